@@ -25,7 +25,7 @@ MANY = 12
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file took long."""
-    monkeypatch.setattr("nacre.data.sync._FILES_A_PART", 1)
+    monkeypatch.setattr("nacre.data.sync._FILES_PER_PART", 1)
     monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)
 
 

@@ -134,8 +134,7 @@ def _profile(now: datetime, memories: Sequence[Memory]) -> str:
     return "\n".join(lines)
 
 
-# ----------------------------------------------------------------------------
-# Markdown exports
+# -- Markdown exports ------------------------------------------------------------------------------
 
 
 Talk = Iterable[tuple[StoredSession, list[Turn]]]
@@ -262,8 +261,7 @@ def _below(text: str, level: int) -> Iterator[str]:
         yield "#" * min(6, len(match.group(1)) + level) + line[match.end() :] if match else line
 
 
-# ----------------------------------------------------------------------------
-# Requests
+# -- Requests --------------------------------------------------------------------------------------
 
 
 Overwrite = Annotated[bool, Meta(description="Overwrite the file.")]
@@ -328,8 +326,7 @@ class RestoreRequest(Request, frozen=True, kw_only=True):
     )
 
 
-# ----------------------------------------------------------------------------
-# Export
+# -- Export ----------------------------------------------------------------------------------------
 # All output is redacted again, because the rules may have improved since it was stored.
 
 

@@ -173,8 +173,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-# ----------------------------------------------------------------------------
-# Scrubbing the vault
+# -- Scrubbing the vault ---------------------------------------------------------------------------
 # Changes are found without a lock. Each part is then changed in its current state and read before other processes
 # write.
 
@@ -322,8 +321,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
     return None
 
 
-# ----------------------------------------------------------------------------
-# Removing a text from file names and links
+# -- Removing a text from file names and links -----------------------------------------------------
 
 
 def clear_reasons(change: Change, match: Pattern) -> None:
@@ -351,8 +349,7 @@ def rename_files(change: Change, match: Pattern) -> None:
         remove_for_good(home, path)
 
 
-# ----------------------------------------------------------------------------
-# Requests
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class ForgetRequest(Request, frozen=True, kw_only=True):
@@ -426,8 +423,7 @@ class ScrubOptions(Request, frozen=True, kw_only=True):
     )
 
 
-# ----------------------------------------------------------------------------
-# Remaining copies
+# -- Remaining copies ------------------------------------------------------------------------------
 # Places outside of nacre's reach that may still contain forgotten content, each with a remedy.
 
 
@@ -564,8 +560,7 @@ def _says(file: Path, match: Pattern) -> bool:
         return False
 
 
-# ----------------------------------------------------------------------------
-# Forgetting
+# -- Forgetting ------------------------------------------------------------------------------------
 # A plan is shown and confirmed, recorded as tombstones, and carried out. Tombstones are durable before anything is
 # deleted, so that the next command completes an interrupted run.
 
@@ -1016,8 +1011,7 @@ def _matching_runs(
     )
 
 
-# ----------------------------------------------------------------------------
-# Operations; :mod:`nacre.serve.catalogue` lists them
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:

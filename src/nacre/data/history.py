@@ -147,8 +147,7 @@ def _title(operations: Sequence[Operation]) -> str:
     return shorten(f"{len(operations)} operations: {', '.join(names)}", _SUBJECT_CHARACTERS)
 
 
-# ----------------------------------------------------------------------------
-# Operations from history, cached in the database
+# -- Operations from history, cached in the database -----------------------------------------------
 # Reading history also acknowledges commits: operations in history are no longer pending, even after a crash.
 
 
@@ -264,8 +263,7 @@ def _id(data: bytes) -> str:
     return match.group(1).decode() if match else ""
 
 
-# ----------------------------------------------------------------------------
-# Preparing the repository
+# -- Preparing the repository ----------------------------------------------------------------------
 
 
 OWN_FILES = {
@@ -318,8 +316,7 @@ def settled_head(home: Home) -> Head:
     return head
 
 
-# ----------------------------------------------------------------------------
-# Background commits
+# -- Background commits ----------------------------------------------------------------------------
 # A command spends only a look at the clock on them.
 
 
@@ -427,12 +424,11 @@ def _shorten_journal(home: Home) -> None:
             home.journal.keep_last(KEPT_WITHOUT_GIT)
 
 
-# ----------------------------------------------------------------------------
-# The committer
+# -- The committer ---------------------------------------------------------------------------------
 # Moves whole operations from the journal into the repository, never in the write path. Commits are built from the
 # journal, because files may be in the middle of a write, and the branch moves to them in one step; if it moved
-# meanwhile,
-# they are built again. Reading history acknowledges them, so that no crash loses or duplicates an operation.
+# meanwhile, they are built again. Reading history acknowledges them, so that no crash loses or duplicates an
+# operation.
 
 
 OPERATIONS_A_COMMIT = 100

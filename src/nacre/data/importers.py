@@ -259,8 +259,7 @@ def _is_database(path: Path) -> bool:
         return file.read(len(_DATABASE)) == _DATABASE
 
 
-# ----------------------------------------------------------------------------
-# Sources and their items
+# -- Sources and their items -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +334,7 @@ class ImportSource:
     read: Callable[[Tree], Iterator[Item]]
 
 
-# ----------------------------------------------------------------------------
-# Databases among the files
+# -- Databases among the files ---------------------------------------------------------------------
 
 
 Tables = Mapping[str, frozenset[str]]
@@ -370,8 +368,7 @@ def _has(database: ForeignDatabase, tables: Tables) -> bool:
     return all(columns <= set(database.columns(table)) for table, columns in tables.items())
 
 
-# ----------------------------------------------------------------------------
-# Notes as statements
+# -- Notes as statements ---------------------------------------------------------------------------
 # Each list item and paragraph is a statement, with its headings.
 
 
@@ -516,8 +513,7 @@ def _table() -> tuple[tuple[Kind, tuple[str, ...]], ...]:
     )
 
 
-# ----------------------------------------------------------------------------
-# Sources by name
+# -- Sources by name -------------------------------------------------------------------------------
 
 
 SOURCES: dict[str, str] = {
@@ -562,8 +558,7 @@ def get_source(name: str) -> ImportSource:
     return source
 
 
-# ----------------------------------------------------------------------------
-# Foreign values: stable ids, dates, kinds, tags
+# -- Foreign values: stable ids, dates, kinds, tags ------------------------------------------------
 
 
 ORIGIN = "imported"
@@ -745,8 +740,7 @@ def between(value: object, least: float, most: float, default: float) -> float:
     return min(most, max(least, number)) if number == number else default
 
 
-# ----------------------------------------------------------------------------
-# nacre's own exports
+# -- nacre's own exports ---------------------------------------------------------------------------
 # JSON lines, the zip of Markdown files, a vault's folder, or the output of nacre extract --json.
 
 

@@ -123,12 +123,10 @@ def _likeness(left: Memory, right: Memory) -> float:
     return SequenceMatcher(None, words(left.content), words(right.content), autojunk=False).ratio()
 
 
-# ----------------------------------------------------------------------------
-# Import
-# A plan is made and carried out; a second import adds nothing. Outside content is untrusted, regardless of its own claims,
-# unless the user decides otherwise: it is searchable, but ends no existing memory, and brings no ledger, project
-# pages or
-# sessions.
+# -- Import ----------------------------------------------------------------------------------------
+# A plan is made and carried out; a second import adds nothing. Outside content is untrusted, regardless of its own
+# claims, unless the user decides otherwise: it is searchable, but ends no existing memory, and brings no ledger,
+# project pages or sessions.
 
 
 BATCH = 20
@@ -568,11 +566,9 @@ def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnP
         notify(Progress("importing", report.sessions, plan.sessions, "sessions"))
 
 
-# ----------------------------------------------------------------------------
-# Capture of hosts' own memories
+# -- Capture of hosts' own memories ----------------------------------------------------------------
 # Notes that are written although the host's memory is off are imported as an agent's untrusted words. A file or
-# folder is
-# read again only if its notes changed.
+# folder is read again only if its notes changed.
 
 
 _MAX_NOTES = 5_000
@@ -656,8 +652,7 @@ def _notes(path: Path) -> Iterator[Path]:
         yield from sorted(note for _, note in zip(range(_MAX_NOTES), paths, strict=False))
 
 
-# ----------------------------------------------------------------------------
-# Operations; :mod:`nacre.serve.catalogue` lists them
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def export(

@@ -1,7 +1,7 @@
-"""claude-mem: one SQLite file of observations and session summaries, or the JSON that its export script writes.
+"""Imports of agents' own memories: claude-mem, Claude Code, Codex, instructions, OpenClaw, account exports.
 
-Both are what its model wrote of a session. Prompts are the owner's words of one moment, which the sessions hold; they
-stay behind.
+claude-mem has a SQLite file of observations and session summaries, or a JSON export, both written by its model. Prompts
+are skipped, because the sessions contain them.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ _PARTS = {
 _KINDS = {"decision": Kind.DECISION, "bugfix": Kind.LESSON, "discovery": Kind.FACT}
 _WORK = frozenset({"feature", "refactor", "change"})
 _WORK_IMPORTANCE = 5
-_MOST_FILES = 20
+_MAX_FILES = 20
 
 
 def _recognise(tree: Tree) -> bool:
@@ -114,7 +114,7 @@ def _recognise(tree: Tree) -> bool:
 
 
 def _exports(tree: Tree) -> list[str]:
-    """Files of JSON with observations and summaries, by what stands at their beginning."""
+    """Return the JSON files with observations and summaries, by their first bytes."""
     return [name for name in tree.matching(".json") if b'"totalObservations"' in tree.head(name)]
 
 
@@ -141,20 +141,20 @@ def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
 
 
 def _of_export(tree: Tree, name: str) -> Iterator[Item]:
-    held = json_of(tree, name)
-    if not isinstance(held, dict):
+    content = json_of(tree, name)
+    if not isinstance(content, dict):
         yield Skipped(name, "it is no JSON, or too large")
         return
     path, modified = tree.path_of(name), tree.leaves[name].modified
-    for row in _rows(held, "observations"):
+    for row in _rows(content, "observations"):
         yield _observation(row, path, modified)
-    for row in _rows(held, "summaries"):
+    for row in _rows(content, "summaries"):
         yield _summary(row, path, modified)
-    yield from _prompts(len(_rows(held, "prompts")))
+    yield from _prompts(len(_rows(content, "prompts")))
 
 
-def _rows(held: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    return [row for row in listed(held.get(name)) if isinstance(row, dict)]
+def _rows(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [row for row in listed(content.get(name)) if isinstance(row, dict)]
 
 
 def _prompts(number: int) -> Iterator[Item]:
@@ -165,7 +165,7 @@ def _prompts(number: int) -> Iterator[Item]:
 
 
 def _items(database: ForeignDatabase, path: Path, modified: datetime) -> Iterator[Item]:
-    """What the server keeps in a table of its own; what it copied from the observations is known already."""
+    """Yield the items of the server's separate table that are not copies of observations."""
     projects = {
         str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
     }
@@ -181,19 +181,21 @@ def _items(database: ForeignDatabase, path: Path, modified: datetime) -> Iterato
 
 
 def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
-    said = text_of(row, "narrative", "text", "subtitle")
+    text = text_of(row, "narrative", "text", "subtitle")
     facts = [
         f"- {fact.strip()}"
         for fact in listed(row.get("facts"))
         if isinstance(fact, str) and fact.strip()
     ]
-    content = "\n\n".join(part for part in (said, "\n".join(facts)) if part)
+    content = "\n\n".join(part for part in (text, "\n".join(facts)) if part)
     title = text_of(row, "title")
     if not content:
         return Skipped(_key(row, title), "an observation without words")
     kind, concepts = str(row.get("type") or ""), tags_of(listed(row.get("concepts")))
     is_work = kind in _WORK
-    files = [one for one in listed(row.get("files_modified")) if isinstance(one, str)][:_MOST_FILES]
+    files = [
+        path_text for path_text in listed(row.get("files_modified")) if isinstance(path_text, str)
+    ][:_MAX_FILES]
     memory = shape(
         NAME,
         _key(row, title),
@@ -213,7 +215,7 @@ def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item
 
 
 def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
-    """A session in brief: an event of its day."""
+    """Return a session's summary as an event of its day."""
     parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
     request = text_of(row, "request")
     if not parts:
@@ -236,7 +238,7 @@ def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
 
 
 def _key(row: Mapping[str, Any], title: str | None) -> str:
-    """What claude-mem itself knows an observation again by, in every installation."""
+    """Return claude-mem's own key of an observation, which is the same in every installation."""
     session = text_of(row, "memory_session_id", "sdk_session_id") or ""
     return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
 
@@ -246,19 +248,16 @@ def _stated(row: Mapping[str, Any]) -> datetime | None:
 
 
 def _project(row: Mapping[str, Any]) -> str | None:
-    """The project's name; a worktree is called ``project/worktree``."""
+    """Return the project's name; a worktree is called ``project/worktree``."""
     return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
 
 
 SOURCE = ImportSource(NAME, "claude-mem", _recognise, _read)
 
 
-# ----------------------------------------------------------------------------
-# Claude Code's own memory: ``~/.claude/projects/<folder>/memory/``, an index and one fact a file.
-#
-# A fact has front matter (``name``, ``description``, ``type`` at the top or below ``metadata``) and
-# may link others as
-# ``[[name]]``. The index only points; where it says something itself, that is taken in as notes.
+# -- Claude Code's memory: ``~/.claude/projects/<folder>/memory/`` ---------------------------------
+# An index, and one fact per file. A fact has front matter (``name``, ``description``, ``type`` at the top or below
+# ``metadata``) and may link others as ``[[name]]``. Statements of the index itself are imported as notes.
 
 
 NAME_CLAUDE_MEMORY = "claude-memory"
@@ -275,29 +274,29 @@ _KINDS_CLAUDE_MEMORY = {
 }
 _POINTER = re.compile(r"\[[^\]]*\]\([^)\s]+\.md\)")
 _LINK = re.compile(r"\[\[([^\]\n|#]{1,120})")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d.*\.md")
-_KNOWN = frozenset(
+_DAILY_NOTE = re.compile(r"\d{4}-\d\d-\d\d.*\.md")
+_KNOWN_KEYS = frozenset(
     {"name", "description", "type", "metadata", "tags", "created", "updated", "modified"}
 )
 
 
 def _folders(tree: Tree) -> list[str]:
-    """The memory folders below what was named; the empty name for the root itself."""
-    found = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
+    """Return the memory folders below the imported path; the root is the empty name."""
+    folders = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
     own = tree.root.name == "memory" or (
-        ".claude" in tree.root.parts and "." in found and f"{_INDEX}" in tree.leaves
+        ".claude" in tree.root.parts and "." in folders and f"{_INDEX}" in tree.leaves
     )
     below = sorted(
-        folder for folder in found if PurePosixPath(folder).name == "memory" and folder != "."
+        folder for folder in folders if PurePosixPath(folder).name == "memory" and folder != "."
     )
-    return [*([""] if own and "." in found else []), *below]
+    return [*([""] if own and "." in folders else []), *below]
 
 
 def _recognise_claude_memory(tree: Tree) -> bool:
     if tree.single:
         return tree.root.parent.name == "memory" and ".claude" in tree.root.parts
     inside = [name for folder in _folders(tree) for name in _files(tree, folder)]
-    if any(_DAY.fullmatch(PurePosixPath(name).name) for name in inside):
+    if any(_DAILY_NOTE.fullmatch(PurePosixPath(name).name) for name in inside):
         return False  # daily notes are OpenClaw's
     return any(
         _is_fact(tree, name) or _is_index(tree, name) for name in inside or tree.matching(".md")
@@ -366,7 +365,7 @@ def _fact(
     metadata = _metadata(front)
     kind = text_of(front, "type") or text_of(metadata, "type") or ""
     description = text_of(front, "description")
-    linked = dict.fromkeys(one.strip() for one in _LINK.findall(body))
+    linked = dict.fromkeys(target.strip() for target in _LINK.findall(body))
     own = _id(tree, name)
     memory = shape(
         NAME_CLAUDE_MEMORY,
@@ -381,7 +380,7 @@ def _fact(
         links=tuple(
             Link("related_to", ids[other]) for other in linked if other in ids and ids[other] != own
         ),
-        extra={key: value for key, value in front.items() if key not in _KNOWN},
+        extra={key: value for key, value in front.items() if key not in _KNOWN_KEYS},
     )
     return Found(memory, cwd=cwd)
 
@@ -406,7 +405,7 @@ def _notes(tree: Tree, name: str, body: str, cwd: str | None) -> Iterator[Item]:
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """The folder a project's sessions ran in: their transcripts lie beside the memory and say it."""
+    """Return the working folder of a project, from the transcripts next to the memory."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None
@@ -457,12 +456,9 @@ SOURCE_CLAUDE_MEMORY = ImportSource(
 )
 
 
-# ----------------------------------------------------------------------------
-# Codex's memories: ``~/.codex/memories/`` with a handbook by task groups, a summary, and notes added
-# by hand.
-#
-# ``MEMORY.md`` is the consolidated text; summaries of single runs and raw extracts are its evidence
-# and stay behind.
+# -- Codex's memories: ``~/.codex/memories/`` ------------------------------------------------------
+# A handbook by task groups, a summary, and notes added by hand. ``MEMORY.md`` is the consolidated text; summaries of
+# runs and raw extracts are only its evidence, and are skipped.
 
 
 NAME_CODEX_MEMORIES = "codex-memories"
@@ -476,7 +472,7 @@ _NO_STATEMENTS = re.compile(
     r"rollout.summary|keywords|what'?s in memory|recent active memory|older memory", re.IGNORECASE
 )
 _ABOUT_THE_GROUP = re.compile(r"^(?:scope|applies_to|task_?outcome)\s*:", re.IGNORECASE)
-_MOST_TAGS = 8
+_MAX_TAGS = 8
 
 
 def _recognise_codex_memories(tree: Tree) -> bool:
@@ -512,8 +508,8 @@ def _handbook(tree: Tree, name: str) -> Iterator[Item]:
         group = text[mark.end() : end]
         applies = _APPLIES.search(group)
         keywords = _KEYWORDS.search(group)
-        found = keywords.group(1).replace("\n", ",").replace("- ", " ") if keywords else ""
-        tags = tags_of(found.replace("`", ""))[:_MOST_TAGS]
+        keyword_text = keywords.group(1).replace("\n", ",").replace("- ", " ") if keywords else ""
+        tags = tags_of(keyword_text.replace("`", ""))[:_MAX_TAGS]
         cwd = applies.group(1).strip().strip("`") if applies else None
         yield from _statements(tree, name, f"## {one_line(mark.group(1))}\n{group}", cwd, tags)
 
@@ -521,13 +517,13 @@ def _handbook(tree: Tree, name: str) -> Iterator[Item]:
 def _statements(
     tree: Tree, name: str, text: str, cwd: str | None, tags: tuple[str, ...]
 ) -> Iterator[Item]:
-    seen: set[str] = set()
+    texts: set[str] = set()
     for note in notes(text):
-        if not note.is_said or note.text in seen or _ABOUT_THE_GROUP.match(note.text):
+        if not note.is_said or note.text in texts or _ABOUT_THE_GROUP.match(note.text):
             continue
         if any(_NO_STATEMENTS.search(heading) for heading in note.headings):
             continue
-        seen.add(note.text)
+        texts.add(note.text)
         yield _found(tree, name, note, cwd, tags)
 
 
@@ -570,13 +566,9 @@ SOURCE_CODEX_MEMORIES = ImportSource(
 )
 
 
-# ----------------------------------------------------------------------------
-# Files of instructions that hosts load: ``CLAUDE.md``, ``AGENTS.md``, ``GEMINI.md`` and their kin, as
-# statements.
-#
-# Who wrote them does not show: in a repository anybody with a checkout may have. So they come in as
-# any other memory
-# does, untrusted unless the owner says otherwise. What nacre wrote into them stays out.
+# -- Instructions that hosts load: ``CLAUDE.md``, ``AGENTS.md``, ``GEMINI.md`` and similar ---------
+# Their author is unknown: anyone with a checkout may have written them. So they are untrusted, unless the user
+# decides otherwise. nacre's own blocks are skipped.
 
 
 NAME_INSTRUCTIONS = "instructions"
@@ -592,7 +584,7 @@ _NAMES = frozenset(
     }
 )
 _FOLDERS = frozenset({"", ".claude", ".codex", ".gemini", ".github"})
-"""Of a folder that was named, the instructions for the folder itself are read, and none of those further down."""
+"""Only a folder's own instructions are read, not those of its subfolders."""
 
 
 def _files_instructions(tree: Tree) -> list[str]:
@@ -620,10 +612,10 @@ def _read_instructions(tree: Tree) -> Iterator[Item]:
 def _statements_instructions(tree: Tree, name: str, text: str) -> Iterator[Item]:
     file = tree.path_of(name)
     cwd = _project_of(file)
-    said = {note.text: note for note in notes(text) if normalise(note.text)}
-    if not said:
+    statements = {note.text: note for note in notes(text) if normalise(note.text)}
+    if not statements:
         yield Skipped(name, "it says nothing")
-    for note in said.values():
+    for note in statements.values():
         memory = shape(
             NAME_INSTRUCTIONS,
             f"{file}#{words_hash(note.text)}",
@@ -637,7 +629,7 @@ def _statements_instructions(tree: Tree, name: str, text: str) -> Iterator[Item]
 
 
 def _project_of(file: Path) -> str | None:
-    """The repository that instructions are for; none where they lie in no repository, as those of a person do."""
+    """Return the repository of instructions; ``None`` outside of repositories, as for a person's own."""
     return next((str(above) for above in file.parents if (above / ".git").exists()), None)
 
 
@@ -646,14 +638,9 @@ SOURCE_INSTRUCTIONS = ImportSource(
 )
 
 
-# ----------------------------------------------------------------------------
-# OpenClaw's workspace: ``MEMORY.md`` and ``USER.md``, which are curated, and ``memory/YYYY-MM-
-# DD.md``, a diary.
-#
-# What is curated is meant to last; what a diary says is an event of its day, and temporary.
-# ``USER.md`` says of each of
-# its directives when it was observed, and whether it still holds; of one that does, only the active
-# ones are read.
+# -- OpenClaw's workspace --------------------------------------------------------------------------
+# ``MEMORY.md`` and ``USER.md`` are curated and lasting; the entries of the diary, ``memory/YYYY-MM-DD.md``, are
+# temporary events of their day. If ``USER.md`` has directives with dates and status, only active ones are read.
 
 
 NAME_OPENCLAW = "openclaw"
@@ -668,25 +655,25 @@ _DIRECTIVE = re.compile(
 )
 
 
-def _kept(tree: Tree) -> list[str]:
-    """The curated pages and the diary: at the top, below ``memory/``, or as the only file."""
-    return [name for name in tree.matching(".md") if _is_kept(PurePosixPath(name))]
+def _pages(tree: Tree) -> list[str]:
+    """Return the curated pages and the diary: at the top, below ``memory/``, or as the only file."""
+    return [name for name in tree.matching(".md") if _is_page(PurePosixPath(name))]
 
 
-def _is_kept(path: PurePosixPath) -> bool:
+def _is_page(path: PurePosixPath) -> bool:
     if path.name.lower() in _CURATED:
         return len(path.parts) == 1
     return bool(_DAY_OPENCLAW.fullmatch(path.name)) and path.parts[:-1] in ((), ("memory",))
 
 
 def _recognise_openclaw(tree: Tree) -> bool:
-    return bool(_kept(tree))
+    return bool(_pages(tree))
 
 
 def _read_openclaw(tree: Tree) -> Iterator[Item]:
-    kept = _kept(tree)
+    pages = _pages(tree)
     for name in tree.matching(".md"):
-        if name in kept:
+        if name in pages:
             yield from _file_openclaw(tree, name)
         elif PurePosixPath(name).parts[0] == "memory":
             yield Skipped(name, "neither MEMORY.md, USER.md nor a daily note")
@@ -700,23 +687,23 @@ def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
         _, body = front_of(tree, name)
     except MemoryInvalid:
         body = tree.clean(tree.text(name) or "")
-    said = [
+    statements = [
         (note, stated)
         for text, stated in _parts(name, body)
         for note in notes(text)
         if note.is_said
     ]
-    if not said:
+    if not statements:
         yield Skipped(name, "it says nothing")
-    seen: set[str] = set()
-    for note, stated in said:
-        if note.text not in seen:
-            seen.add(note.text)
+    texts: set[str] = set()
+    for note, stated in statements:
+        if note.text not in texts:
+            texts.add(note.text)
             yield Found(_memory(tree, name, note, stated))
 
 
 def _parts(name: str, body: str) -> Iterator[tuple[str, datetime | None]]:
-    """The texts of a file that say something, each with the day it is of."""
+    """Yield the texts of a file with their dates."""
     directives = _DIRECTIVE.findall(body) if PurePosixPath(name).name.lower() == _USER else ()
     if directives:
         yield from ((text, moment(day)) for day, status, text in directives if status == "active")
@@ -760,10 +747,8 @@ def _memory(tree: Tree, name: str, note: Note, stated: datetime | None) -> Memor
 SOURCE_OPENCLAW = ImportSource(NAME_OPENCLAW, "OpenClaw notes", _recognise_openclaw, _read_openclaw)
 
 
-# ----------------------------------------------------------------------------
-# Exports of ChatGPT and Claude.ai accounts: their conversations are transcripts, which ingest reads.
-#
-# What Claude.ai itself remembers of its owner (``memories.json``) becomes memories.
+# -- Account exports of ChatGPT and Claude.ai ------------------------------------------------------
+# Conversations are transcripts, which ingest reads. Claude.ai's own memories (``memories.json``) are imported.
 
 
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
@@ -771,7 +756,7 @@ _MEMORIES = re.compile(r"(?:.*/)?memories(?:/[^/]+)?\.json")
 
 
 def _transcripts(tree: Tree, adapter: Adapter) -> Iterator[Path]:
-    """The files that an adapter recognises; a zip counts as one."""
+    """Yield the files that an adapter recognises; a zip counts as one."""
     if tree.root.is_file():
         data = tree.head(tree.names[0]) if tree.single else b"PK\x03\x04"
         if adapter.sniff(Head(tree.root, data)):
@@ -791,22 +776,22 @@ def _source(adapter: Adapter) -> ImportSource:
     def read(tree: Tree) -> Iterator[Item]:
         yield from (Transcript(path) for path in _transcripts(tree, adapter))
         if adapter is CLAUDE_AI_ADAPTER:
-            yield from _remembered(tree)
+            yield from _own_memories(tree)
 
     return ImportSource(adapter.tool, adapter.label, recognise, read)
 
 
-def _remembered(tree: Tree) -> Iterator[Item]:
+def _own_memories(tree: Tree) -> Iterator[Item]:
     names = {
         str(project.get("uuid")): str(project.get("name") or "") for project in _projects(tree)
     }
     for name in tree.names:
         if not _MEMORIES.fullmatch(name):
             continue
-        held = json_of(tree, name)
-        if held is None:
+        content = json_of(tree, name)
+        if content is None:
             yield Skipped(name, "it is no JSON")
-        for account in held if isinstance(held, list) else [held]:
+        for account in content if isinstance(content, list) else [content]:
             if not isinstance(account, dict):
                 continue
             yield from _memories(tree, name, str(account.get("conversations_memory") or ""), None)
@@ -838,9 +823,11 @@ def _memory_accounts(note: Note, file: str, modified: datetime, project: str | N
 def _projects(tree: Tree) -> Iterator[dict[str, Any]]:
     for name in tree.names:
         if name.endswith("projects.json") or re.fullmatch(r"(?:.*/)?projects/[^/]+\.json", name):
-            held = json_of(tree, name)
+            content = json_of(tree, name)
             yield from (
-                one for one in (held if isinstance(held, list) else [held]) if isinstance(one, dict)
+                project
+                for project in (content if isinstance(content, list) else [content])
+                if isinstance(project, dict)
             )
 
 

@@ -1,7 +1,7 @@
-"""Letta: an agent file (``.af``, also the older form of MemGPT), and archival memory as its interface lists it.
+"""Imports from memory servers: Letta, mcp-memory-service and mem0.
 
-Memory blocks are what the agent wrote of the owner and of its work, statement by statement. The persona and the system
-prompt are about the agent itself; messages, tools and files are no memories.
+Letta's agent files (``.af``, also of MemGPT) and archival memory are read. Memory blocks become statements. The persona
+and system prompt describe the agent itself; messages, tools and files are no memories.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from nacre.values.memory import Kind, Link, Retirement
 NAME = "letta"
 
 _PERSONA = frozenset({"persona"})
-_LEFT = {
+_SKIPPED_PARTS = {
     "messages": "messages of conversations",
     "tools": "tools",
     "files": "files",
@@ -80,30 +80,30 @@ def _read(tree: Tree) -> Iterator[Item]:
         is_agent = _is_agent(tree, name)
         if not tree.single and not is_agent and not _is_archive(tree, name):
             continue
-        held = json_of(tree, name)
-        held = (
-            named(held) if isinstance(held, str) else held
-        )  # an agent file may hold its JSON as a text
-        if isinstance(held, dict) and (is_agent or "blocks" in held):
-            yield from _agents(tree, name, held)
-        elif held is None:
+        content = json_of(tree, name)
+        content = (
+            named(content) if isinstance(content, str) else content
+        )  # an agent file may contain its JSON as a text
+        if isinstance(content, dict) and (is_agent or "blocks" in content):
+            yield from _agents(tree, name, content)
+        elif content is None:
             yield Skipped(name, "it is no JSON, or too large")
         else:
-            yield from _passages(tree, name, held)
+            yield from _passages(tree, name, content)
 
 
-def _agents(tree: Tree, name: str, held: dict[str, Any]) -> Iterator[Item]:
-    agents = _objects(held.get("agents")) or [held]
+def _agents(tree: Tree, name: str, content: dict[str, Any]) -> Iterator[Item]:
+    agents = _objects(content.get("agents")) or [content]
     owners = {str(block): agent for agent in agents for block in listed(agent.get("block_ids"))}
-    for block in (*_objects(held.get("blocks")), *_objects(held.get("core_memory"))):
+    for block in (*_objects(content.get("blocks")), *_objects(content.get("core_memory"))):
         agent = owners.get(str(block.get("id")), agents[0])
         yield from _block(tree, name, block, text_of(agent, "name") or "agent")
-    for passage in (one for agent in agents for one in _objects(agent.get("passages"))):
+    for passage in (item for agent in agents for item in _objects(agent.get("passages"))):
         yield _passage(tree, name, passage)
-    for key, what in _LEFT.items():
-        among = (held, *agents) if agents[0] is not held else agents
-        if number := sum(len(listed(one.get(key))) for one in among):
-            yield Skipped(f"{name}: {what}", "no memories", number)
+    for key, label in _SKIPPED_PARTS.items():
+        among = (content, *agents) if agents[0] is not content else agents
+        if number := sum(len(listed(item.get(key))) for item in among):
+            yield Skipped(f"{name}: {label}", "no memories", number)
 
 
 def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Iterator[Item]:
@@ -111,14 +111,14 @@ def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Itera
     if label.lower() in _PERSONA:
         yield Skipped(f"{agent}: {label}", "what the agent is told of itself")
         return
-    said = [note for note in notes(value or "") if note.is_said]
-    if not said:
+    statements = [note for note in notes(value or "") if note.is_said]
+    if not statements:
         yield Skipped(f"{agent}: {label}", "it says nothing")
-    seen: set[str] = set()
-    for note in said:
-        if note.text in seen:
+    texts: set[str] = set()
+    for note in statements:
+        if note.text in texts:
             continue
-        seen.add(note.text)
+        texts.add(note.text)
         memory = shape(
             NAME,
             f"{agent}#{label}#{words_hash(note.text)}",
@@ -133,13 +133,13 @@ def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Itera
         yield Found(memory)
 
 
-def _passages(tree: Tree, name: str, held: object) -> Iterator[Item]:
-    if isinstance(held, dict):
-        held = held.get("passages") or held.get("results")
-    found = _objects(held)
-    if not found:
+def _passages(tree: Tree, name: str, content: object) -> Iterator[Item]:
+    if isinstance(content, dict):
+        content = content.get("passages") or content.get("results")
+    passages = _objects(content)
+    if not passages:
         yield Skipped(name, "it lists no passages")
-    for passage in found:
+    for passage in passages:
         yield _passage(tree, name, passage)
 
 
@@ -165,16 +165,15 @@ def _passage(tree: Tree, name: str, passage: Mapping[str, Any]) -> Item:
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
-    return [one for one in listed(value) if isinstance(one, dict)]
+    return [item for item in listed(value) if isinstance(item, dict)]
 
 
 SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
 
 
-# ----------------------------------------------------------------------------
-# mcp-memory-service: its SQLite file (``sqlite_vec.db``), or the JSON that it exports.
-#
-# Embeddings and links of mere likeness are found again; what it deleted stays deleted.
+# -- mcp-memory-service ----------------------------------------------------------------------------
+# Its SQLite file (``sqlite_vec.db``) or JSON export. Embeddings and similarity links are computed again; deleted
+# items stay deleted.
 
 
 NAME_MCP_MEMORY = "mcp-memory-service"
@@ -193,7 +192,7 @@ _COLUMNS = (
     "superseded_by",
 )
 _EDGES = ("source_hash", "target_hash", "relationship_type")
-_LIKENESS = "related"
+_SIMILARITY = "related"
 _ASSOCIATION = frozenset({"association", "discovered"})
 _KINDS = {
     Kind.DECISION: "decision architecture tool_choice approach configuration",
@@ -239,9 +238,9 @@ def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
     elif not exports:
         yield from refused(tree, "it has no memories as mcp-memory-service keeps them")
     for name in exports:
-        held = json_of(tree, name)
-        if isinstance(held, dict):
-            rows = [row for row in listed(held.get("memories")) if isinstance(row, dict)]
+        content = json_of(tree, name)
+        if isinstance(content, dict):
+            rows = [row for row in listed(content.get("memories")) if isinstance(row, dict)]
             yield from _items(rows, [], tree.path_of(name), tree.leaves[name].modified)
         else:
             yield Skipped(name, "it is no JSON, or too large")
@@ -250,16 +249,16 @@ def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
 def _items(
     rows: list[dict[str, Any]], edges: list[dict[str, Any]], path: Path, modified: datetime
 ) -> Iterator[Item]:
-    known = {str(row.get("content_hash")): _id(row) for row in rows if not row.get("deleted_at")}
+    ids = {str(row.get("content_hash")): _id(row) for row in rows if not row.get("deleted_at")}
     links: dict[str, list[Link]] = {}
     alike = 0
     for edge in edges:
         relation, target = (
-            str(edge.get("relationship_type") or _LIKENESS),
-            known.get(str(edge.get("target_hash"))),
+            str(edge.get("relationship_type") or _SIMILARITY),
+            ids.get(str(edge.get("target_hash"))),
         )
-        alike += relation == _LIKENESS
-        if target and relation != _LIKENESS:
+        alike += relation == _SIMILARITY
+        if target and relation != _SIMILARITY:
             link = (
                 Link(relation, target)
                 if relation == "contradicts"
@@ -269,7 +268,7 @@ def _items(
     if alike:
         yield Skipped("links", "links of mere likeness are found again", alike)
     for row in rows:
-        yield _found(row, path, modified, tuple(links.get(str(row.get("content_hash")), ())), known)
+        yield _found(row, path, modified, tuple(links.get(str(row.get("content_hash")), ())), ids)
 
 
 def _found(
@@ -277,7 +276,7 @@ def _found(
     path: Path,
     modified: datetime,
     links: tuple[Link, ...],
-    known: Mapping[str, str],
+    ids: Mapping[str, str],
 ) -> Item:
     own, content, kind = (
         str(row.get("content_hash")),
@@ -294,7 +293,7 @@ def _found(
     project = text_of(metadata, "project") or next(
         (tag for tag in tags if tag.startswith(_PROJECT_TAG)), ""
     )
-    kept = {
+    own_metadata = {
         key: value
         for key, value in metadata.items()
         if key not in _HANDLED and isinstance(value, str)
@@ -310,25 +309,25 @@ def _found(
         tags=_tags(tags, kind),
         project=project_of(project.removeprefix(_PROJECT_TAG)),
         links=links,
-        extra=kept,
+        extra=own_metadata,
     )
     memory = replace(
         memory, updated=to_millisecond(moment(row.get("updated_at")) or memory.updated)
     )
     ended = text_of(row, "superseded_by")
-    if ended and ended not in known:
+    if ended and ended not in ids:
         reason = "superseded in mcp-memory-service by a memory that is gone"
         memory = replace(memory, retired=Retirement(memory.updated, reason))
-    return Found(replace(memory, superseded_by=known.get(ended or "")))
+    return Found(replace(memory, superseded_by=ids.get(ended or "")))
 
 
 def _tags(tags: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    """Tags without those of its own bookkeeping; a topic goes without its namespace."""
-    kept = [
+    """Return tags without the service's own ones, and topics without their namespace."""
+    own_tags = [
         tag for tag in tags if tag != "untagged" and not tag.startswith((*_OWN_TAGS, _PROJECT_TAG))
     ]
     return tags_of(
-        [tag.removeprefix("topic:").removeprefix("user:") for tag in kept],
+        [tag.removeprefix("topic:").removeprefix("user:") for tag in own_tags],
         *([kind] if kind else []),
     )
 
@@ -346,29 +345,25 @@ SOURCE_MCP_MEMORY = ImportSource(
 )
 
 
-# ----------------------------------------------------------------------------
-# mem0: what its interfaces list or export as JSON, OpenMemory's backup, and the Markdown that its
-# plugin writes.
-#
-# A memory is what mem0's model made of a conversation, whoever said it. Exports with a schema of the
-# owner's own are
-# profiles of any form, and hold no memories.
+# -- mem0 ------------------------------------------------------------------------------------------
+# JSON lists and exports, OpenMemory's backup, and the plugin's Markdown. mem0's model wrote the memories, from any
+# speaker. Exports with a custom schema are profiles without memories.
 
 
 NAME_MEM0 = "mem0"
 
 _LISTED = (re.compile(rb'"memory"\s*:\s*"'), re.compile(rb'"id"\s*:'))
 _BACKUP = re.compile(rb'^\s*\{\s*"user"\s*:(?:.|\n)*"apps"\s*:|"content"\s*:\s*"[^}]*"user_id"\s*:')
-"""The lists of mem0 itself; OpenMemory's backup, and what the dashboard exports."""
+"""Patterns of mem0's lists, and of OpenMemory's backup and the dashboard's export."""
 _BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _LINE = re.compile(r"^([A-Za-z_]\w*)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
 _PLUGIN = re.compile(rb"\A\s*---\s*\nid:[^\n]*\ncreated_at:[^\n]*\ntype:[^\n]*\nconfidence:")
-_GONE = {"archived": "archived in mem0", "paused": "paused in mem0"}
+_SKIPPED_STATES = {"archived": "archived in mem0", "paused": "paused in mem0"}
 _HANDLED_MEM0 = frozenset(
     {"data", "hash", "type", "project", "project_id", "category", "categories", "tags"}
 )
-_WORDS = ("memory", "content", "text", "data")
-_WHOSE = ("user_id", "agent_id", "run_id", "actor_id")
+_TEXT_KEYS = ("memory", "content", "text", "data")
+_OWNER_KEYS = ("user_id", "agent_id", "run_id", "actor_id")
 
 
 def _recognise_mem0(tree: Tree) -> bool:
@@ -380,7 +375,7 @@ def _is_own(tree: Tree, name: str) -> bool:
     if lower.endswith(".md"):
         return bool(_PLUGIN.match(head))
     return lower.endswith(".json") and (
-        all(one.search(head) for one in _LISTED) or bool(_BACKUP.search(head))
+        all(pattern.search(head) for pattern in _LISTED) or bool(_BACKUP.search(head))
     )
 
 
@@ -391,48 +386,52 @@ def _read_mem0(tree: Tree) -> Iterator[Item]:
 
 
 def _of_json(tree: Tree, name: str) -> Iterator[Item]:
-    held = json_of(tree, name)
-    if held is None:
+    content = json_of(tree, name)
+    if content is None:
         yield Skipped(name, "it is no JSON, or too large")
         return
-    rows, categories = held, {}
-    if isinstance(held, dict):
+    rows, categories = content, {}
+    if isinstance(content, dict):
         rows = next(
             (
-                held[key]
+                content[key]
                 for key in ("results", "memories", "items")
-                if isinstance(held.get(key), list)
+                if isinstance(content.get(key), list)
             ),
             [],
         )
-        categories = _categories(held)
-    found = [row for row in _objects(rows) if text_of(row, *_WORDS)]
-    if not found:
+        categories = _categories(content)
+    memory_rows = [row for row in _objects(rows) if text_of(row, *_TEXT_KEYS)]
+    if not memory_rows:
         yield Skipped(name, "it lists no memories")
-    for row in found:
+    for row in memory_rows:
         yield _found_mem0(row, tree, name, categories.get(str(row.get("id")), []))
 
 
-def _categories(held: Mapping[str, Any]) -> dict[str, list[str]]:
-    """OpenMemory keeps the categories of memories in tables beside them."""
+def _categories(content: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return categories by memory; OpenMemory keeps them in separate tables."""
     names = {
-        str(one.get("id")): text_of(one, "name")
-        for one in listed(held.get("categories"))
-        if isinstance(one, dict)
+        str(entry.get("id")): text_of(entry, "name")
+        for entry in listed(content.get("categories"))
+        if isinstance(entry, dict)
     }
-    found: dict[str, list[str]] = {}
-    for one in listed(held.get("memory_categories")):
-        if isinstance(one, dict) and (category := names.get(str(one.get("category_id")))):
-            found.setdefault(str(one.get("memory_id")), []).append(category)
-    return found
+    categories: dict[str, list[str]] = {}
+    for entry in listed(content.get("memory_categories")):
+        if isinstance(entry, dict) and (category := names.get(str(entry.get("category_id")))):
+            categories.setdefault(str(entry.get("memory_id")), []).append(category)
+    return categories
 
 
 def _of_plugin(tree: Tree, name: str) -> Iterator[Item]:
-    """Blocks of front matter and text, one after the other."""
+    """Yield the items of consecutive blocks of front matter and text."""
     parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
     for front, body in zip(parts[1::2], parts[2::2], strict=False):
         values: dict[str, Any] = dict(_LINE.findall(front))
-        files = [one.strip() for one in values.get("files", "").split(",") if one.strip()]
+        files = [
+            path_text.strip()
+            for path_text in values.get("files", "").split(",")
+            if path_text.strip()
+        ]
         metadata = {key: values[key] for key in ("type", "branch") if values.get(key)} | (
             {"files": files} if files else {}
         )
@@ -441,7 +440,7 @@ def _of_plugin(tree: Tree, name: str) -> Iterator[Item]:
 
 
 def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[str]) -> Item:
-    content = text_of(row, *_WORDS)
+    content = text_of(row, *_TEXT_KEYS)
     own = text_of(row, "id") or name
     if not content:
         return Skipped(own, "it has no words")
@@ -453,8 +452,8 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
     tags = tags_of(row.get("categories"), *categories, *tags_of(metadata.get("tags")))
     kinds = (*tags, *filter(None, (text_of(metadata, "category"), text_of(metadata, "type"))))
     stated = moment(row.get("created_at"))
-    whose = {key: text for key in _WHOSE if (text := text_of(row, key))}
-    kept = {
+    owners = {key: text for key in _OWNER_KEYS if (text := text_of(row, key))}
+    extra_metadata = {
         key: value
         for key, value in metadata.items()
         if key not in _HANDLED_MEM0 and _is_plain(value)
@@ -466,28 +465,28 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
         modified=tree.leaves[name].modified,
         stated=stated,
         file=str(tree.path_of(name)),
-        kind=kind_of(tuple(one.replace("_", " ") for one in kinds), Kind.FACT),
+        kind=kind_of(tuple(kind_name.replace("_", " ") for kind_name in kinds), Kind.FACT),
         tags=tags,
         expires_on=until,
         project=project_of(text_of(metadata, "project", "project_id") or text_of(row, "app_id")),
-        extra=whose | kept,
+        extra=owners | extra_metadata,
     )
     updated = to_millisecond(moment(row.get("updated_at")) or memory.updated)
-    reason = _GONE.get(state)
+    reason = _SKIPPED_STATES.get(state)
     return Found(
         replace(memory, updated=updated, retired=Retirement(updated, reason) if reason else None)
     )
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value can stand in front matter as it is."""
-    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    """Return True if front matter can contain a value unchanged."""
+    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return is_list or isinstance(value, str | int | float)
 
 
 def _day(value: object) -> date | None:
-    found: datetime | None = moment(value)
-    return day_of(found) if found else None
+    time: datetime | None = moment(value)
+    return day_of(time) if time else None
 
 
 SOURCE_MEM0 = ImportSource(NAME_MEM0, "mem0", _recognise_mem0, _read_mem0)

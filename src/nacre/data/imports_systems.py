@@ -1,6 +1,7 @@
-"""agenr: one SQLite (libSQL) file of entries. Seed facts 1.1.
+"""Imports from other memory systems: agenr, agent-knowledge, basic-memory and ClawXMemory.
 
-What is retired or superseded there stays so. Its embeddings belong to another model and are left behind.
+agenr has a SQLite (libSQL) file of entries (seed facts 1.1). Retired and superseded entries stay so. Its embeddings,
+which belong to another model, are skipped.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ from nacre.vault.files import slugify
 
 NAME = "agenr"
 EXPIRED = "EXPIRED"
-"""The sentinel in ``superseded_by`` of what agenr expired."""
+"""The value of ``superseded_by`` for entries that agenr expired."""
 
 _COLUMNS = (
     "id",
@@ -96,7 +97,7 @@ _COLUMNS = (
 )
 _TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
 _RELATIONS = {"supersedes": "supersedes", "contradicts": "contradicts", "elaborates": "elaborates"}
-_MOST_INTERVALS = 100
+_MAX_INTERVALS = 100
 
 
 def _recognise(tree: Tree) -> bool:
@@ -117,7 +118,7 @@ def _read(tree: Tree) -> Iterator[Item]:
         links = _links(database)
         entries = list(database.rows("entries", _COLUMNS))
         modified = modified_of(path)
-        known = {str(entry["id"]): _id(entry) for entry in entries}
+        ids = {str(entry["id"]): _id(entry) for entry in entries}
         for entry in entries:
             yield _found(
                 entry,
@@ -125,7 +126,7 @@ def _read(tree: Tree) -> Iterator[Item]:
                 modified,
                 tags.get(str(entry["id"]), []),
                 links.get(str(entry["id"]), []),
-                known,
+                ids,
             )
 
 
@@ -135,7 +136,7 @@ def _found(
     modified: datetime,
     tags: list[str],
     links: list[tuple[str, str]],
-    known: Mapping[str, str],
+    ids: Mapping[str, str],
 ) -> Item:
     own, content = str(entry["id"]), text_of(entry, "content")
     if not content:
@@ -167,17 +168,17 @@ def _found(
     )
     memory = replace(memory, updated=to_millisecond(updated or memory.updated))
     ended = str(entry.get("superseded_by") or "")
-    retired = _retirement(entry, ended, known)
+    retired = _retirement(entry, ended, ids)
     if retired:
         memory = replace(
             memory, retired=Retirement(to_millisecond(retired[0] or memory.updated), retired[1])
         )
-    mapped = tuple(Link(rel, known[other]) for rel, other in links if other in known)
-    return Found(replace(memory, links=mapped, superseded_by=known.get(ended)), _usage(entry))
+    mapped = tuple(Link(rel, ids[other]) for rel, other in links if other in ids)
+    return Found(replace(memory, links=mapped, superseded_by=ids.get(ended)), _usage(entry))
 
 
 def _retirement(
-    entry: Mapping[str, Any], ended: str, known: Mapping[str, str]
+    entry: Mapping[str, Any], ended: str, ids: Mapping[str, str]
 ) -> tuple[Any, str | None] | None:
     if is_true(entry.get("retired")):
         return moment(entry.get("retired_at")), text_of(
@@ -185,27 +186,27 @@ def _retirement(
         ) or "retired in agenr"
     if ended == EXPIRED:
         return moment(entry.get("updated_at")), "expired in agenr"
-    if ended and ended not in known:
+    if ended and ended not in ids:
         return moment(entry.get("updated_at")), "superseded in agenr by an entry that is gone"
     return None
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim | None:
     names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
-    entity, attribute, predicate, said = (text_of(entry, name) or "" for name in names)
-    if not (entity and attribute and said):
+    entity, attribute, predicate, value = (text_of(entry, name) or "" for name in names)
+    if not (entity and attribute and value):
         return None
     return Claim(
-        entity, attribute, predicate, said, between(entry.get("claim_confidence"), 0, 1, 0.5)
+        entity, attribute, predicate, value, between(entry.get("claim_confidence"), 0, 1, 0.5)
     )
 
 
 def _extra(entry: Mapping[str, Any]) -> dict[str, Any]:
-    found = {
+    values = {
         "platform": text_of(entry, "platform"),
         "source_context": text_of(entry, "source_context"),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in values.items() if value}
 
 
 def _usage(entry: Mapping[str, Any]) -> Usage | None:
@@ -215,25 +216,25 @@ def _usage(entry: Mapping[str, Any]) -> Usage | None:
     if not count and quality == 0.5 and not contradictions:
         return None
     times = [to_ms(at) for value in listed(entry.get("recall_intervals")) if (at := moment(value))]
-    intervals = tuple(at for at in times if at is not None)[-_MOST_INTERVALS:]
+    intervals = tuple(at for at in times if at is not None)[-_MAX_INTERVALS:]
     return Usage(
         count, moment(entry.get("last_recalled_at")), intervals, contradictions, quality, count
     )
 
 
 def _links(database: ForeignDatabase) -> dict[str, list[tuple[str, str]]]:
-    found: dict[str, list[tuple[str, str]]] = {}
+    links: dict[str, list[tuple[str, str]]] = {}
     for row in database.rows("relations", ("source_id", "target_id", "relation_type")):
         rel = _RELATIONS.get(str(row.get("relation_type")), "related_to")
-        found.setdefault(str(row.get("source_id")), []).append((rel, str(row.get("target_id"))))
-    return found
+        links.setdefault(str(row.get("source_id")), []).append((rel, str(row.get("target_id"))))
+    return links
 
 
 def _grouped(database: ForeignDatabase, table: str, key: str, value: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for row in database.rows(table, (key, value)):
-        found.setdefault(str(row.get(key)), []).append(str(row.get(value)))
-    return found
+        groups.setdefault(str(row.get(key)), []).append(str(row.get(value)))
+    return groups
 
 
 def _id(entry: Mapping[str, Any]) -> str:
@@ -250,9 +251,8 @@ def _choice(options: Any, value: object, default: Any) -> Any:
 SOURCE = ImportSource(NAME, "agenr", _recognise, _read)
 
 
-# ----------------------------------------------------------------------------
-# agent-knowledge: Markdown entries by category; edges and scores where their databases lie beside.
-# Seed facts 2.1.
+# -- agent-knowledge: Markdown entries by category -------------------------------------------------
+# Edges and scores come from databases in the same folder (seed facts 2.1).
 
 
 NAME_AGENT_KNOWLEDGE = "agent-knowledge"
@@ -281,8 +281,8 @@ _RELATIONS_AGENT_KNOWLEDGE = frozenset(
         "elaborates",
     }
 )
-_SAYS_WHAT_HOLDS = frozenset({"supersedes", "contradicts"})
-"""Of these an ended edge says nothing any more."""
+_CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
+"""Edges that say nothing any more once they have ended."""
 
 
 def _recognise_agent_knowledge(tree: Tree) -> bool:
@@ -293,7 +293,7 @@ def _recognise_agent_knowledge(tree: Tree) -> bool:
 
 
 def _read_agent_knowledge(tree: Tree) -> Iterator[Item]:
-    links, usage = _beside(tree)
+    links, usage = _from_databases(tree)
     ids = {name: _id_agent_knowledge(tree, name) for name in tree.names if _category(name)}
     for name in tree.matching(".md"):
         if name.lower() in _IDENTITY:
@@ -352,7 +352,7 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
 
 
 def _identity(tree: Tree, name: str) -> Iterator[Item]:
-    """Who the owner is: each statement a memory of its own."""
+    """Yield each statement about the user as a memory."""
     for note in notes(tree.clean(tree.text(name) or "")):
         if note.is_said:
             key = f"{tree.path_of(name)}#{words_hash(note.text)}"
@@ -369,8 +369,8 @@ def _identity(tree: Tree, name: str) -> Iterator[Item]:
             yield Found(memory)
 
 
-def _beside(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
-    """Edges and scores from databases in the same folder; its own folder for them is elsewhere and may be copied in."""
+def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
+    """Return edges and scores from databases that were copied into the folder."""
     links: dict[str, list[Link]] = {}
     usage: dict[str, Usage] = {}
     for name in tree.names:
@@ -389,17 +389,17 @@ def _edges(database: ForeignDatabase, links: dict[str, list[Link]]) -> None:
         "edges", ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
     ):
         if row.get("rel_type") in _RELATIONS_AGENT_KNOWLEDGE and not (
-            row.get("valid_to") and row["rel_type"] in _SAYS_WHAT_HOLDS
+            row.get("valid_to") and row["rel_type"] in _CURRENT_ONLY
         ):
             links.setdefault(str(row.get("source")), []).append(_edge(row))
 
 
 def _edge(row: Mapping[str, Any]) -> Link:
-    """A link to a name; it keeps its strength and when it holds."""
+    """Return a link to a name, with its strength and validity."""
     ends = (moment(row.get(name)) for name in ("valid_from", "valid_to"))
     valid = Validity(*(day_of(end) if end else None for end in ends))
-    said = row.get("strength")
-    strength = between(said, 0, 1, USUAL_STRENGTH) if said is not None else None
+    raw_strength = row.get("strength")
+    strength = between(raw_strength, 0, 1, USUAL_STRENGTH) if raw_strength is not None else None
     return Link(str(row["rel_type"]), str(row.get("target")), strength=strength, valid=valid)
 
 
@@ -412,7 +412,7 @@ def _scores(database: ForeignDatabase, usage: dict[str, Usage]) -> None:
 
 
 def without_title(body: str, title: str) -> str:
-    """A body without the heading that says its title once more."""
+    """Return a body without a heading that repeats its title."""
     first, _, rest = body.partition("\n")
     return rest.strip() if first.lstrip("# ").strip() == title and first.startswith("#") else body
 
@@ -426,13 +426,10 @@ SOURCE_AGENT_KNOWLEDGE = ImportSource(
 )
 
 
-# ----------------------------------------------------------------------------
-# basic-memory: Markdown notes with observations (``- [category] text #tag (context)``) and relations
-# (``- relation [[Note]]``).
-#
-# An observation that is a statement becomes a memory of its own; what else a note says stays together
-# under its title.
-# Relations become links between notes. Its database is an index of the files.
+# -- basic-memory: Markdown notes with observations and relations ----------------------------------
+# ``- [category] text #tag (context)`` is an observation, and ``- relation [[Note]]`` a relation. An observation that
+# is a statement becomes a memory; the rest of a note becomes one under its title. Relations become links between
+# notes. Its database is only an index of the files.
 
 
 NAME_BASIC_MEMORY = "basic-memory"
@@ -457,7 +454,7 @@ _PLAIN = frozenset({"relates_to", "related_to", "links_to"})
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _HEADING = re.compile(r"^#{1,6}\s")
 _FENCE = re.compile(r"^\s*(```|~~~)")
-_LEAST_WORDS = 4
+_MIN_WORDS = 4
 _KNOWN_BASIC_MEMORY = frozenset(
     {"title", "type", "tags", "permalink", "created", "modified", "schema"}
 )
@@ -466,7 +463,7 @@ _SCHEMA = "schema"
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """A note taken apart: what it is called, its front matter, its statements, its relations, and the rest."""
+    """A parsed note: its name, front matter, observations, relations, and the rest."""
 
     name: str
     title: str
@@ -484,15 +481,15 @@ def _recognise_basic_memory(tree: Tree) -> bool:
 
 
 def _read_basic_memory(tree: Tree) -> Iterator[Item]:
-    found: list[_Note] = []
+    all_notes: list[_Note] = []
     for name in tree.matching(".md"):
         note = _note(tree, name)
         if isinstance(note, Skipped):
             yield note
         else:
-            found.append(note)
-    ids = _names(tree, found)
-    for note in found:
+            all_notes.append(note)
+    ids = _names(tree, all_notes)
+    for note in all_notes:
         yield from _memories(tree, note, ids)
 
 
@@ -506,21 +503,21 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
     if str(front.get("type")).lower() == _SCHEMA:
         return Skipped(name, "a schema says how notes look")
     title = text_of(front, "title") or PurePosixPath(name).stem
-    note = _taken_apart(name, title, front, body)
+    note = _parsed_note(name, title, front, body)
     return note if note.rest or note.observations else Skipped(name, "it says nothing")
 
 
-def _taken_apart(name: str, title: str, front: Mapping[str, Any], body: str) -> _Note:
+def _parsed_note(name: str, title: str, front: Mapping[str, Any], body: str) -> _Note:
     observations: list[tuple[str, str]] = []
     relations: list[tuple[str, str]] = []
     rest: list[str] = []
     fence = False
     for line in body.splitlines():
         fence ^= bool(_FENCE.match(line))
-        said = None if fence else _OBSERVATION.match(line)
-        relation = None if fence or said else _RELATION.match(line)
-        if said and _is_statement(said.group(2)):
-            observations.append((said.group(1).strip(), said.group(2).strip()))
+        match = None if fence else _OBSERVATION.match(line)
+        relation = None if fence or match else _RELATION.match(line)
+        if match and _is_statement(match.group(2)):
+            observations.append((match.group(1).strip(), match.group(2).strip()))
             continue
         if relation:
             relations.append((next(filter(None, relation.groups())), relation.group(4)))
@@ -536,46 +533,46 @@ def _taken_apart(name: str, title: str, front: Mapping[str, Any], body: str) -> 
 
 
 def _is_statement(text: str) -> bool:
-    """Whether an observation can stand alone; a bare value, as of a name, belongs to its note."""
-    return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _LEAST_WORDS)
+    """Return True if an observation is a statement; a bare value, such as a name, belongs to its note."""
+    return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _MIN_WORDS)
 
 
 def _without_bare_headings(title: str, lines: list[str]) -> str:
-    """The lines that are left, without the title and without headings below which nothing is left."""
-    kept: list[str] = []
+    """Return the remaining lines without the title and without empty sections."""
+    remaining: list[str] = []
     for line in reversed(lines):
-        is_bare = _HEADING.match(line) and (not kept or _HEADING.match(kept[-1]))
-        if is_bare or (not line.strip() and (not kept or not kept[-1])):
+        is_bare = _HEADING.match(line) and (not remaining or _HEADING.match(remaining[-1]))
+        if is_bare or (not line.strip() and (not remaining or not remaining[-1])):
             continue
-        kept.append(line.rstrip())
-    text = "\n".join(reversed(kept)).strip()
+        remaining.append(line.rstrip())
+    text = "\n".join(reversed(remaining)).strip()
     first, _, below = text.partition("\n")
     return below.strip() if first.startswith("# ") and first[2:].strip() == title else text
 
 
-def _names(tree: Tree, found: list[_Note]) -> dict[str, str]:
-    """What notes are called, in every way a link may name them, and the memory that each leads to."""
+def _names(tree: Tree, all_notes: list[_Note]) -> dict[str, str]:
+    """Return the memories of notes by every name that a link may use."""
     ids: dict[str, str] = {}
-    for note in found:
-        for called in _called(note):
-            ids.setdefault(slugify(called), _leading(tree, note))
+    for note in all_notes:
+        for called in _names_of(note):
+            ids.setdefault(slugify(called), _main_id(tree, note))
     return ids
 
 
-def _called(note: _Note) -> tuple[str, ...]:
+def _names_of(note: _Note) -> tuple[str, ...]:
     path = PurePosixPath(note.name)
     names = (note.title, text_of(note.front, "permalink"), str(path.with_suffix("")), path.stem)
     return tuple(name for name in names if name)
 
 
-def _leading(tree: Tree, note: _Note) -> str:
-    """The memory that stands for a note: what it says at large, else its first observation."""
+def _main_id(tree: Tree, note: _Note) -> str:
+    """Return the main memory of a note: its rest, or else its first observation."""
     key = _key(tree, note) if note.rest else _key(tree, note, note.observations[0][1])
     return imported_id(NAME_BASIC_MEMORY, key, moment(note.front.get("created")))
 
 
 def _memories(tree: Tree, note: _Note, ids: Mapping[str, str]) -> Iterator[Item]:
-    leading = _leading(tree, note)
+    leading = _main_id(tree, note)
     kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
     tags = tags_of(note.front.get("tags"))
     extra = {
@@ -585,45 +582,45 @@ def _memories(tree: Tree, note: _Note, ids: Mapping[str, str]) -> Iterator[Item]
         links = _links_basic_memory(note, ids, leading)
         more = {"subject": note.title, "kind": kind, "tags": tags, "links": links, "extra": extra}
         yield _found_basic_memory(tree, note, _key(tree, note), note.rest, **more)
-    seen: set[str] = set()
-    for category, said in note.observations:
-        if said in seen:
+    texts: set[str] = set()
+    for category, statement in note.observations:
+        if statement in texts:
             continue
-        seen.add(said)
+        texts.add(statement)
         yield _found_basic_memory(
             tree,
             note,
-            _key(tree, note, said),
-            said,
-            subject=_subject(note, said),
+            _key(tree, note, statement),
+            statement,
+            subject=_subject(note, statement),
             kind=kind_of((category,), Kind.FACT),
-            tags=tags_of([*tags, category, *_TAG.findall(said)]),
+            tags=tags_of([*tags, category, *_TAG.findall(statement)]),
             links=(Link("part_of", leading),) if note.rest else (),
-            extra={} if note.rest or len(seen) > 1 else extra,
+            extra={} if note.rest or len(texts) > 1 else extra,
         )
 
 
-def _subject(note: _Note, said: str) -> str:
-    return f"{note.title}: {shorten(_TAG.sub('', said).strip(), 60)}"
+def _subject(note: _Note, statement: str) -> str:
+    return f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}"
 
 
 def _aliases(note: _Note) -> dict[str, list[str]]:
-    """Names beside the subject that the text of other notes may use."""
-    names = {slugify(name): name for name in reversed(_called(note)[:2])}
+    """Return names, besides the subject, that other notes may use."""
+    names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
     own = slugify(note.title) if note.rest else ""
-    found = [name for slug, name in names.items() if slug and slug != own]
-    return {"aliases": found} if found else {}
+    aliases = [name for slug, name in names.items() if slug and slug != own]
+    return {"aliases": aliases} if aliases else {}
 
 
 def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[Link, ...]:
-    found = []
+    links = []
     for relation, target in note.relations:
         to = ids.get(slugify(target.partition("|")[0].partition("#")[0]))
         if to and to != own:
             name = relation.lower().replace("-", "_").replace(" ", "_")
-            known = name if name in _LINKS else "related_to"
-            found.append(Link(known, to, None if name in _LINKS | _PLAIN else relation))
-    return tuple(dict.fromkeys(found))
+            relation_name = name if name in _LINKS else "related_to"
+            links.append(Link(relation_name, to, None if name in _LINKS | _PLAIN else relation))
+    return tuple(dict.fromkeys(links))
 
 
 def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more: Any) -> Found:
@@ -641,7 +638,7 @@ def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more:
 
 
 def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
-    """A note keeps its permalink when its file moves."""
+    """Return the key of a note, which keeps its permalink if its file moves."""
     own = f"{tree.root}#{text_of(note.front, 'permalink') or note.name}"
     return f"{own}#{words_hash(statement)}" if statement else own
 
@@ -651,9 +648,7 @@ SOURCE_BASIC_MEMORY = ImportSource(
 )
 
 
-# ----------------------------------------------------------------------------
-# ClawXMemory: Markdown below ``global/`` and ``projects/``, or the snapshot its interface exports.
-# Seed facts 3.1.
+# -- ClawXMemory: Markdown below ``global/`` and ``projects/``, or its snapshot (seed facts 3.1) ---
 
 
 NAME_CLAWXMEMORY = "clawxmemory"
@@ -665,7 +660,7 @@ _TEMPORARY = "_tmp"
 _ONE_SECTION = re.compile(
     r"\A## (?:Rule|Decisions|Next Steps|Notes)\n\n((?:(?!## ).*\n)*(?!## ).+)\Z"
 )
-"""A body of one section: its heading says what the file's kind says."""
+"""A body with one section whose heading repeats the file's kind."""
 
 _KNOWN_CLAWXMEMORY = frozenset(
     {
@@ -713,18 +708,22 @@ def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
 
 
 def _unpacked(tree: Tree) -> Tree:
-    """The files that a snapshot holds as ``{relativePath, content}``."""
+    """Return the files of a snapshot, ``{relativePath, content}``."""
     try:
         files = json.parse(tree.text(tree.names[0]) or "null").get("files")
     except (ValueError, AttributeError):
         files = None
-    held = [one for one in files if isinstance(one, dict)] if isinstance(files, list) else []
-    return tree.grown({str(one.get("relativePath")): str(one.get("content") or "") for one in held})
+    entries = (
+        [entry for entry in files if isinstance(entry, dict)] if isinstance(files, list) else []
+    )
+    return tree.grown(
+        {str(entry.get("relativePath")): str(entry.get("content") or "") for entry in entries}
+    )
 
 
 def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Project ids with the slug and the page each gets here."""
-    taken: set[str] = set()
+    """Yield project ids with the slug and the page of each."""
+    slugs: set[str] = set()
     for name in tree.names:
         if PurePosixPath(name).name != _META:
             continue
@@ -733,8 +732,8 @@ def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
         own = text_of(front, "project_id") or folder
         title = text_of(front, "project_name") or own
         slug = project_of(title) or project_of(own) or "project"
-        slug = slug if slug not in taken else f"{slug}-{folder[-4:]}"
-        taken.add(slug)
+        slug = slug if slug not in slugs else f"{slug}-{folder[-4:]}"
+        slugs.add(slug)
         aliases = [title, *_aliases_clawxmemory(front.get("aliases"))]
         values = {
             "name": title,
@@ -778,17 +777,19 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
         extra={key: value for key, value in front.items() if key not in _KNOWN_CLAWXMEMORY},
     )
     memory = replace(memory, updated=to_millisecond(updated or memory.created))
-    gone = is_true(front.get("deprecated")) or "Archive" in parts
+    is_retired = is_true(front.get("deprecated")) or "Archive" in parts
     reason = (
         "deprecated in ClawXMemory"
         if is_true(front.get("deprecated"))
         else "archived in ClawXMemory"
     )
-    return Found(replace(memory, retired=Retirement(memory.updated, reason)) if gone else memory)
+    return Found(
+        replace(memory, retired=Retirement(memory.updated, reason)) if is_retired else memory
+    )
 
 
 def _profile(tree: Tree, name: str) -> Iterator[Item]:
-    """The owner's profile: each statement a memory of its own."""
+    """Yield each statement of the user's profile as a memory."""
     try:
         _, body = front_of(tree, name)
     except MemoryInvalid as error:
@@ -810,13 +811,13 @@ def _profile(tree: Tree, name: str) -> Iterator[Item]:
 
 
 def _aliases_clawxmemory(value: Any) -> list[str]:
-    """A list, or a list as JSON text."""
+    """Parse a list, or a list as JSON text."""
     if isinstance(value, str):
         try:
             value = json.parse(value)
         except ValueError:
             value = re.split(r"\s*,\s*", value)
-    return [str(one) for one in value if str(one).strip()] if isinstance(value, list) else []
+    return [str(item) for item in value if str(item).strip()] if isinstance(value, list) else []
 
 
 SOURCE_CLAWXMEMORY = ImportSource(

@@ -1,7 +1,7 @@
-"""Apply the present rules to all that is stored: what was kept before a rule was known goes now.
+"""Scrub stored data with the current redaction rules, including data stored before a rule existed.
 
-In steps that may be interrupted between any two: each leaves what it has done, and a second scrub finds the rest. A
-scrub that changed something ends by writing the database anew, so that no page of the file holds the old words.
+A scrub may be interrupted between any two steps; a second one finds the rest. If it changed something, it finally
+rewrites the database, so that no page of the file contains the old text.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from nacre.vault.documents import parse
 from nacre.vault.files import is_memory_file, slugify
 from nacre.vault.remotes import rewrite_history
 
-_BEGUN = "scrub.unfinished"
-"""A file that is there while a scrub runs: what an interrupted one took out may still lie in free pages."""
+_UNFINISHED_FILE = "scrub.unfinished"
+"""Exists while a scrub runs: after an interruption, free pages may still contain removed text."""
 
-_COPIES = (".old", ".before-", ".bak")
+_COPY_MARKS = (".old", ".before-", ".bak")
 _DATABASE_FILES = ("", "-wal", "-shm")
 _OWN_FILES = frozenset({"config.toml"})
 
 
 def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None) -> ScrubReport:
-    """Look through everything that is stored and take out what the rules now know.
+    """Remove everything stored that the rules match.
 
-    Raises StoreBusy while another process writes or reads all the time, RepositoryUnusable where history is to be
-    rewritten and cannot be.
+    Raises StoreBusy if other processes use the database constantly, RepositoryUnusable if the history cannot be
+    rewritten.
     """
     began = time.perf_counter()
     scan(home)
     fold_usage(home)
     tally = Tally(home)
     commits = None
-    begun = home.settings.home / _BEGUN
+    begun = home.settings.home / _UNFINISHED_FILE
     is_unfinished = begun.exists()
     if not options.dry_run:
         begun.touch(mode=0o600)
@@ -82,9 +82,9 @@ def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None
             begun.unlink(missing_ok=True)
     copies = list_copies(home)
     removed = _remove(copies) if options.remove_copies and not options.dry_run else ()
-    left = 0
+    remaining = 0
     if tally.changed and not options.dry_run and options.vectors:
-        left = embed_pending(home, notify).left
+        remaining = embed_pending(home, notify).left
     return ScrubReport(
         options.dry_run,
         {place: dict(rules) for place, rules in tally.found.items()},
@@ -94,20 +94,21 @@ def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None
         commits=commits,
         copies=tuple(copy for copy in copies if copy not in removed),
         removed=removed,
-        elsewhere=tuple(_elsewhere(home, has_history=options.history)),
-        vectors_left=left,
+        elsewhere=tuple(_unreached(home, has_history=options.history)),
+        vectors_left=remaining,
         seconds=time.perf_counter() - began,
     )
 
 
 def list_copies(home: Home) -> tuple[Path, ...]:
-    """Older copies of the database beside it: what rebuilds, resets and migrations keep."""
+    """Return older copies of the database next to it, from rebuilds, resets and migrations."""
     database = home.settings.database
     beside = sorted(database.parent.glob(f"{database.name}*")) if database.parent.is_dir() else []
     return tuple(
         path
         for path in beside
-        if any(mark in path.name.removeprefix(database.name) for mark in _COPIES) and path.is_file()
+        if any(mark in path.name.removeprefix(database.name) for mark in _COPY_MARKS)
+        and path.is_file()
     )
 
 
@@ -131,7 +132,7 @@ def _scrub_turns(
     home: Home, stored: StoredTexts, tally: Tally, options: ScrubOptions, notify: OnProgress
 ) -> None:
     total = sum(turns for _, _, turns, *_ in home.sessions.counts())
-    done = 0
+    processed = 0
     for turns in stored.turns():
         looked_at = [
             (
@@ -146,20 +147,20 @@ def _scrub_turns(
                 for new in changed:
                     stored.rewrite_turn(*new)
         tally.changed["turns"] += len(changed)
-        done += len(turns)
+        processed += len(turns)
         home.vault_lock.let_others()
-        notify(Progress("scrubbing", done, max(done, total)))
+        notify(Progress("scrubbing", processed, max(processed, total)))
 
 
 def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
-    """The columns of a row that change, as they are to be."""
+    """Return the new values of a row's columns that change."""
     pairs = zip(table.columns, row[len(table.keys) :], strict=True)
     cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
     return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}
 
 
 def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
-    """Logs, spools, saved queries, and whatever else lies in the home."""
+    """Scrub logs, spools, saved queries and other files in the home."""
     database = home.settings.database.name
     skipped = {
         home.settings.vault.name,
@@ -183,7 +184,7 @@ def _clean_file(path: Path, data: bytes, tally: Tally) -> bytes:
 
 
 def _scrub_archive(home: Home, tally: Tally, options: ScrubOptions) -> None:
-    """What is kept of transcripts, line by line."""
+    """Scrub archived transcripts line by line."""
 
     def clean_all(texts: Sequence[str]) -> list[str]:
         cleaned = home.redactor.clean_all(texts)
@@ -198,7 +199,7 @@ def _scrub_archive(home: Home, tally: Tally, options: ScrubOptions) -> None:
 
 
 def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
-    """Every version that git keeps; returns how many commits there are."""
+    """Scrub every version in git and return the number of commits."""
     repository = home.repository
     if not repository.exists:
         return 0
@@ -219,7 +220,7 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
 
 
 def _renamed(home: Home, path: str, data: bytes) -> str:
-    """What a file of the history is called now that its contents are ``data``: as it is called today, if it is."""
+    """Return the name of a historical file with the contents ``data``: its current name, if any."""
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
     except (MemoryInvalid, UnicodeDecodeError):
@@ -256,8 +257,8 @@ def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
     return copies
 
 
-def _elsewhere(home: Home, *, has_history: bool) -> Iterator[str]:
-    """What a scrub of this home does not reach."""
+def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
+    """Yield the places that a scrub of this home does not reach."""
     repository = home.repository
     if repository.exists:
         if not has_history:

@@ -1,4 +1,4 @@
-"""Compare the vault with its remote and merge the two; :mod:`nacre.data.sync` writes the result."""
+"""Sync of the vault with a remote: comparing, merging, writing, and exchanging commits."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ from nacre.vault.merging import (
 )
 from nacre.vault.remotes import Remote, check_url
 
-_READ_AT_ONCE = 2000
-_DEEPEST = 3
-_NOTHING_NEW = "Join what the remote has\n"
+_BLOBS_PER_READ = 2000
+_MAX_BASE_DEPTH = 3
+_JOIN_MESSAGE = "Join what the remote has\n"
 _UNITE = "unite"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file as it is here and as it is to be; ``None`` where there is none."""
+    """A file before and after a change; ``None`` if there is none."""
 
     before: bytes | None
     after: bytes | None
@@ -95,10 +95,11 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be brought in: the commit to come to, and the files that change on the way.
+    """The target commit of a merge, and the files that change.
 
-    ``commit`` is ``None`` while a merge is only looked at. ``given_up`` are ids of memories that go without a trace:
-    they were united with others, or taken out of a history that was rewritten.
+    ``commit`` is ``None`` for a preview. ``given_up`` are ids of memories that disappear without a trace, because they
+    were
+    united with others or removed from a rewritten history.
     """
 
     commit: str | None
@@ -112,35 +113,39 @@ class Plan:
 def plan_join(
     home: Home, head: Head, theirs: str, *, rewritten_from: str | None, dry_run: bool
 ) -> Plan:
-    """Compare HEAD with a commit that was fetched, and merge them where both went on.
+    """Compare HEAD with a fetched commit, and merge if both have new commits.
 
-    ``rewritten_from`` is the commit the remote was at before somebody rewrote its history: what was done here since is
-    put on top of it then. So it is where unsent commits hold what was forgotten elsewhere: they are never sent.
-    Raises RepositoryUnusable for files that no vault can hold.
+    ``rewritten_from`` is the commit of the remote before its history was rewritten: local changes since then are
+    applied on
+    top. The same is done if unsent commits contain content forgotten elsewhere, so that they are never sent.
+    Raises RepositoryUnusable for files that no vault may contain.
     """
     repository = home.repository
-    here, there = repository.tree(head.commit), repository.tree(theirs)
-    refuse_paths(there)
-    left_out = tuple(sorted(path for path in there if not _is_plain(there, path)))
+    local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
+    refuse_paths(remote_tree)
+    left_out = tuple(sorted(path for path in remote_tree if not _is_plain(remote_tree, path)))
     if head.commit is None or (not rewritten_from and repository.is_ancestor(head.commit, theirs)):
-        changes = _changes(home, here, there)
+        changes = _changes(home, local, remote_tree)
         return Plan(theirs, changes, given_up=united_in(changes), left_out=left_out)
     bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
-    trees = (_base(home, bases), here, there)
-    paths = _wanted(trees)
+    trees = (_base(home, bases), local, remote_tree)
+    paths = _merge_paths(trees)
     base, ours, remote = _contents(home, trees, paths)
     plan, merged = plan_merge(home, base, ours, remote, is_rewritten=bool(rewritten_from))
     plan = replace(plan, left_out=left_out)
     if dry_run:
         return plan
-    assert plan.operation is not None  # noqa: S101 - a merge is one
+    assert plan.operation is not None  # noqa: S101 - a merge has an operation
     if rewritten_from or _tells_forgotten(home, head, theirs):
         onto = changes_between(remote, merged)
-        told = [*_unsent(home, head, rewritten_from or theirs, onto), *_told(plan.operation, onto)]
-        commit = _commit(home, theirs, onto, (), told)
+        operations = [
+            *_unsent(home, head, rewritten_from or theirs, onto),
+            *_as_operations(plan.operation, onto),
+        ]
+        commit = _commit(home, theirs, onto, (), operations)
     else:
         commit = _commit(
-            home, head.commit, plan.changes, (theirs,), _told(plan.operation, plan.changes)
+            home, head.commit, plan.changes, (theirs,), _as_operations(plan.operation, plan.changes)
         )
     return replace(plan, commit=commit)
 
@@ -148,13 +153,13 @@ def plan_join(
 def plan_merge(
     home: Home, base: Tree, here: Tree, there: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
-    """Merge two vaults that were made from ``base``: what changes here, and what both are to hold.
+    """Merge two vaults derived from ``base``; return the local changes and the resulting tree.
 
-    ``is_rewritten``: what there is no more was taken out on purpose.
+    ``is_rewritten``: missing remote files were removed deliberately.
     """
     merged = merge_vaults(base, here, there)
     operation = Operation(home.ids(), home.now(), SYNC)
-    _tell_united(merged, operation)
+    _record_united(merged, operation)
     forgotten, notes = _leave_out_forgotten(merged, here)
     changes = changes_between(here, merged.files)
     operation = replace(operation, subject=f"{counted(changes)} from the remote")
@@ -167,7 +172,7 @@ def plan_merge(
 
 
 def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
-    """The files that differ."""
+    """Return the files that differ."""
     changes = {
         path: FileChange(before.get(path), after.get(path)) for path in sorted({*before, *after})
     }
@@ -175,18 +180,20 @@ def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
 
 
 def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
-    """Return the operations of commits; a commit of another git is one, too."""
-    found: dict[str, RecordedOperation] = {}
+    """Return the operations of commits; a commit by another git client is one, too."""
+    operations: dict[str, RecordedOperation] = {}
     for commit in commits:
-        told = read_message(commit.message, commit.id)
-        if not told and commit.paths and not commit.is_merge and commit.message != BEGINNING:
-            told = [RecordedOperation(Operation(commit.id, commit.at, "commit"), commit.paths)]
-        found |= {one.operation.id: one for one in told if one.operation.action != SYNC}
-    return list(found.values())
+        recorded = read_message(commit.message, commit.id)
+        if not recorded and commit.paths and not commit.is_merge and commit.message != BEGINNING:
+            recorded = [RecordedOperation(Operation(commit.id, commit.at, "commit"), commit.paths)]
+        operations |= {
+            entry.operation.id: entry for entry in recorded if entry.operation.action != SYNC
+        }
+    return list(operations.values())
 
 
-def _wanted(trees: Sequence[Entries]) -> list[str]:
-    """The paths a merge is about: other files than documents that are the same everywhere stay out of it."""
+def _merge_paths(trees: Sequence[Entries]) -> list[str]:
+    """Return the paths for a merge: all documents, and other files that differ."""
     paths = sorted({path for tree in trees for path in tree})
     return [
         path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1
@@ -194,25 +201,25 @@ def _wanted(trees: Sequence[Entries]) -> list[str]:
 
 
 def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
-    """What both sides were made from; where histories crossed, the merge of all that may be it."""
+    """Return the common base; if histories crossed, the merge of all candidates."""
     if not commits:
         return {}
-    found = dict(home.repository.tree(commits[0]))
-    for other in commits[1:] if depth < _DEEPEST else ():
-        there = home.repository.tree(other)
+    base = dict(home.repository.tree(commits[0]))
+    for other in commits[1:] if depth < _MAX_BASE_DEPTH else ():
+        other_tree = home.repository.tree(other)
         inner = _base(home, home.repository.merge_bases(commits[0], other), depth + 1)
-        trees = (inner, found, there)
-        wanted = _wanted(trees)
-        merged = merge_vaults(*_contents(home, trees, wanted))
-        known = {blob for tree in trees for _, blob in tree.values()}
-        stored = {path: _stored(home, data, known) for path, data in merged.files.items()}
-        found = {path: entry for path, entry in found.items() if path not in wanted} | stored
-    return found
+        trees = (inner, base, other_tree)
+        relevant = _merge_paths(trees)
+        merged = merge_vaults(*_contents(home, trees, relevant))
+        blobs = {blob for tree in trees for _, blob in tree.values()}
+        stored = {path: _stored(home, data, blobs) for path, data in merged.files.items()}
+        base = {path: entry for path, entry in base.items() if path not in relevant} | stored
+    return base
 
 
-def _stored(home: Home, data: bytes, known: Collection[str]) -> tuple[str, str]:
-    blob = home.repository.blob_id(data, next(iter(known), None))
-    return "100644", blob if blob in known else home.repository.store(data)
+def _stored(home: Home, data: bytes, blobs: Collection[str]) -> tuple[str, str]:
+    blob = home.repository.blob_id(data, next(iter(blobs), None))
+    return "100644", blob if blob in blobs else home.repository.store(data)
 
 
 def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> list[dict[str, bytes]]:
@@ -220,16 +227,18 @@ def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> lis
         {path: tree[path][1] for path in paths if path in tree and _is_plain(tree, path)}
         for tree in trees
     ]
-    wanted = sorted({blob for present in blobs for blob in present.values()})
-    found: dict[str, bytes] = {}
-    for start in range(0, len(wanted), _READ_AT_ONCE):
-        found |= home.repository.read(wanted[start : start + _READ_AT_ONCE])
-    return [{path: found[blob] for path, blob in present.items()} for present in blobs]
+    needed = sorted({blob for present in blobs for blob in present.values()})
+    contents: dict[str, bytes] = {}
+    for start in range(0, len(needed), _BLOBS_PER_READ):
+        contents |= home.repository.read(needed[start : start + _BLOBS_PER_READ])
+    return [{path: contents[blob] for path, blob in present.items()} for present in blobs]
 
 
-def _changes(home: Home, here: Entries, there: Entries) -> dict[str, FileChange]:
-    paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
-    return changes_between(*_contents(home, (here, there), paths))
+def _changes(home: Home, local: Entries, remote_tree: Entries) -> dict[str, FileChange]:
+    paths = sorted(
+        path for path in {*local, *remote_tree} if local.get(path) != remote_tree.get(path)
+    )
+    return changes_between(*_contents(home, (local, remote_tree), paths))
 
 
 def _commit(
@@ -237,36 +246,36 @@ def _commit(
     parent: str,
     changes: Mapping[str, FileChange],
     merged: tuple[str, ...],
-    told: Sequence[tuple[Operation, Sequence[str]]],
+    operations: Sequence[tuple[Operation, Sequence[str]]],
 ) -> str:
     files = {path: change.after for path, change in changes.items()}
-    message = write_message(told, home.redactor.clean) if told else _NOTHING_NEW
+    message = write_message(operations, home.redactor.clean) if operations else _JOIN_MESSAGE
     commit = NewCommit(message, home.now(), files, merged)
     return home.repository.add_commits([commit], parent, author_of(home))[-1]
 
 
-def _told(
+def _as_operations(
     operation: Operation, changes: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """A sync as an operation, unless it changes nothing but the ledger: then there is nothing to tell, or to undo."""
+    """Return a sync as an operation, unless it changes only the ledger: then there is nothing to undo."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(
     home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Operations that no other machine has, as the database tells them: without the words of what is forgotten."""
-    found: list[tuple[Operation, Sequence[str]]] = []
+    """Return operations that only this machine has, as in the database: without forgotten texts."""
+    unsent: list[tuple[Operation, Sequence[str]]] = []
     for recorded in operations_in(home.repository.history(since, head.commit or since)):
         operation = home.journal.find(recorded.operation.id)
         if operation and "-" in operation.id:
             touched = [path for path, _ in home.journal.touched(operation.id) if path in onto]
-            found += [(operation, touched)] if touched else []
-    return found
+            unsent += [(operation, touched)] if touched else []
+    return unsent
 
 
 def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
-    """Return True if a commit that was not sent yet holds or names a forgotten memory."""
+    """Return True if an unsent commit contains or names a forgotten memory."""
     barred = Gate(home).refresh()
     commits = home.repository.history(theirs, head.commit or theirs) if barred else ()
     names = [
@@ -278,24 +287,24 @@ def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
     )
 
 
-def _tell_united(merged: MergedVault, operation: Operation) -> None:
-    """Say in the ledger which ids were given up, for machines that only receive the result."""
+def _record_united(merged: MergedVault, operation: Operation) -> None:
+    """Record united ids in the ledger, for machines that only receive the result."""
     lines = b"".join(
-        LedgerEntry(operation.id, operation.at, _UNITE, {"memory": kept, "given_up": given_up})
+        LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
         .line()
         .encode()
         + b"\n"
-        for given_up, kept in sorted(merged.united.items())
+        for given_up, remaining in sorted(merged.united.items())
     )
     if lines:
         merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
 
 
 def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
-    """Ids that new lines of the ledger say were given up."""
+    """Return the ids that new lines of the ledger give up."""
     ledger = changes.get(LEDGER, FileChange(None, None))
-    known = set((ledger.before or b"").splitlines())
-    new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in known)
+    old_lines = set((ledger.before or b"").splitlines())
+    new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in old_lines)
     return frozenset(
         str(entry.details["given_up"])
         for entry in read_ledger(new)
@@ -304,58 +313,61 @@ def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
 
 
 def _leave_out_forgotten(
-    merged: MergedVault, here: Tree
+    merged: MergedVault, local: Tree
 ) -> tuple[frozenset[str], tuple[Note, ...]]:
-    """Take out memories that either ledger forgot for good, also edited ones, and links to them.
+    """Remove memories forgotten by either ledger, also edited ones, and links to them.
 
-    Returns their ids, and what is to be told of the merge, without their words.
+    Returns their ids, and notes on the merge without their texts.
     """
     barred = Barred(standing_tombstones([*told_in(merged.files.get(LEDGER, b""))]))
     if not barred:
         return frozenset(), merged.notes
     ledger = merged.files[LEDGER].decode("utf-8", "replace")
     merged.files[LEDGER] = without_words(ledger, barred.memories).encode()
-    gone: dict[str, str] = {}
+    removed: dict[str, str] = {}
     for path, data in list(merged.files.items()):
         named = barred.names_in(data) if is_memory_file(path) else ()
-        if (named or data != here.get(path)) and barred.bars_document(path, data):
+        if (named or data != local.get(path)) and barred.bars_document(path, data):
             del merged.files[path]
-            gone[path] = id_in(data) or ""
+            removed[path] = id_in(data) or ""
         elif named:
             merged.files[path] = _without_links(data, named)
-    forgotten = barred.memories.union(gone.values())
+    forgotten = barred.memories.union(removed.values())
     notes = [
-        note for note in merged.notes if note.memory not in forgotten and note.path not in gone
+        note for note in merged.notes if note.memory not in forgotten and note.path not in removed
     ]
-    present = {id_in(data) or "" for path, data in here.items() if is_memory_file(path)} & forgotten
+    present = {
+        id_in(data) or "" for path, data in local.items() if is_memory_file(path)
+    } & forgotten
     notes += [Note(MergeOutcome.FORGOTTEN, "", memory) for memory in sorted(present)]
-    return frozenset(gone.values()), tuple(notes)
+    return frozenset(removed.values()), tuple(notes)
 
 
 def _without_links(data: bytes, to: Collection[str]) -> bytes:
     text = data.decode("utf-8", "replace")
     links = listed(read_document(text).values.get("links"))
-    left = [one for one in links if not (isinstance(one, dict) and one.get("to") in to)]
-    return with_values(text, {"links": left or None}).encode() if left != links else data
+    remaining = [link for link in links if not (isinstance(link, dict) and link.get("to") in to)]
+    return with_values(text, {"links": remaining or None}).encode() if remaining != links else data
 
 
 def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozenset[str]:
-    """Memories that a rewritten history holds no more."""
-    left = {id_in(data) for path, data in merged.files.items() if is_document(path)}
-    gone = {
-        id_in(one.before) for path, one in changes.items() if one.before and is_memory_file(path)
+    """Return memories that a rewritten history no longer contains."""
+    remaining = {id_in(data) for path, data in merged.files.items() if is_document(path)}
+    removed = {
+        id_in(change.before)
+        for path, change in changes.items()
+        if change.before and is_memory_file(path)
     }
-    return frozenset(memory for memory in gone - left if memory)
+    return frozenset(memory for memory in removed - remaining if memory)
 
 
 def _is_plain(tree: Entries, path: str) -> bool:
-    """Whether it is a file: no symbolic link, no repository within."""
+    """Return True for a regular file, not a symbolic link or a repository."""
     return tree[path][0].startswith("100")
 
 
 def refuse_paths(tree: Iterable[str]) -> None:
-    """Raises RepositoryUnusable for names that would reach into git's own folder, whatever the file system makes of
-    them."""
+    """Raise RepositoryUnusable for names that could reach into git's own folder on any file system."""
     for path in tree:
         for part in path.split("/"):
             name = _INVISIBLE.sub("", part).casefold().rstrip(" .")
@@ -367,70 +379,68 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 
 def counted(changes: Iterable[str]) -> str:
-    """How many files change, in words; the ledger is not counted."""
+    """Describe the number of changed files, without the ledger."""
     files = len(set(changes) - {LEDGER})
     return f"{files} file" if files == 1 else f"{files} files"
 
 
-# ----------------------------------------------------------------------------
-# Bring into the vault what a sync found at the remote, in parts between which others write.
-#
-# A part is written, each file only where it is still what it was, and read, before anybody else has
-# the vault's lock: a
-# scan in between finds nothing that it could take for a person's edit. Then the branch moves, in one
-# step, unless
-# somebody moved it meanwhile. A crash, or an edit, before that leaves parts that the next sync finds
-# on both sides.
+# -- Writing remote changes into the vault ---------------------------------------------------------
+# Other processes write between parts. Under the vault's lock, each file of a part is written if it is unchanged, and
+# read, so that no scan takes it for an edit by hand. Then the branch moves in one step, unless it moved meanwhile.
+# After a crash or an edit before that, the next sync finds the written parts on both sides.
 
 
-_FILES_A_PART = 30
-_MANY = 100
-_MEANWHILE = "the vault changed meanwhile"
+_FILES_PER_PART = 30
+_MANY_MEMORIES = 100
+_VAULT_CHANGED = "the vault changed meanwhile"
 _SUPERSEDES = b"supersedes"
 _TOKEN = re.compile(r"[^\s\"'#,\[\]{}]+")
 
 
 @dataclass(slots=True)
 class _Part:
-    """Files that change together: those of a memory, of what supersedes it, and what lies in the way of another."""
+    """Files that change together: a memory's, those of memories that supersede it, and files in the way of others."""
 
     changes: dict[str, FileChange] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
 
 
 def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str | None:
-    """Write what changed and move the branch; returns what stands in the way, if something was edited just now.
+    """Write the changes and move the branch; return the obstacle if something was edited meanwhile.
 
-    Parts may have been brought in then; the next merge has less to do. Raises EditConflict for a file that waits here
-    because it cannot be committed (``held``: path → why).
+    Some parts may be written then, and the next merge is smaller. Raises EditConflict for a file that cannot be
+    committed
+    here (``held``: path → reason).
     """
-    assert plan.commit is not None  # noqa: S101 - nothing that was only looked at is brought in
+    assert plan.commit is not None  # noqa: S101 - a preview is not written
     home.problems.clear()
     with FileLock(home.settings.home / COMMIT_LOCK):
         if home.repository.head() != head:
-            return _MEANWHILE
+            return _VAULT_CHANGED
         obstacle = write_plan(home, plan, held)
         if obstacle:
             return obstacle
         if not home.repository.move_head(plan.commit, head.commit, "nacre sync"):
             return "the vault's branch moved meanwhile"
         step_index(home)
-        told = [*home.problems]
+        problems = [*home.problems]
         scan(home)
-        home.problems[:] = dict.fromkeys((*told, *home.problems))
+        home.problems[:] = dict.fromkeys((*problems, *home.problems))
     return None
 
 
 def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
-    """Carry out what the remote's ledger says is forgotten, before anything is merged: nothing brings it back then.
+    """Carry out the remote's forgetting before the merge, so that nothing restores forgotten content.
 
-    Returns a note for each memory that went, without its words. Raises VaultUnusable.
+    Returns a note for each removed memory, without its text. Raises VaultUnusable.
     """
-    there = b"".join(home.repository.read([f"{theirs}:{LEDGER}"]).values())
+    remote_ledger = b"".join(home.repository.read([f"{theirs}:{LEDGER}"]).values())
     present = _present(home, LEDGER)
-    known = set((present or b"").splitlines())
+    local_lines = set((present or b"").splitlines())
     lines = b"".join(
-        one.line().encode() + b"\n" for one in told_in(there) if one.line().encode() not in known
+        entry.line().encode() + b"\n"
+        for entry in told_in(remote_ledger)
+        if entry.line().encode() not in local_lines
     )
     if not lines:
         return ()
@@ -446,15 +456,17 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
 
 
 def write_plan(home: Home, plan: Plan, held: Mapping[str, str]) -> str | None:
-    """Write what changed, and no commit; returns what stands in the way. Raises EditConflict, VaultUnusable."""
+    """Write the changes without a commit; return the obstacle, if any. Raises EditConflict, VaultUnusable."""
     files = {
-        path: _over_listing(home, path, one) for path, one in plan.changes.items() if path != LEDGER
+        path: _over_listing(home, path, change)
+        for path, change in plan.changes.items()
+        if path != LEDGER
     }
     return _edited(home, files, held) or _in_parts(home, plan, files, held)
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """A listing that nacre derived here gives way to one that the owner has in git elsewhere."""
+    """Let a derived local listing give way to one that the user keeps in git elsewhere."""
     present = _present(home, path) if PurePosixPath(path).name == LISTING else None
     return FileChange(present, change.after) if present and is_derived(present) else change
 
@@ -462,7 +474,7 @@ def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
 def _in_parts(
     home: Home, plan: Plan, files: Mapping[str, FileChange], held: Mapping[str, str]
 ) -> str | None:
-    """As one operation. First what the ledger says is forgotten goes, as if it came alone: no file brings it back."""
+    """Write the changes as one operation. Forgetting from the ledger comes first, so that no file restores it."""
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
     with home.run(
         SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op
@@ -470,45 +482,49 @@ def _in_parts(
         with run.part() as change:
             apply_intents(home)
             if home.files.has_intents():
-                return _MEANWHILE
+                return _VAULT_CHANGED
             obstacle = _written(change, _Part(_ledger(home, plan)))
         if obstacle:
             return obstacle
         apply_tombstones(home)
-        parts = list(_parts(home, files, plan.given_up))  # nobody is to wait for that
-        here = home.memories.all_ids()
-        awaits = _new(files) <= max(_MANY, len(here))
+        parts = list(
+            _parts(home, files, plan.given_up)
+        )  # computed here, so that no one has to wait for it
+        local_ids = home.memories.all_ids()
+        awaits = _new(files) <= max(_MANY_MEMORIES, len(local_ids))
         for part in parts:
             with run.part() as change:
                 obstacle = _take_part(change, part, held, awaits=awaits)
             if obstacle:
                 return obstacle
         if not awaits:
-            _await_models(home, here)
+            _await_models(home, local_ids)
     return None
 
 
 def _new(files: Mapping[str, FileChange]) -> int:
-    """How many memories come that are not here."""
-    return sum(one.before is None for path, one in files.items() if is_memory_file(path))
+    """Return the number of new memories."""
+    return sum(change.before is None for path, change in files.items() if is_memory_file(path))
 
 
-def _await_models(home: Home, here: Collection[str]) -> None:
-    """So much came that it is cheaper to judge what was here: each of the one is looked at beside the other.
+def _await_models(home: Home, local_ids: Collection[str]) -> None:
+    """Queue the existing memories for judgement, if that is cheaper: each is compared with the many new ones.
 
-    What came together was judged where it was made.
+    New memories were judged among each other on their own machine.
     """
     with home.database.transaction():
-        for memory in home.memories.in_any_state(sorted(here)) if waits_for_models(home) else ():
+        for memory in (
+            home.memories.in_any_state(sorted(local_ids)) if waits_for_models(home) else ()
+        ):
             await_models(home, memory)
 
 
 def _take_part(change: Change, part: _Part, held: Mapping[str, str], *, awaits: bool) -> str | None:
-    """Write and read a part; returns what stands in the way."""
+    """Write and read a part; return the obstacle, if any."""
     home = change.home
     apply_intents(home)
     if home.files.has_intents():
-        return _MEANWHILE
+        return _VAULT_CHANGED
     obstacle = _edited(home, part.changes, held) or _written(change, part)
     if not obstacle:
         with home.change(EDIT) as reading:
@@ -517,11 +533,16 @@ def _take_part(change: Change, part: _Part, held: Mapping[str, str], *, awaits: 
 
 
 def _written(change: Change, part: _Part) -> str | None:
-    """Write a part; returns what somebody edited at that moment. Raises VaultUnusable."""
+    """Write a part; return the path of a concurrent edit, if any. Raises VaultUnusable."""
     home = change.home
     _write(change, part)
     edited = next(
-        (path for path, one in part.changes.items() if _present(home, path) != one.after), None
+        (
+            path
+            for path, file_change in part.changes.items()
+            if _present(home, path) != file_change.after
+        ),
+        None,
     )
     if edited and home.files.has_intents():
         raise VaultUnusable(
@@ -534,13 +555,13 @@ def _written(change: Change, part: _Part) -> str | None:
 def _parts(
     home: Home, changes: Mapping[str, FileChange], given_up: Collection[str]
 ) -> Iterator[_Part]:
-    """What changes, in parts of some thirty files, each whole. ``given_up`` go with their files."""
+    """Yield the changes in parts of about thirty files. Memories ``given_up`` are in the part of their files."""
     going = {file.path: memory for memory in given_up if (file := home.files.file_of(memory))}
     part = _Part(given_up={memory for memory in given_up if memory not in going.values()})
     for group in together(changes):
         part.changes |= {path: changes[path] for path in group}
         part.given_up |= {going.pop(path) for path in group if path in going}
-        if len(part.changes) >= _FILES_A_PART:
+        if len(part.changes) >= _FILES_PER_PART:
             yield part
             part = _Part()
     part.given_up |= {*going.values()}
@@ -549,7 +570,10 @@ def _parts(
 
 
 def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
-    """Paths that change at once: what is one memory, what one supersedes, what lies where another has its folder."""
+    """Group paths that must change together.
+
+    These are files of the same memory, of memories that supersede it, and a file in the way of a folder.
+    """
     above: dict[str, str] = {}
 
     def top(name: str) -> str:
@@ -558,16 +582,19 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
         return name
 
     places = {path: f"path {path.casefold()}" for path in changes}
-    known = {
-        id_in(data) or "" for one in changes.values() for data in (one.before, one.after) if data
+    ids = {
+        id_in(data) or ""
+        for change in changes.values()
+        for data in (change.before, change.after)
+        if data
     }
-    for path, one in changes.items():
+    for path, change in changes.items():
         names = [places[over] for over in _above(path) if over in places]
         names += [
             f"id {memory}"
-            for data in (one.before, one.after)
+            for data in (change.before, change.after)
             if data
-            for memory in _ids_in(data, known)
+            for memory in _ids_in(data, ids)
         ]
         for name in names:
             above[top(name)] = top(places[path])
@@ -583,17 +610,17 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _ids_in(data: bytes, known: Collection[str]) -> set[str]:
-    """The id of a document, and those that it may say it supersedes."""
+def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
+    """Return the id of a document, and ids that it may supersede."""
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
     front, _ = split(data.decode("utf-8", errors="replace"))
-    return {own, *_TOKEN.findall(front or "")} & {own, *known}
+    return {own, *_TOKEN.findall(front or "")} & {own, *ids}
 
 
 def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
-    """The ledger here may hold lines of operations that no commit has yet: they stay."""
+    """Return the change of the ledger, which keeps local lines that are not committed yet."""
     ledger = plan.changes.get(LEDGER)
     if ledger is None or ledger.after is None:
         return {}
@@ -604,20 +631,24 @@ def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
 
 
 def _write(change: Change, part: _Part) -> None:
-    """First what is new, then what goes; a file with a secret in it does not pass the database."""
+    """Write new files first, then removals; files with secrets bypass the database."""
     home = change.home
-    changes = {path: one for path, one in part.changes.items() if _present(home, path) != one.after}
+    changes = {
+        path: file_change
+        for path, file_change in part.changes.items()
+        if _present(home, path) != file_change.after
+    }
     intents, direct = [], []
-    for path, one in sorted(changes.items(), key=lambda item: item[1].after is None):
-        text = _text(one.after)
-        base = None if one.before is None else bytes_hash(one.before)
-        if one.after is None:
+    for path, file_change in sorted(changes.items(), key=lambda item: item[1].after is None):
+        text = _text(file_change.after)
+        base = None if file_change.before is None else bytes_hash(file_change.before)
+        if file_change.after is None:
             intents.append(
                 Intent(
                     "remove",
                     path,
                     base=base,
-                    former=without_secrets(home.redactor, _text(one.before)),
+                    former=without_secrets(home.redactor, _text(file_change.before)),
                 )
             )
         elif text is None or without_secrets(home.redactor, text) is None:
@@ -629,7 +660,7 @@ def _write(change: Change, part: _Part) -> None:
                     path,
                     text,
                     base,
-                    former=without_secrets(home.redactor, _text(one.before)),
+                    former=without_secrets(home.redactor, _text(file_change.before)),
                 )
             )
     with home.database.transaction():
@@ -640,13 +671,13 @@ def _write(change: Change, part: _Part) -> None:
             _forget(home, memory)
     change.apply()
     if home.files.has_intents():
-        change.apply()  # a file was in the way of a folder, and is gone now
+        change.apply()  # a file in the way of a folder is removed now
     for path in direct:
         _write_bytes(home, path, changes[path])
 
 
 def _forget(home: Home, memory: str) -> None:
-    """Take a memory out of the index, so that no scan takes it for one that a person deleted."""
+    """Remove a memory from the index, so that no scan treats it as deleted by hand."""
     file = home.files.file_of(memory)
     if file:
         home.files.forget(file.path)
@@ -662,7 +693,7 @@ def _write_bytes(home: Home, path: str, change: FileChange) -> None:
 
 
 def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
-    """Which memories the files hold."""
+    """Yield the memories of the files."""
     for path, change in changes.items():
         memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
         if memory:
@@ -670,9 +701,9 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
 
 
 def _edited(home: Home, changes: Mapping[str, FileChange], held: Mapping[str, str]) -> str | None:
-    """What a person, or another process, did to a file since it was compared. Raises EditConflict."""
-    for path, one in changes.items():
-        if _present(home, path) in (one.before, one.after):
+    """Return a file that was edited since the comparison. Raises EditConflict."""
+    for path, change in changes.items():
+        if _present(home, path) in (change.before, change.after):
             continue
         if path in held:
             raise EditConflict(
@@ -702,8 +733,7 @@ def _text(data: bytes | None) -> str | None:
         return None
 
 
-# ----------------------------------------------------------------------------
-# Requests to keep the vault in step with a remote.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class SyncRequest(Request, frozen=True, kw_only=True):
@@ -724,21 +754,20 @@ class SyncRequest(Request, frozen=True, kw_only=True):
     ] = 20.0
 
 
-# ----------------------------------------------------------------------------
-# Keep the vault in step with a remote: fetch, merge by memory and field, look for secrets, push.
+# -- Sync: fetch, merge by memory and field, check for secrets, push -------------------------------
 
 
 TIMEOUT_SECONDS = 60.0
 
-_TRIES = 5
-_MOST_FINDS = 5
-_READ_AT_ONCE_SYNC = 500
+_MAX_TRIES = 5
+_MAX_LISTED_FINDS = 5
+_CHECKED_PER_READ = 500
 _STATE = "sync"
-_LONG = timedelta(days=1)
+_REPORT_FAILURE_AFTER = timedelta(days=1)
 
 
 class State(StrEnum):
-    """How a sync ended."""
+    """The outcome of a sync."""
 
     NO_REMOTE = "no_remote"
     UP_TO_DATE = "up_to_date"
@@ -748,7 +777,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What a sync did: operations sent and received, what was merged, what could not be committed here."""
+    """The result of a sync: operations sent and received, notes on the merge, and files that could not be committed."""
 
     state: State
     remote: str | None = None
@@ -764,7 +793,7 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class LastSync:
-    """How the last sync ended: when, and since when it fails with which words."""
+    """The outcome of the last sync, its time, and the start and message of a continuing failure."""
 
     at: str
     succeeded: str | None = None
@@ -774,179 +803,179 @@ class LastSync:
     told: bool = False
 
 
-def sync(home: Home, wanted: SyncRequest | None = None) -> Synced:
-    """Commit what is pending, bring in what the remote has, send what it has not.
+def sync(home: Home, request: SyncRequest | None = None) -> Synced:
+    """Commit pending operations, merge the remote's commits, and push.
 
     Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, RepositoryUnusable, GitUnavailable,
-    EditConflict, StoreBusy. Nothing is lost then: the next sync goes on.
+    EditConflict, StoreBusy. Nothing is lost then: the next sync continues.
     """
-    wanted = wanted or SyncRequest()
+    request = request or SyncRequest()
     if not home.settings.flag("git.enabled"):
         raise RepositoryUnusable(
             "git is off, so there is nothing to sync", hint="nacre config set git.enabled true"
         )
     with (
-        FileLock(home.settings.home / SYNC_LOCK, wanted.patience_seconds),
-        _outcome_kept(home, wanted),
+        FileLock(home.settings.home / SYNC_LOCK, request.patience_seconds),
+        _outcome_kept(home, request),
     ):
-        committed = _commit_sync(home, wanted)
+        committed = _commit_sync(home, request)
         local = settled_head(home).branch or ""
-        remote = _remote(home, wanted, local)
+        remote = _remote(home, request, local)
         if remote is None:
             return Synced(State.NO_REMOTE, held=committed.held, problems=tuple(home.problems))
         branch = remote.branch(local)
-        done = Synced(State.UP_TO_DATE, remote.name, remote.url(), branch, held=committed.held)
-        if wanted.dry_run:
-            return _plan(home, remote, done, wanted)
+        synced = Synced(State.UP_TO_DATE, remote.name, remote.url(), branch, held=committed.held)
+        if request.dry_run:
+            return _plan(home, remote, synced, request)
         remote.follow(local, branch)
-        done = _exchange(home, remote, done, wanted)
+        synced = _exchange(home, remote, synced, request)
         write_listings(home)
         erase_bytes_erasure(home)
-        return done
+        return synced
 
 
 def sync_quietly(home: Home) -> None:
-    """What runs in the background: how it ends is kept for ``nacre doctor``."""
+    """Sync in the background; ``nacre doctor`` reports the outcome."""
     with contextlib.suppress(NacreError):
         sync(home, SyncRequest(timeout_seconds=TIMEOUT_SECONDS, patience_seconds=0))
 
 
 def last_sync(home: Home) -> LastSync | None:
-    """How the last sync ended, ``None`` before the first."""
+    """Return the outcome of the last sync, ``None`` before the first."""
     text = home.journal.git_state(_STATE)
     try:
         return LastSync(**json.loads(text)) if text else None
-    except (ValueError, TypeError):  # the next one notes it anew
+    except (ValueError, TypeError):  # the next sync records it again
         return None
 
 
 def long_failing(home: Home) -> LastSync | None:
-    """A sync that has failed for a day, to be told once; ``None`` where there is nothing to tell."""
+    """Return a sync that has failed for a day, once; otherwise ``None``."""
     last = last_sync(home)
     if last is None or last.told or not last.failing_since:
         return None
-    if home.clock() - datetime.fromisoformat(last.failing_since) < _LONG:
+    if home.clock() - datetime.fromisoformat(last.failing_since) < _REPORT_FAILURE_AFTER:
         return None
     _keep(home, replace(last, told=True))
     return last
 
 
-def _commit_sync(home: Home, wanted: SyncRequest) -> Committed:
-    if wanted.dry_run:
+def _commit_sync(home: Home, request: SyncRequest) -> Committed:
+    if request.dry_run:
         prepare(home)
         return Committed(waiting=home.journal.waiting()[0])
     catch_up(home)
     return commit_operations(home)
 
 
-def _remote(home: Home, wanted: SyncRequest, branch: str) -> Remote | None:
-    """The remote that is set up, or the one that was asked for, which is set up now.
+def _remote(home: Home, request: SyncRequest, branch: str) -> Remote | None:
+    """Return the configured remote, or configure the requested one.
 
     Raises InvalidInput, RemoteRefused, RemoteUnreachable.
     """
-    known = Remote(home.repository, home.settings.text("git.remote"), wanted.timeout_seconds)
-    if wanted.remote is None:
-        return known if known.url() else None
-    named = replace(known, name=wanted.remote)
-    if wanted.remote.replace("-", "").replace("_", "").isalnum() and named.url():
+    configured = Remote(home.repository, home.settings.text("git.remote"), request.timeout_seconds)
+    if request.remote is None:
+        return configured if configured.url() else None
+    named = replace(configured, name=request.remote)
+    if request.remote.replace("-", "").replace("_", "").isalnum() and named.url():
         return named
-    url = check_url(wanted.remote, Path.cwd())
+    url = check_url(request.remote, Path.cwd())
     if Path(url) == home.vault.root or home.vault.root in Path(url).parents:
         raise InvalidInput("the remote lies in the vault itself", hint="take a folder elsewhere")
-    asked = replace(known, name=url)
-    if wanted.dry_run:
-        return asked
-    if url != known.url():
-        found = asked.branch(
+    by_url = replace(configured, name=url)
+    if request.dry_run:
+        return by_url
+    if url != configured.url():
+        remote_branch = by_url.branch(
             branch
-        )  # an address that nobody answers at does not replace one that works
-        known.set_url(url)
-        if not known.followed(branch):
-            known.follow(branch, found)
-    return known
+        )  # an address that does not answer must not replace a working one
+        configured.set_url(url)
+        if not configured.followed(branch):
+            configured.follow(branch, remote_branch)
+    return configured
 
 
-def _exchange(home: Home, remote: Remote, done: Synced, wanted: SyncRequest) -> Synced:
-    """Bring in and send, again where somebody else was quicker."""
+def _exchange(home: Home, remote: Remote, synced: Synced, request: SyncRequest) -> Synced:
+    """Merge and push, and retry if the remote moved."""
     reason = "the remote keeps moving"
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         head = home.repository.head()
-        theirs = remote.fetch(done.branch or "")
-        rewritten_from = _rewritten_from(home, remote, theirs, wanted)
+        theirs = remote.fetch(synced.branch or "")
+        rewritten_from = _rewritten_from(home, remote, theirs, request)
         if theirs and (rewritten_from or not home.repository.is_ancestor(theirs, head.commit)):
             if forgotten := forget_first(home, theirs):
-                done = replace(
-                    done, notes=(*done.notes, *forgotten), held=_commit_sync(home, wanted).held
+                synced = replace(
+                    synced, notes=(*synced.notes, *forgotten), held=_commit_sync(home, request).held
                 )
                 head = home.repository.head()
             plan = plan_join(home, head, theirs, rewritten_from=rewritten_from, dry_run=False)
-            waiting = {held.path: held.reason for held in done.held if held.reason != UNWRITTEN}
+            waiting = {file.path: file.reason for file in synced.held if file.reason != UNWRITTEN}
             obstacle = take_in(home, head, plan, waiting)
-            done = _with_problems(done, home)
-            done = replace(done, held=_commit_sync(home, wanted).held)
+            synced = _with_problems(synced, home)
+            synced = replace(synced, held=_commit_sync(home, request).held)
             if obstacle:
                 reason = obstacle
                 continue
-            done = _received(home, done, plan, head, theirs)
-        done = _with_problems(done, home)
+            synced = _received(home, synced, plan, head, theirs)
+        synced = _with_problems(synced, home)
         try:
-            return _send(home, remote, done, theirs)
+            return _send(home, remote, synced, theirs)
         except RemoteMoved:
-            _commit_sync(home, wanted)
+            _commit_sync(home, request)
     raise RepositoryBusy(reason, hint="sync again in a moment; nothing was lost")
 
 
-def _plan(home: Home, remote: Remote, done: Synced, wanted: SyncRequest) -> Synced:
-    """What a sync would do now."""
+def _plan(home: Home, remote: Remote, synced: Synced, request: SyncRequest) -> Synced:
+    """Return the result that a sync would have now."""
     head = home.repository.head()
-    theirs = remote.fetch(done.branch or "")
+    theirs = remote.fetch(synced.branch or "")
     waiting = home.journal.waiting()[0]
-    rewritten_from = _rewritten_from(home, remote, theirs, wanted)
+    rewritten_from = _rewritten_from(home, remote, theirs, request)
     if theirs and (rewritten_from or not home.repository.is_ancestor(theirs, head.commit)):
         plan = plan_join(home, head, theirs, rewritten_from=rewritten_from, dry_run=True)
-        done = _received(home, done, plan, head, theirs)
+        synced = _received(home, synced, plan, head, theirs)
     sent = len(operations_in(home.repository.history(theirs, head.commit))) if head.commit else 0
-    return replace(done, state=State.PLANNED, sent=sent + waiting, problems=tuple(home.problems))
+    return replace(synced, state=State.PLANNED, sent=sent + waiting, problems=tuple(home.problems))
 
 
-def _received(home: Home, done: Synced, plan: Plan, head: Head, theirs: str) -> Synced:
+def _received(home: Home, synced: Synced, plan: Plan, head: Head, theirs: str) -> Synced:
     received = len(operations_in(home.repository.history(head.commit, theirs)))
     return replace(
-        done,
+        synced,
         state=State.SYNCED,
-        received=done.received + received,
-        notes=(*done.notes, *plan.notes),
+        received=synced.received + received,
+        notes=(*synced.notes, *plan.notes),
         left_out=plan.left_out,
     )
 
 
-def _with_problems(done: Synced, home: Home) -> Synced:
-    return replace(done, problems=tuple(dict.fromkeys((*done.problems, *home.problems))))
+def _with_problems(synced: Synced, home: Home) -> Synced:
+    return replace(synced, problems=tuple(dict.fromkeys((*synced.problems, *home.problems))))
 
 
-def _send(home: Home, remote: Remote, done: Synced, theirs: str | None) -> Synced:
-    """Push what the remote has not. Raises RemoteMoved, SecretFound, RemoteRefused, RemoteUnreachable."""
-    head, branch = home.repository.head().commit, done.branch or ""
+def _send(home: Home, remote: Remote, synced: Synced, theirs: str | None) -> Synced:
+    """Push new commits. Raises RemoteMoved, SecretFound, RemoteRefused, RemoteUnreachable."""
+    head, branch = home.repository.head().commit, synced.branch or ""
     if head is None:
-        return done
+        return synced
     if head == theirs:
         remote.remember(head, branch)
-        return done
+        return synced
     commits = list(home.repository.history(theirs, head))
     _refuse_secrets(home, commits, home.repository.new_blobs(head, theirs))
     sent = len(operations_in(commits))
     remote.push(head, branch)
-    return replace(done, state=State.SYNCED, sent=sent)
+    return replace(synced, state=State.SYNCED, sent=sent)
 
 
 def _rewritten_from(
-    home: Home, remote: Remote, theirs: str | None, wanted: SyncRequest
+    home: Home, remote: Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
-    """The commit the remote was at when somebody rewrote its history since. Raises HistoryRewritten."""
+    """Return the remote's former commit if its history was rewritten since. Raises HistoryRewritten."""
     synced = remote.synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None
-    if wanted.accept_rewritten:
+    if request.accept_rewritten:
         return synced
     raise HistoryRewritten(
         f"somebody rewrote the history at the remote: commit {synced[:8]}, which it had at the last sync, is gone",
@@ -956,27 +985,33 @@ def _rewritten_from(
 
 
 def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
-    """Look at everything that would be sent for the first time: files and messages. Raises SecretFound."""
+    """Check all files and messages that would be sent for the first time. Raises SecretFound."""
     names = sorted(blobs)
-    found: dict[str, str] = {}
-    for start in range(0, len(names), _READ_AT_ONCE_SYNC):
-        for blob, data in home.repository.read(names[start : start + _READ_AT_ONCE_SYNC]).items():
+    rules_by_path: dict[str, str] = {}
+    for start in range(0, len(names), _CHECKED_PER_READ):
+        for blob, data in home.repository.read(names[start : start + _CHECKED_PER_READ]).items():
             rules = (
                 _secrets(home, data.decode("utf-8", "replace")) if b"\0" not in data[:8192] else ""
             )
             if rules:
-                found[blobs[blob]] = rules
+                rules_by_path[blobs[blob]] = rules
     for path in set(blobs.values()):
         if rules := _secrets(home, path):
-            found[home.redactor.clean(path)] = f"its name: {rules}"
+            rules_by_path[home.redactor.clean(path)] = f"its name: {rules}"
     for past in commits:
         if rules := _secrets(home, past.message):
-            found[f"the message of commit {past.id[:8]}"] = rules
-    if found:
-        told = "; ".join(f"{path} ({rules})" for path, rules in sorted(found.items())[:_MOST_FINDS])
-        more = f" and {len(found) - _MOST_FINDS} more" if len(found) > _MOST_FINDS else ""
+            rules_by_path[f"the message of commit {past.id[:8]}"] = rules
+    if rules_by_path:
+        listing = "; ".join(
+            f"{path} ({rules})" for path, rules in sorted(rules_by_path.items())[:_MAX_LISTED_FINDS]
+        )
+        more = (
+            f" and {len(rules_by_path) - _MAX_LISTED_FINDS} more"
+            if len(rules_by_path) > _MAX_LISTED_FINDS
+            else ""
+        )
         raise SecretFound(
-            f"nothing was sent, because what looks like a secret is in {told}{more}",
+            f"nothing was sent, because what looks like a secret is in {listing}{more}",
             hint="take it out, also of the history: nacre scrub; or say that it is none: redaction.allow",
         )
 
@@ -986,9 +1021,9 @@ def _secrets(home: Home, text: str) -> str:
 
 
 @contextlib.contextmanager
-def _outcome_kept(home: Home, wanted: SyncRequest) -> Iterator[None]:
-    """Remember how a sync ends, for ``nacre doctor`` and the next command."""
-    if wanted.dry_run:
+def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
+    """Record the outcome of a sync, for ``nacre doctor`` and the next command."""
+    if request.dry_run:
         yield
         return
     before = last_sync(home) or LastSync("")
@@ -1011,12 +1046,11 @@ def _keep(home: Home, last: LastSync) -> None:
         home.journal.set_git_state(_STATE, json.dumps(values))
 
 
-# ----------------------------------------------------------------------------
-# What follows whatever was done, whoever runs it: a command, the daemon or an agent's server.
+# -- After each operation: by a command, the daemon or an agent's server ---------------------------
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
-    """Embed new memories, then judge, sync and commit changes in the background, where that is wanted and due.
+    """Embed new memories, then judge, sync and commit in the background, if enabled and due.
 
     Without ``commits`` changes are not synced or committed.
     """
@@ -1035,23 +1069,23 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
 
 
 def embed_new_memories(home: Home) -> None:
-    """Embed the memories that were written through this home, unless their operation already did."""
+    """Embed the memories written through this home, unless their operation already did."""
     if home.memories.has_new_rows:
         vectors.embed_memories(home, begins=True)
 
 
 def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
-    """What a person should know beside an answer: that syncs fail, or that nothing can be written now."""
-    found = []
+    """Return warnings for a person: syncs fail, or the database is not writable."""
+    warnings = []
     if of_sync and home.settings.flag("sync.auto"):
         last = long_failing(home)
-        found += (
+        warnings += (
             [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"]
             if last
             else []
         )
     why = home.database.unwritable
-    return found + (
+    return warnings + (
         [f"nothing is written, and edits by hand are not read: {why.message}; {why.hint}"]
         if why
         else []

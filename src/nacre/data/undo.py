@@ -1,4 +1,4 @@
-"""Operations, looked at: the list of them, and what one of them changed, from the journal or from the history."""
+"""Listing, showing and undoing operations, from the journal or the history."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ def log(
     limit: int = 50,
     offset: int = 0,
 ) -> list[Listed]:
-    """Operations, the newest first: all, those on one memory, in one project, of one action.
+    """Return operations, the newest first: all, or those on one memory, in one project, or of one action.
 
     Raises NotFound, Conflict.
     """
     look(home)
-    memory = _memory_meant(home, reference) if reference else None
-    found = home.journal.operations(
+    memory = _memory_id(home, reference) if reference else None
+    operations = home.journal.operations(
         memory=memory, project=project, action=action, limit=limit, offset=offset
     )
-    return [Listed(one, tuple(memories_of(home, one))) for one in found]
+    return [Listed(operation, tuple(memories_of(home, operation))) for operation in operations]
 
 
-def _memory_meant(home: Home, reference: str) -> str:
-    """The id of a memory, also of one that is gone when all of its id is given. Raises NotFound, Conflict."""
+def _memory_id(home: Home, reference: str) -> str:
+    """Return the id of a memory; a deleted one requires its full id. Raises NotFound, Conflict."""
     try:
         return get(home, reference).id
     except NotFound:
@@ -79,25 +79,25 @@ def _memory_meant(home: Home, reference: str) -> str:
 
 
 def memories_of(home: Home, operation: Operation) -> list[str]:
-    """The memories an operation touched."""
+    """Return the memories that an operation touched."""
     return list(dict.fromkeys(memory for _, memory in home.journal.touched(operation.id) if memory))
 
 
 def find_operation(home: Home, reference: str) -> Operation:
-    """An operation by its id, or four characters at least of its beginning or end. Raises NotFound, Conflict."""
-    found = home.journal.find_like(reference.strip().lower())
-    if not found:
+    """Return an operation by its id, or at least four characters of its start or end. Raises NotFound, Conflict."""
+    operations = home.journal.find_like(reference.strip().lower())
+    if not operations:
         raise NotFound(f"no operation is called {reference!r}", hint="nacre log shows ids")
-    if len(found) > 1:
-        names = ", ".join(operation.id for operation in found)
+    if len(operations) > 1:
+        names = ", ".join(operation.id for operation in operations)
         raise Conflict(
             f"{reference!r} means several operations: {names}", hint="give more of the id"
         )
-    return found[0]
+    return operations[0]
 
 
 def operation_meant(home: Home, reference: str | None) -> Operation:
-    """The operation named, the last one on the memory named, or the last one of all. Raises NotFound, Conflict."""
+    """Return the operation by its id, the last one on a memory, or the last one. Raises NotFound, Conflict."""
     look(home)
     if reference:
         with contextlib.suppress(NotFound):
@@ -113,14 +113,14 @@ def operation_meant(home: Home, reference: str | None) -> Operation:
 
 
 def look(home: Home) -> None:
-    """Take in what people did to files, and what came into the history."""
+    """Read edits by hand and new commits."""
     scan(home)
     with contextlib.suppress(GitUnavailable, RepositoryUnusable):
         catch_up(home)
 
 
 def changes_of(home: Home, operation: Operation) -> list[Change]:
-    """What an operation changed. Raises NotFound where neither journal nor history has its texts any more."""
+    """Return the changes of an operation. Raises NotFound if neither journal nor history has its texts any more."""
     touched = dict(home.journal.touched(operation.id))
     if operation.committed:
         states = _committed(home, operation.committed, list(touched))
@@ -135,12 +135,12 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
 
 
 def differences(changes: Iterable[Change]) -> list[Difference]:
-    """Changes as people read them."""
+    """Return changes in readable form."""
     return [_difference(change) for change in changes]
 
 
 def memory_of(version: Version) -> Memory | None:
-    """The memory in a version of a file; ``None`` when it is not well formed."""
+    """Return the memory in a version of a file, or ``None`` if it is invalid."""
     try:
         return parse(
             version.text, version.path, new_id=lambda: "", modified=datetime.fromtimestamp(0, UTC)
@@ -155,17 +155,17 @@ _States = dict[str, tuple[str | None, str | None]]
 
 def _pending(home: Home, operation: Operation) -> _States:
     states: _States = {}
-    known: dict[str, str | None] = {}
+    texts: dict[str, str | None] = {}
     rows = [row for row in home.journal.written_by(operation.id) if row.action != "append"]
     firsts = {row.path: row for row in reversed(rows)}
     for path, row in firsts.items():
         before = home.journal.before(row)
-        known[path] = before[1] if before else None
-    known |= _head_texts(
+        texts[path] = before[1] if before else None
+    texts |= _head_texts(
         home, [path for path, row in firsts.items() if home.journal.before(row) is None]
     )
     for row in rows:
-        former = known[row.path] if known[row.path] is not None else firsts[row.path].former
+        former = texts[row.path] if texts[row.path] is not None else firsts[row.path].former
         states[row.path] = (former, None if row.action == "remove" else row.document)
     return states
 
@@ -175,37 +175,38 @@ def _head_texts(home: Home, paths: Sequence[str]) -> dict[str, str | None]:
         repository = home.repository
         if not paths or not repository.exists or repository.head().commit is None:
             return {}
-        found = repository.read([f"HEAD:{path}" for path in paths])
+        contents = repository.read([f"HEAD:{path}" for path in paths])
     except (GitUnavailable, RepositoryUnusable):
         return {}
     return {
-        name.removeprefix("HEAD:"): data.decode("utf-8", "replace") for name, data in found.items()
+        name.removeprefix("HEAD:"): data.decode("utf-8", "replace")
+        for name, data in contents.items()
     }
 
 
 def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
     paths = [path for path in paths if path != LEDGER]
     names = [f"{commit}:{path}" for path in paths] + [f"{commit}^:{path}" for path in paths]
-    found = {
+    texts = {
         name: data.decode("utf-8", "replace") for name, data in home.repository.read(names).items()
     }
-    return {path: (found.get(f"{commit}^:{path}"), found.get(f"{commit}:{path}")) for path in paths}
+    return {path: (texts.get(f"{commit}^:{path}"), texts.get(f"{commit}:{path}")) for path in paths}
 
 
 def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
-    """One change a memory: a file that went and one that came are the two sides of a move."""
+    """Return a change per memory: a removed and an added file are the two sides of a move."""
     changes: dict[str, Change] = {}
     for path, (before, after) in states.items():
         if before == after:
             continue
         memory = touched.get(path, "")
         key = memory or path
-        known = changes.get(key, Change(memory, None, None))
-        if before is not None and known.before is None:
-            known = replace(known, before=Version(path, before))
+        memory_change = changes.get(key, Change(memory, None, None))
+        if before is not None and memory_change.before is None:
+            memory_change = replace(memory_change, before=Version(path, before))
         if after is not None:
-            known = replace(known, after=Version(path, after))
-        changes[key] = known
+            memory_change = replace(memory_change, after=Version(path, after))
+        changes[key] = memory_change
     return [change for change in changes.values() if change.before != change.after]
 
 
@@ -235,7 +236,7 @@ def _subject(change: Change) -> str:
 
 
 def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
-    """Front matter and the lines of the text."""
+    """Return the front matter and the lines of the text."""
     if version is None:
         return {}, []
     front, body = documents.split(version.text)
@@ -246,19 +247,15 @@ def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
     return values, body.strip().splitlines()
 
 
-# ----------------------------------------------------------------------------
-# Undo an operation: bring back what it changed, and leave alone what was changed since.
-#
-# Field by field: what the operation changed and nobody touched since goes back; what a later
-# operation changed stays, and
-# where both changed the same field, nothing is undone unless the owner says so: then both versions
-# are kept.
+# -- Undo ------------------------------------------------------------------------------------------
+# Fields that only the operation changed are restored; later changes stay. If both changed the same field, nothing is
+# undone unless the user forces it: then both versions are kept.
 
 
 UNDO = "undo"
 _WHY = "undoes {action} {id}"
-_LOOKED_BACK = 500
-"""Operations among which the last one to be undone is looked for."""
+_MAX_SEARCHED = 500
+"""Operations searched for the last one to undo."""
 
 _FILE = "file"
 _NAMES = {"body": "content"}
@@ -266,7 +263,7 @@ _NAMES = {"body": "content"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What undo does to one memory or file.
+    """The effect of an undo on one memory or file.
 
     ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``;
     ``clashes`` names the fields that were changed since.
@@ -279,16 +276,16 @@ class Step:
 
     @property
     def subject(self) -> str:
-        """What it is about, in words."""
-        known = self.memory or memory_of(self.change.latest)
-        return known.subject if known and self.change.memory else self.change.latest.path
+        """Return the subject of the memory, or the file's path."""
+        memory = self.memory or memory_of(self.change.latest)
+        return memory.subject if memory and self.change.memory else self.change.latest.path
 
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """An operation that is to be undone, or was, step by step; ``op`` is the id of the undo once it is done.
+    """A planned or completed undo, by steps; ``op`` is the id of the undo when it is done.
 
-    ``waiting`` is what the operation decided in review, and waits there again: memories, and candidates.
+    ``waiting`` are memories and candidates whose review the operation decided, and which are pending again.
     """
 
     operation: Operation
@@ -298,32 +295,33 @@ class Undoing:
 
     @property
     def conflicts(self) -> list[Step]:
-        """What was changed since in the same place."""
+        """Return the steps with later changes to the same fields."""
         return [step for step in self.steps if step.action == "conflict"]
 
 
 def plan_undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
-    """What an undo would do. Raises NotFound, Conflict."""
+    """Return the effects of an undo. Raises NotFound, Conflict."""
     operation, changes = _found(home, reference)
     return _planned(home, operation, changes, force=force)
 
 
 def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
-    """Undo an operation, by default the last one that is not undone; itself an operation, which can be undone.
+    """Undo an operation, by default the last one that is not undone. The undo is an operation, too, and can be undone.
 
-    Raises Conflict when something was changed since in the same place, unless ``force``: then the present version stays
-    and the former one is kept beside it, linked.
+    Raises Conflict if the same fields were changed since, unless ``force``: then the present version stays, and the old
+    one
+    is kept as a linked memory.
     """
-    found, changes = _found(home, reference)  # git is asked before the lock is taken
+    operation, changes = _found(home, reference)  # git runs before the lock is taken
     scan(home)
     edition = home.database.edition()
     planned = _planned(
-        home, found, changes, force=force
-    )  # it reads every file, and nobody is to wait meanwhile
-    why = _WHY.format(action=found.action, id=_end(found))
-    with home.change(UNDO, subject=found.subject, why=why) as change:
+        home, operation, changes, force=force
+    )  # reads every file, before others have to wait
+    why = _WHY.format(action=operation.action, id=_end(operation))
+    with home.change(UNDO, subject=operation.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
-            planned = _planned(home, found, changes, force=force)
+            planned = _planned(home, operation, changes, force=force)
         if planned.conflicts:
             named = "; ".join(
                 f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5]
@@ -333,7 +331,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
                 hint="--force keeps the present version and the former one beside it, linked",
             )
         if not planned.steps and not planned.waiting:
-            raise _nothing_left(home, found)
+            raise _nothing_left(home, operation)
         _do(change, planned, force=force)
     read_pages(home)
     return replace(planned, op=change.operation_id)
@@ -356,20 +354,19 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
 
 
 def _decided(home: Home, operation: Operation) -> tuple[Memory, ...]:
-    """What an operation decided in review, and nobody since: memories, and candidates whose words are still there."""
+    """Return memories and candidates, with text, whose review was decided by the operation and not since."""
     at = to_ms(operation.at) or 0
-    kept = home.memories.rows_of(home.reviews.settled_at(at)).values()
-    return (*kept, *(one.memory for one in home.candidates.settled_at(at)))
+    memories = home.memories.rows_of(home.reviews.settled_at(at)).values()
+    return (*memories, *(candidate.memory for candidate in home.candidates.settled_at(at)))
 
 
 def not_undone(home: Home) -> Iterator[Operation]:
-    """The operations that are neither an undo nor undone, the last one first, so that one undo after the other goes
-    further back.
+    """Yield the operations that are neither an undo nor undone, the last first, so that repeated undos go further back.
 
-    What people and other programs did to the vault's files is undone by its id alone.
+    Edits by people and other programs can be undone only by id.
     """
     undone: set[str] = set()
-    for operation in home.journal.operations(limit=_LOOKED_BACK):
+    for operation in home.journal.operations(limit=_MAX_SEARCHED):
         if _end(operation) in undone:
             continue
         if operation.action not in (UNDO, ADOPT, FOREIGN):
@@ -378,14 +375,18 @@ def not_undone(home: Home) -> Iterator[Operation]:
             undone.add((operation.why or "").rpartition(" ")[2])
 
 
-def _nothing_left(home: Home, found: Operation) -> Conflict:
-    earlier = next((one for one in not_undone(home) if one.id < found.id), None)
+def _nothing_left(home: Home, operation: Operation) -> Conflict:
+    earlier = next(
+        (candidate for candidate in not_undone(home) if candidate.id < operation.id),
+        None,
+    )
     hint = "nacre log shows what else was done"
     if earlier:
         about = f" ({earlier.subject})" if earlier.subject else ""
         hint = f"nacre undo {_end(earlier)} takes back what was done before it, {earlier.action}{about}"
     return Conflict(
-        f"nothing of this operation is left to undo: {found.action} {_end(found)}", hint=hint
+        f"nothing of this operation is left to undo: {operation.action} {_end(operation)}",
+        hint=hint,
     )
 
 
@@ -397,16 +398,16 @@ def _planned(
     home: Home, operation: Operation, changes: Sequence[views.Change], *, force: bool
 ) -> Undoing:
     steps = (_step(home, operation, change, force=force) for change in changes)
-    kept = tuple(step for step in steps if step.action != "leave")
-    return Undoing(operation, kept, waiting=_decided(home, operation))
+    needed_steps = tuple(step for step in steps if step.action != "leave")
+    return Undoing(operation, needed_steps, waiting=_decided(home, operation))
 
 
 def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
     home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
-    gone: list[Memory] = []
+    removed: list[Memory] = []
     is_stale = False
-    told: list[LedgerEntry] = []
+    entries: list[LedgerEntry] = []
     with change.transaction():
         for planned_step in planned.steps:
             step = (
@@ -418,37 +419,41 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
             _take(change, step)
             for at in _settled_at(planned.operation, step):
                 home.reviews.reopen(step.change.memory, to_ms(at) or 0)
-            told += _retirement_told(change, step, was_retired)
+            entries += _retirement_entries(change, step, was_retired)
             if step.action == "retire" and step.memory:
-                gone.append(step.memory)
+                removed.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
         settled = to_ms(planned.operation.at) or 0
-        for one in planned.waiting:
-            home.reviews.reopen(one.id, settled)
+        for memory_released in planned.waiting:
+            home.reviews.reopen(memory_released.id, settled)
         for candidate in home.candidates.settled_at(settled):
             home.candidates.unsettle(candidate.memory.id)
-        for one in released(home, gone):
-            if one.id not in memories:
-                change.put([one])
-        change.append([*told, change.entry(UNDO, of=planned.operation.id, memories=memories[:20])])
+        for memory_released in released(home, removed):
+            if memory_released.id not in memories:
+                change.put([memory_released])
+        change.append(
+            [*entries, change.entry(UNDO, of=planned.operation.id, memories=memories[:20])]
+        )
 
 
 def _settled_at(operation: Operation, step: Step) -> set[datetime]:
-    """When that was settled in review which a memory waits for again: with what the operation made of it."""
-    left = memory_of(step.change.after) if step.change.memory and step.change.after else None
-    if left is None or step.action not in ("bring back", "change back"):
+    """Return the times of review decisions that the undo takes back, with the operation's changes to the memory."""
+    after = memory_of(step.change.after) if step.change.memory and step.change.after else None
+    if after is None or step.action not in ("bring back", "change back"):
         return set()
-    return {operation.at, left.updated, *([left.retired.at] if left.retired else [])}
+    return {operation.at, after.updated, *([after.retired.at] if after.retired else [])}
 
 
 def _is_retired(home: Home, step: Step) -> bool:
-    """Whether the memory of a step is retired; one that is not there holds as little."""
+    """Return True if the memory of a step is retired or missing."""
     present = home.memories.find(step.change.memory) if step.change.memory else None
     return present is None or present.retired is not None
 
 
-def _retirement_told(change: change_Change, step: Step, was_retired: bool) -> Iterator[LedgerEntry]:
-    """What the ledger is to say, as of any other retirement or return of a memory."""
+def _retirement_entries(
+    change: change_Change, step: Step, was_retired: bool
+) -> Iterator[LedgerEntry]:
+    """Yield ledger entries, as for any other retirement or return of a memory."""
     memory = step.change.memory
     if memory and (is_retired := _is_retired(change.home, step)) != was_retired:
         reason = {"reason": UNDONE} if is_retired else {}
@@ -476,10 +481,10 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
     if present is None:
         return Step("bring back", change, before) if before else Step("leave", change)
     if after is None and before is not None:
-        # It was deleted for good, and is there again: that is what undoing would do.
+        # It was deleted for good and exists again: deleting it is the undo.
         return Step("leave", change)
     if before is None:
-        return _unmake(home, change, present)
+        return _retire_created(home, change, present)
     if _is_as_left(home, change) and redacted(home.redactor, before) == before:
         return Step("bring back", change, replace(before, id=present.id))
     merged, clashes = _merge(home, change, present)
@@ -494,8 +499,8 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
     return Step("change back", change, replace(merged, updated=home.now()))
 
 
-def _unmake(home: Home, change: views.Change, present: Memory) -> Step:
-    """The operation made the memory: it is retired, so that it does not come back from where it was learned."""
+def _retire_created(home: Home, change: views.Change, present: Memory) -> Step:
+    """Return the step for a memory that the operation created: it is retired, so that it is not learned again."""
     if present.retired:
         return Step("leave", change)
     return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
@@ -515,7 +520,7 @@ def _both(
 
 
 def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
-    """A file that holds no memory goes back as a whole."""
+    """Return the step for a file without a memory, which is restored as a whole."""
     present = _text(home, change.latest.path)
     after = change.after.text if change.after else None
     before = change.before.text if change.before else None
@@ -529,8 +534,7 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
 
 
 def _is_needed(home: Home, path: str) -> bool:
-    """Whether a file is the page of a project that sessions belong to: those an undo does not take back, unless
-    it takes back the name of the project: they follow it."""
+    """Return True if a file is the page of a project with sessions. An undo of the project's name includes those."""
     folder, _, name = path.rpartition("/")
     slug = folder.removeprefix("projects/")
     return name == "project.md" and bool(
@@ -539,9 +543,9 @@ def _is_needed(home: Home, path: str) -> bool:
 
 
 def _is_as_left(home: Home, change: views.Change) -> bool:
-    """Whether the memory's file is as the operation left it and as the index knows it, and its former place is free.
+    """Return True if the memory's file is as the operation left it and indexed, and its old path is free.
 
-    The index alone cannot tell: it has tags and links in an order of its own, and each of them once.
+    The index alone is not enough: it sorts tags and links and removes duplicates.
     """
     file = home.files.file_of(change.memory)
     if (
@@ -571,7 +575,7 @@ def _text(home: Home, path: str) -> str | None:
 
 
 def _bring_back(change: change_Change, undone: views.Change, memory: Memory | None) -> None:
-    """Put a file back as it was, byte for byte."""
+    """Restore a file byte for byte."""
     home = change.home
     before, after = undone.before, undone.after
     if before is None:
@@ -591,9 +595,14 @@ def _bring_back(change: change_Change, undone: views.Change, memory: Memory | No
         )
         home.memories.put(memory)
     present = _text(home, before.path)
-    known = bytes_hash(present.encode("utf-8", "replace")) if present is not None else None
+    present_hash = bytes_hash(present.encode("utf-8", "replace")) if present is not None else None
     write = Intent(
-        "write", before.path, before.text, known, memory.id if memory else None, former=present
+        "write",
+        before.path,
+        before.text,
+        present_hash,
+        memory.id if memory else None,
+        former=present,
     )
     change.intend([write, *intents])
 
@@ -604,19 +613,19 @@ def _remove(change: change_Change, after: Version) -> None:
 
 
 def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
-    """Go from what the operation left to what was before, in what is there now; and the fields where that cannot be.
+    """Revert the operation's changes in the present version; return the result and the conflicting fields.
 
-    It is the merge of a sync: the present version on one side, the former one on the other.
+    It is the merge of a sync, of the present and the old version.
     """
     file = home.files.file_of(present.id)
     text = _text(home, file.path) if file else None
-    left, former = change.after, change.before
-    if file is None or text is None or left is None or former is None:
+    after, before = change.after, change.before
+    if file is None or text is None or after is None or before is None:
         return present, (_FILE,)
     versions = (
-        _version(left),
+        _version(after),
         merging.Version(file.path, text.encode("utf-8", "replace")),
-        _version(former),
+        _version(before),
     )
     merged = merge_versions(*versions)
     if merged is None:
@@ -631,18 +640,19 @@ def _version(version: Version) -> merging.Version:
     return merging.Version(version.path, version.text.encode("utf-8", "replace"))
 
 
-def _same(one: Memory, other: Memory) -> bool:
-    """Whether two memories say the same; the order of their tags, links and other lists does not count."""
+def _same(left: Memory, right: Memory) -> bool:
+    """Return True if two memories are equal, regardless of the order of tags, links and other lists."""
     names = [field.name for field in fields(Memory) if field.name != "id"]
-    return all(_unordered(getattr(one, name)) == _unordered(getattr(other, name)) for name in names)
+    return all(
+        _unordered(getattr(left, name)) == _unordered(getattr(right, name)) for name in names
+    )
 
 
 def _unordered(value: object) -> object:
     return frozenset(value) if isinstance(value, tuple) else value
 
 
-# ----------------------------------------------------------------------------
-# Requests about what was done, and to undo it.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class LogRequest(Request, frozen=True, kw_only=True):
@@ -684,12 +694,11 @@ class UndoRequest(Request, frozen=True, kw_only=True):
     )
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about what was done; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def log_answers(home: Home, request: LogRequest) -> list[Listed]:
-    """Operations, the newest first. Raises NotFound, Conflict."""
+    """Return operations, the newest first. Raises NotFound, Conflict."""
     return log(
         home,
         reference=request.reference,
@@ -701,22 +710,22 @@ def log_answers(home: Home, request: LogRequest) -> list[Listed]:
 
 
 def diff(home: Home, request: DiffRequest) -> OperationDiff:
-    """What an operation changed. Raises NotFound, Conflict."""
+    """Return the changes of an operation. Raises NotFound, Conflict."""
     operation = operation_meant(home, request.reference)
     return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
 
 
 def plan_undo_answers(home: Home, request: UndoRequest) -> Undoing:
-    """What undoing an operation would change. Raises NotFound, Conflict."""
+    """Return the effects of undoing an operation. Raises NotFound, Conflict."""
     return plan_undo(home, request.operation, force=request.force)
 
 
 def undo_answers(home: Home, request: UndoRequest) -> Undoing:
-    """Bring back what an operation changed. Raises NotFound, Conflict."""
+    """Undo an operation. Raises NotFound, Conflict."""
     return undo(home, request.operation, force=request.force)
 
 
 def commit(home: Home) -> Committed:
-    """Put what was done into the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
+    """Commit pending operations to the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
     scan(home)
     return commit_operations(home)

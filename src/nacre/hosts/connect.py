@@ -268,8 +268,7 @@ class _Books:
         )
 
 
-# ----------------------------------------------------------------------------
-# Plans
+# -- Plans -----------------------------------------------------------------------------------------
 # A plan contains each file before and after the change, so that the preview is exactly the result.
 
 
@@ -394,8 +393,7 @@ def _all_forms(settings: Settings, wish: WiringWish) -> Iterable[Target]:
     return [target for form in forms for target in targets_of(settings, form)]
 
 
-# ----------------------------------------------------------------------------
-# Operations; :mod:`nacre.serve.catalogue` lists them
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def plan_answers(settings: Settings, request: WireRequest) -> WiringPlan:
@@ -408,8 +406,7 @@ def wire(settings: Settings, request: WireRequest) -> WiringDone:
     return apply(settings, plan_answers(settings, request), utc_now())
 
 
-# ----------------------------------------------------------------------------
-# Test runs of hosts' commands
+# -- Test runs of hosts' commands ------------------------------------------------------------------
 # Only nacre's own programs are run, and nothing is left behind.
 
 
@@ -491,8 +488,7 @@ def _is_interpreter(program: Path) -> bool:
     return program.parent == Path(sys.executable).parent
 
 
-# ----------------------------------------------------------------------------
-# States and previews
+# -- States and previews ---------------------------------------------------------------------------
 # Shown without secrets from other settings.
 
 

@@ -141,8 +141,7 @@ def _make_folders(folder: Path_2, mode: int) -> list[Path_2]:
     return missing
 
 
-# ----------------------------------------------------------------------------
-# Edits of JSON
+# -- Edits of JSON ---------------------------------------------------------------------------------
 # Single values change; comments, trailing commas, order and layout stay. As hosts do, the parser accepts comments,
 # trailing commas, unquoted names and single quotes.
 
@@ -512,8 +511,7 @@ def _wrong(text: str, at: int, problem: str) -> Unparsable:
     return Unparsable(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: {problem}")
 
 
-# ----------------------------------------------------------------------------
-# Marked blocks
+# -- Marked blocks ---------------------------------------------------------------------------------
 # nacre's additions to users' texts, between marks that are comments in the text's format.
 
 
@@ -617,8 +615,7 @@ def _appended(text: str, whole: str, line: str) -> str:
     return text + (line if text else "") + whole + line
 
 
-# ----------------------------------------------------------------------------
-# Locations
+# -- Locations -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,7 @@ def server_in_yaml(text: str) -> Server | None:
         return Server(())
 
 
-# ----------------------------------------------------------------------------
-# Pieces of a wiring
+# -- Pieces of a wiring ----------------------------------------------------------------------------
 # Each can insert itself into a user's text and remove itself.
 
 
@@ -495,8 +494,7 @@ def _without(old: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     return {**rest, path[0]: below} if below else rest
 
 
-# ----------------------------------------------------------------------------
-# nacre's programs
+# -- nacre's programs ------------------------------------------------------------------------------
 # Hosts get absolute paths, because editors have another PATH.
 
 
@@ -571,8 +569,7 @@ class Programs:
         }
 
 
-# ----------------------------------------------------------------------------
-# Hosts
+# -- Hosts -----------------------------------------------------------------------------------------
 
 
 SERVER = "nacre"
@@ -690,8 +687,7 @@ def _entry(
     return {"command": way.programs.hook_line(host, event, is_quick=is_quick), "timeout": limit}
 
 
-# ----------------------------------------------------------------------------
-# Proven versions
+# -- Proven versions -------------------------------------------------------------------------------
 # Listed in proven.toml.
 
 
@@ -716,8 +712,7 @@ def proven_versions() -> Mapping[str, Proven]:
     return {name: Proven(**table) for name, table in tables.items()}
 
 
-# ----------------------------------------------------------------------------
-# Texts for agents
+# -- Texts for agents ------------------------------------------------------------------------------
 # All hosts use the same source.
 
 
@@ -732,8 +727,7 @@ def instructions(front: str = "") -> str:
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")
 
 
-# ----------------------------------------------------------------------------
-# State of hosts' own memories: ``hosts/own-memory.json``
+# -- State of hosts' own memories: ``hosts/own-memory.json`` ---------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,8 +163,7 @@ def _how(settings: Settings, since: int) -> str:
         return ""
 
 
-# ----------------------------------------------------------------------------
-# Plugins
+# -- Plugins ---------------------------------------------------------------------------------------
 # The host has the expected plugin, and its record of nacre's programs is correct.
 
 
@@ -225,8 +224,7 @@ def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     )
 
 
-# ----------------------------------------------------------------------------
-# Listing an MCP server's tools
+# -- Listing an MCP server's tools -----------------------------------------------------------------
 
 
 _MCP_TIMEOUT_SECONDS = 15.0
@@ -333,8 +331,7 @@ def _end(process: subprocess.Popen[str]) -> None:
             stream.close()
 
 
-# ----------------------------------------------------------------------------
-# MCP servers
+# -- MCP servers -----------------------------------------------------------------------------------
 # They start in time and offer nacre's tools.
 
 
@@ -377,8 +374,7 @@ def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: st
     return Check("tools", OK, finding)
 
 
-# ----------------------------------------------------------------------------
-# Versions of hosts
+# -- Versions of hosts -----------------------------------------------------------------------------
 # Installed versions compared with proven ones.
 
 
@@ -432,8 +428,7 @@ def _version_from_program(settings: Settings, program: Path) -> str:
     return match[0] if match else ""
 
 
-# ----------------------------------------------------------------------------
-# Other installations of nacre
+# -- Other installations of nacre ------------------------------------------------------------------
 
 
 _DAEMON_TIMEOUT_SECONDS = 1.0
@@ -464,8 +459,7 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
         )
 
 
-# ----------------------------------------------------------------------------
-# A daemon for the checks
+# -- A daemon for the checks -----------------------------------------------------------------------
 # A host's first session starts the daemon; later sessions are the ones to check.
 
 
@@ -517,8 +511,7 @@ def _is_warm(home: str) -> bool:
         return False
 
 
-# ----------------------------------------------------------------------------
-# All checks
+# -- All checks ------------------------------------------------------------------------------------
 # Each wiring is tested by running exactly the commands in the host's files.
 
 

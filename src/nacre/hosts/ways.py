@@ -140,8 +140,7 @@ def _path(home: Path) -> Path:
     return home / "hosts" / "wiring.json"
 
 
-# ----------------------------------------------------------------------------
-# Ways of wiring
+# -- Ways of wiring --------------------------------------------------------------------------------
 # The folders of this machine and the programs of this installation.
 
 
@@ -322,8 +321,7 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
     return next(((str(path),) for path in paths if path.is_file()), None)
 
 
-# ----------------------------------------------------------------------------
-# Hosts' own commands
+# -- Hosts' own commands ---------------------------------------------------------------------------
 # Claude Code installs plugins by command, immediately.
 
 
@@ -412,8 +410,7 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
     return None
 
 
-# ----------------------------------------------------------------------------
-# Current contents of hosts' files
+# -- Current contents of hosts' files --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,8 +485,7 @@ def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
                     yield event, command
 
 
-# ----------------------------------------------------------------------------
-# Ownership of servers
+# -- Ownership of servers --------------------------------------------------------------------------
 # A server that the user wrote is never changed or silently duplicated.
 
 
@@ -592,8 +588,7 @@ def _how(server: Server) -> str:
     return f": it runs {server.words[0]}" if server.words else ""
 
 
-# ----------------------------------------------------------------------------
-# Hosts' own memories
+# -- Hosts' own memories ---------------------------------------------------------------------------
 # They are turned off by the hosts' settings and restored later; changes by others stay.
 
 
@@ -719,8 +714,7 @@ def _decoded(value: str) -> Any:
     return msgspec.json.decode(value) if value else None
 
 
-# ----------------------------------------------------------------------------
-# Drafts of files
+# -- Drafts of files -------------------------------------------------------------------------------
 # Each file is read once, and changed for one host after another.
 
 
@@ -872,8 +866,7 @@ def _may_hold(target: Target) -> bool:
         return True
 
 
-# ----------------------------------------------------------------------------
-# Trust of Codex in nacre's hooks
+# -- Trust of Codex in nacre's hooks ---------------------------------------------------------------
 # Set by Codex's own server, as its window does, and only on the user's request.
 
 
@@ -1052,8 +1045,7 @@ def config_file(settings: Settings) -> Path:
     return registry.users_config(places_of(settings))
 
 
-# ----------------------------------------------------------------------------
-# Requests
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class WireRequest(Request, frozen=True, kw_only=True):

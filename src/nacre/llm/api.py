@@ -289,8 +289,7 @@ def system_of(prompt: Prompt, able: Capabilities) -> str:
     return "\n\n".join(part for part in (prompt.system, "" if is_held else told(prompt)) if part)
 
 
-# ----------------------------------------------------------------------------
-# Anthropic messages
+# -- Anthropic messages ----------------------------------------------------------------------------
 
 
 STREAMED_TOKENS = 8_192
@@ -442,8 +441,7 @@ def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     return request
 
 
-# ----------------------------------------------------------------------------
-# OpenAI responses and chat completions
+# -- OpenAI responses and chat completions ---------------------------------------------------------
 # Chat completions also serve all compatible servers.
 
 
@@ -738,8 +736,7 @@ def _as_response(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     return request
 
 
-# ----------------------------------------------------------------------------
-# Sampling by an MCP client
+# -- Sampling by an MCP client ---------------------------------------------------------------------
 
 
 Sample = Callable[[str, str, int], tuple[str, str]]

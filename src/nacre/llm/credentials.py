@@ -184,8 +184,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-# ----------------------------------------------------------------------------
-# Small secret files
+# -- Small secret files ----------------------------------------------------------------------------
 # Reads are bounded and limited to regular files, and warn if other users may read the file.
 
 
@@ -229,8 +228,7 @@ def read_small(path: Path) -> SmallFile | None:
         ) from error
 
 
-# ----------------------------------------------------------------------------
-# Keys in ``credentials.toml``
+# -- Keys in ``credentials.toml`` ------------------------------------------------------------------
 # The file in the home is used if no keyring works. Only the owner may read it.
 
 
@@ -289,11 +287,9 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
         raise Unavailable(f"cannot write {path}: {error.strerror}", hint=hint) from error
 
 
-# ----------------------------------------------------------------------------
-# Keys in the system's keyring
+# -- Keys in the system's keyring ------------------------------------------------------------------
 # The import takes 70 ms, and a locked keyring may wait for a person. Both are deferred until a key is needed, and
-# limited
-# in time.
+# limited in time.
 
 
 SERVICE = "nacre"
@@ -381,8 +377,7 @@ def _bounded(work: Callable[[], A], seconds: float) -> A:
     return result  # type: ignore[return-value]
 
 
-# ----------------------------------------------------------------------------
-# Sign-in methods from ``methods.toml``
+# -- Sign-in methods from ``methods.toml`` ---------------------------------------------------------
 
 
 API_KEY, BEARER = "api-key", "bearer"
@@ -420,8 +415,7 @@ def method_of(provider: str, secret: str) -> Method | None:
     return next(iter([*marked, *(method for method in own if method.kind == API_KEY)]), None)
 
 
-# ----------------------------------------------------------------------------
-# Logins of agent tools
+# -- Logins of agent tools -------------------------------------------------------------------------
 # nacre reads these files and never changes them.
 
 
@@ -584,11 +578,9 @@ _READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {
 }
 
 
-# ----------------------------------------------------------------------------
-# Lookup of credentials
+# -- Lookup of credentials -------------------------------------------------------------------------
 # The order is ``models.providers``, the environment, the keyring or ``credentials.toml``, and the logins of other
-# tools.
-# ``models.auth`` restricts it to one method.
+# tools. ``models.auth`` restricts it to one method.
 
 
 _SHOWN_CHARACTERS = 4

@@ -192,8 +192,7 @@ _OPENAI: Wire = OpenAI()
 _WIRES: dict[str, Wire] = {"voyage": Voyage(), "gemini": Gemini()}
 
 
-# ----------------------------------------------------------------------------
-# Embeddings by a provider
+# -- Embeddings by a provider ----------------------------------------------------------------------
 
 
 AT_ONCE = 3

@@ -462,8 +462,7 @@ def _causes(error: BaseException | None) -> list[BaseException]:
     return causes
 
 
-# ----------------------------------------------------------------------------
-# Answers of a given type
+# -- Answers of a given type -----------------------------------------------------------------------
 
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -547,8 +546,7 @@ def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
     )
 
 
-# ----------------------------------------------------------------------------
-# Cancellable calls
+# -- Cancellable calls -----------------------------------------------------------------------------
 # Each call runs in a thread, so that the caller waits no longer than its timeout.
 
 
@@ -616,8 +614,7 @@ class Calls:
                 call.done.set()
 
 
-# ----------------------------------------------------------------------------
-# Cached answers
+# -- Cached answers --------------------------------------------------------------------------------
 
 
 MOST_CHARACTERS = 200_000
@@ -693,8 +690,7 @@ def key_of(model: str, prompt: Prompt) -> str:
     ).hexdigest()
 
 
-# ----------------------------------------------------------------------------
-# Billing of agents' commands
+# -- Billing of agents' commands -------------------------------------------------------------------
 # Calls are paid by the subscription of the signed-in user, or by an API key.
 
 

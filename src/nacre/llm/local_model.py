@@ -124,13 +124,10 @@ def _tables() -> dict[str, dict[str, Any]]:
     return tables
 
 
-# ----------------------------------------------------------------------------
-# WordPiece tokenizer
+# -- WordPiece tokenizer ---------------------------------------------------------------------------
 # Produces the same tokens as the library ``tokenizers`` for BERT's uncased models, from their ``tokenizer.json``. A
-# text
-# is split at literal special tokens, lowercased, stripped of accents, and split into words and signs. Each word
-# becomes
-# the longest vocabulary pieces from its start, or the unknown token. ``characters.json``, written by
+# text is split at literal special tokens, lowercased, stripped of accents, and split into words and signs. Each word
+# becomes the longest vocabulary pieces from its start, or the unknown token. ``characters.json``, written by
 # ``scripts/write_characters.py``, maps characters, because the library uses an older Unicode than Python, and vectors
 # depend on it.
 
@@ -338,12 +335,10 @@ def _characters() -> _Characters:
     return _Characters(json_values.parse_json_values(page, _Page))
 
 
-# ----------------------------------------------------------------------------
-# ONNX embedding models
+# -- ONNX embedding models -------------------------------------------------------------------------
 # Each text is run alone, several in parallel threads. An int8 model scales activations over the batch, so a text's
-# vector
-# would depend on its neighbours; and without padding, single texts are as fast on a CPU as batches of sixteen, in a
-# fraction of the memory.
+# vector would depend on its neighbours; and without padding, single texts are as fast on a CPU as batches of sixteen,
+# in a fraction of the memory.
 
 
 _MAX_CHARACTERS = 16_384  # far beyond 256 tokens: bounds the tokenizer's work on huge texts
@@ -491,8 +486,7 @@ def _no_file(path: Path, error: Exception) -> EmbedderUnavailable:
     )
 
 
-# ----------------------------------------------------------------------------
-# Reranking by a cross-encoder
+# -- Reranking by a cross-encoder ------------------------------------------------------------------
 # nacre ships none: the user provides the folder.
 
 
@@ -545,8 +539,7 @@ class OnnxReranker:
             ) from error
 
 
-# ----------------------------------------------------------------------------
-# Embedding models in a folder
+# -- Embedding models in a folder ------------------------------------------------------------------
 # As exported by sentence-transformers, or with a file of options.
 
 

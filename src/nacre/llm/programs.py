@@ -272,8 +272,7 @@ class _Process:
             process.wait(_KILL_TIMEOUT_SECONDS)
 
 
-# ----------------------------------------------------------------------------
-# Claude Code: ``claude -p``
+# -- Claude Code: ``claude -p`` --------------------------------------------------------------------
 # Runs without settings, servers, a stored session, and, unless the prompt allows some, tools.
 
 
@@ -472,8 +471,7 @@ def _read(output: Output, target: CallTarget) -> Completion:
     )
 
 
-# ----------------------------------------------------------------------------
-# Codex: ``codex exec``
+# -- Codex: ``codex exec`` -------------------------------------------------------------------------
 # Runs in a read-only sandbox unless the prompt allows writing, with a temporary home and no stored session.
 
 
@@ -672,8 +670,7 @@ def _problem(events: Sequence[_Event]) -> str:
     )
 
 
-# ----------------------------------------------------------------------------
-# Gemini CLI: ``gemini``
+# -- Gemini CLI: ``gemini`` ------------------------------------------------------------------------
 # Runs without tools, in a temporary home that is deleted with its session.
 
 
@@ -822,8 +819,7 @@ def _read_gemini_cli(output: Output, target: CallTarget) -> Completion:
     return Completion(result.response or "", tokens, next(iter(result.stats.models), target.model))
 
 
-# ----------------------------------------------------------------------------
-# OpenCode: ``opencode run``
+# -- OpenCode: ``opencode run`` --------------------------------------------------------------------
 # Runs an agent without tools, in a temporary home that is deleted with its session.
 
 

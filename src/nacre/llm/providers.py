@@ -66,8 +66,7 @@ def aliases() -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads((files("nacre.llm") / "aliases.toml").read_text("utf-8"))
 
 
-# ----------------------------------------------------------------------------
-# Capabilities and prices
+# -- Capabilities and prices -----------------------------------------------------------------------
 # From ``capabilities.toml``; ``models.capabilities`` takes precedence.
 
 
@@ -182,8 +181,7 @@ def _priced(table: Mapping[str, float]) -> Price:
     return Price(**{"cached": whole, "written": whole, **prices})
 
 
-# ----------------------------------------------------------------------------
-# Opening models
+# -- Opening models --------------------------------------------------------------------------------
 
 
 def open_model(settings: Settings, name: str) -> LanguageModel:
@@ -262,8 +260,7 @@ _COMMANDS = {
 }
 
 
-# ----------------------------------------------------------------------------
-# Metered models
+# -- Metered models --------------------------------------------------------------------------------
 
 
 _MIN_BYTES_PER_TOKEN = 2
@@ -392,8 +389,7 @@ def as_counted(dollars: Decimal | None) -> int | None:
     return None if dollars is None else ceil(dollars * DOLLAR)
 
 
-# ----------------------------------------------------------------------------
-# Models to choose from
+# -- Models to choose from -------------------------------------------------------------------------
 # A local server's list, or else ``proposals.toml``.
 
 
@@ -459,8 +455,7 @@ def _for_vectors() -> tuple[str, ...]:
     return tuple(name for table in tables for name in table["names"])
 
 
-# ----------------------------------------------------------------------------
-# Cassettes
+# -- Cassettes -------------------------------------------------------------------------------------
 # Recorded answers in files, replayed without a model.
 
 

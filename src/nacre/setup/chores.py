@@ -87,8 +87,7 @@ def _words_since(moment: int, turns: Iterable[Turn]) -> str:
     )
 
 
-# ----------------------------------------------------------------------------
-# Learning while the session continues
+# -- Learning while the session continues ----------------------------------------------------------
 
 
 VECTOR_SECONDS = 10.0
@@ -124,13 +123,11 @@ def learn_now(
     return lessons
 
 
-# ----------------------------------------------------------------------------
-# Chores
+# -- Chores ----------------------------------------------------------------------------------------
 # A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.serve.hook_shapes`). Chores of the same kind
-# and
-# session are combined. One process works at a time. Failures are retried up to five times; then the chore moves to
-# ``run/chores/given-up`` with the reason, which ``nacre doctor`` shows. Chores that may call a model have a separate
-# lock, so that no handoff waits for one.
+# and session are combined. One process works at a time. Failures are retried up to five times; then the chore moves
+# to ``run/chores/given-up`` with the reason, which ``nacre doctor`` shows. Chores that may call a model have a
+# separate lock, so that no handoff waits for one.
 
 
 MOST_TRIES = 5
@@ -426,8 +423,7 @@ def _remove(paths: Sequence[Path]) -> None:
             path.unlink()
 
 
-# ----------------------------------------------------------------------------
-# Work on each kind of chore
+# -- Work on each kind of chore --------------------------------------------------------------------
 # All of it may be repeated without effect.
 
 
@@ -575,8 +571,7 @@ def do_waiting(
     return replace(work.report, left=len(waiting(home.settings.home)))
 
 
-# ----------------------------------------------------------------------------
-# Requests
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class ChoresRequest(Request, frozen=True, kw_only=True):
@@ -593,8 +588,7 @@ class FlushRequest(Request, frozen=True, kw_only=True):
     seconds: Annotated[float, Meta(description="Longest time for chores, in seconds.", ge=0)] = 60.0
 
 
-# ----------------------------------------------------------------------------
-# Operations; :mod:`nacre.serve.catalogue` lists them
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def do_waiting_answers(home: Home, request: ChoresRequest) -> ChoresReport:
@@ -602,8 +596,7 @@ def do_waiting_answers(home: Home, request: ChoresRequest) -> ChoresReport:
     return do_waiting(home, seconds=request.seconds)
 
 
-# ----------------------------------------------------------------------------
-# Flush
+# -- Flush -----------------------------------------------------------------------------------------
 # Reads and learns from sessions so far, and does pending chores.
 
 

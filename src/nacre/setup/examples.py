@@ -44,8 +44,7 @@ def example_files() -> Iterator[ExampleFile]:
                 yield ExampleFile(f"{tool}/{entry.name}", entry.read_bytes())
 
 
-# ----------------------------------------------------------------------------
-# Example sessions in a home
+# -- Example sessions in a home --------------------------------------------------------------------
 
 
 _FOLDER = "examples"

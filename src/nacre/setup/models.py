@@ -140,8 +140,7 @@ class WriterRequest(Request, frozen=True, kw_only=True):
     ) = None
 
 
-# ----------------------------------------------------------------------------
-# Sign-in: where credentials are, and storing or removing keys
+# -- Sign-in: where credentials are, and storing or removing keys ----------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,8 +360,7 @@ def elsewhere(settings: Settings, method: str) -> str:
     return credentials.elsewhere(settings, tool) if tool else ""
 
 
-# ----------------------------------------------------------------------------
-# The writer: its model, state and use today
+# -- The writer: its model, state and use today ----------------------------------------------------
 
 
 TOKENS_A_DAY = 100_000
@@ -619,8 +617,7 @@ def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
     return status_writer(replace(home, settings=settings))
 
 
-# ----------------------------------------------------------------------------
-# Configured models
+# -- Configured models -----------------------------------------------------------------------------
 
 
 _OUTPUT_TOKENS = 200
@@ -757,8 +754,7 @@ def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
     )
 
 
-# ----------------------------------------------------------------------------
-# Setting up a language model
+# -- Setting up a language model -------------------------------------------------------------------
 # The model is tested with the new settings before they are written.
 
 
@@ -1059,8 +1055,7 @@ def _variable(key: str) -> str:
     return "NACRE_" + key.replace(".", "_").upper()
 
 
-# ----------------------------------------------------------------------------
-# Displayed settings, with credentials masked
+# -- Displayed settings, with credentials masked ---------------------------------------------------
 
 
 _SECRET_NAMES = re.compile(

@@ -218,8 +218,7 @@ def _bounded(settings: Settings, writer: FoundWriter, foreseen: Foreseen) -> Wri
     return WriterRequest(writer=writer.name, dollars_per_day=dollars)
 
 
-# ----------------------------------------------------------------------------
-# Expected use, from the sessions of the user's last week
+# -- Expected use, from the sessions of the user's last week ---------------------------------------
 
 
 _WEEK = timedelta(days=7)
@@ -351,8 +350,7 @@ def _taken(settings: Settings, session: Session, turns: Sequence[Turn], able: Ca
     return of_session(sum(count_tokens(turn.text) for turn in turns), able)
 
 
-# ----------------------------------------------------------------------------
-# Operations; :mod:`nacre.serve.catalogue` lists them
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def list_models(home: Home) -> list[Offer]:
@@ -405,8 +403,7 @@ def end_writer(home: Home) -> WriterStatus:
     return credentials.end(home)
 
 
-# ----------------------------------------------------------------------------
-# The first reading: available transcripts and the cost
+# -- The first reading: available transcripts and the cost -----------------------------------------
 
 
 RECENT = timedelta(days=7)
@@ -465,8 +462,7 @@ def home_to_look(settings: Settings) -> Iterator[Home]:
         yield stack.enter_context(closing(open_home(settings)))
 
 
-# ----------------------------------------------------------------------------
-# Sample questions about memories and frequent subjects
+# -- Sample questions about memories and frequent subjects -----------------------------------------
 
 
 _QUESTIONS = {
@@ -579,8 +575,7 @@ def _in_sentence_case(memory: Memory) -> str:
     return memory.subject[0].lower() + memory.subject[1:]
 
 
-# ----------------------------------------------------------------------------
-# Totals of a home
+# -- Totals of a home ------------------------------------------------------------------------------
 
 
 _SHOWN_CANDIDATES = 2
@@ -626,8 +621,7 @@ def reach(home: Home) -> Reach:
     )
 
 
-# ----------------------------------------------------------------------------
-# Quickstart
+# -- Quickstart ------------------------------------------------------------------------------------
 # Reads the transcripts on this machine, shows what was learned, and answers some questions.
 
 
