@@ -1,6 +1,8 @@
-"""Three-way merge of values, lists and texts. Which side is which never matters: both machines come to the same.
+"""Three-way merges of values, texts, documents and whole vaults. The order of the sides never
+matters, so two machines get the same result.
 
-``base`` is what both sides were made from, ``None`` where there was nothing. What only one side changed is taken.
+``base`` is the common ancestor of both sides, ``None`` if there was none. A change made by only one
+side is accepted.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from nacre.vault.files import read as read_ledger
 
 Value = TypeVar("Value")
 
-_MOST_COMPARISONS = 4_000_000
-"""Texts in which more pairs of pieces are alike than that are not merged: it would take seconds."""
+_MAX_MATCHING_PAIRS = 4_000_000
+"""Texts with more pairs of equal pieces are not merged, because it would take seconds."""
 
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 
@@ -35,15 +37,15 @@ _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 def merge_value(
     base: Value, ours: Value, theirs: Value, choose: Callable[[Value, Value], Value]
 ) -> Value:
-    """What one side changed, or what both agree on; ``choose`` decides where both changed it."""
+    """Return the side that changed the value, or the value both agree on. If both changed it, return ``choose``."""
     if ours == theirs or theirs == base:
         return ours
     return theirs if ours == base else choose(ours, theirs)
 
 
-def greatest(one: Any, other: Any) -> Any:
-    """One of two values, the same whichever comes first."""
-    return max(one, other, key=lambda value: (str(value), repr(value)))
+def greatest(left: Any, right: Any) -> Any:
+    """Return one of two values, independent of their order."""
+    return max(left, right, key=lambda value: (str(value), repr(value)))
 
 
 def merge_list(
@@ -51,39 +53,39 @@ def merge_list(
     ours: Sequence[Any],
     theirs: Sequence[Any],
     key: Callable[[Any], Hashable] = repr,
-    merge: Callable[[Any, Any, Any], Any] = lambda _, one, other: greatest(one, other),
+    merge: Callable[[Any, Any, Any], Any] = lambda _, left, right: greatest(left, right),
 ) -> list[Any]:
-    """The union of two lists without what either side took out.
+    """Return the union of two lists without the items that either side removed.
 
-    Where one side holds just the result, its order stays; else what was there before comes first. Of items with the
-    same ``key`` that both sides changed, each in its own way, ``merge`` (of base, ours and theirs) makes one: the
-    greatest.
+    If one side contains exactly the result, its order is kept. Otherwise, items of the base come
+    first. For items with the same ``key`` that both sides changed differently, ``merge`` (called
+    with base, ours and theirs) gives the result, by default the greatest.
     """
     sides = [{key(item): item for item in side} for side in (base, ours, theirs)]
-    had, one, other = sides
-    kept = [name for name in had if name in one and name in other]
-    new = sorted({name for name in (*one, *other) if name not in had}, key=repr)
+    had, left, right = sides
+    kept = [name for name in had if name in left and name in right]
+    new = sorted({name for name in (*left, *right) if name not in had}, key=repr)
     items = {
         name: _merged(
-            had.get(name), one.get(name, other.get(name)), other.get(name, one.get(name)), merge
+            had.get(name), left.get(name, right.get(name)), right.get(name, left.get(name)), merge
         )
         for name in (*kept, *new)
     }
-    orders = [list(side) for side in (one, other) if side.keys() == items.keys()]
+    orders = [list(side) for side in (left, right) if side.keys() == items.keys()]
     order = max(orders, key=repr) if orders else [*kept, *new]
     return [items[name] for name in order]
 
 
 def _merged(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, Any], Any]) -> Any:
-    return merge_value(base, ours, theirs, lambda one, other: merge(base, one, other))
+    return merge_value(base, ours, theirs, lambda left, right: merge(base, left, right))
 
 
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
-    """Merge texts by lines, and by sentences within lines that both changed; ``None`` where that fails.
+    """Merge texts by lines, and lines changed by both sides by sentences. Return ``None`` if that fails.
 
-    Two changes within one sentence fail: words put together would say what nobody said. So does a merge that would
-    change when either side meets it again: where a sentence is said twice, nobody can tell the old one. What both add
-    at one place is kept, in alphabetical order.
+    Two changes within a sentence fail, because the combined sentence would be one that no person
+    wrote. So does a merge that would change if repeated with either side, as happens if a sentence
+    occurs twice. Additions of both sides at the same place are both kept, in alphabetical order.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -114,21 +116,22 @@ def _merge_sentences(base: Pieces, ours: Pieces, theirs: Pieces) -> Pieces | Non
 
 
 def _merge_pieces(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> Pieces | None:
-    """The diff3 algorithm: between stretches that all three share, at most one side may differ from the base."""
-    if _comparisons(base, ours) + _comparisons(base, theirs) > _MOST_COMPARISONS:
+    """Apply the diff3 algorithm: between stretches shared by all three, at most one side may differ
+    from the base."""
+    if _comparisons(base, ours) + _comparisons(base, theirs) > _MAX_MATCHING_PAIRS:
         return None
     merged: Pieces = []
-    at = (0, 0, 0)
+    positions = (0, 0, 0)
     for starts, length in _shared(base, ours, theirs):
         gaps = [
             side[begin:end]
-            for side, begin, end in zip((base, ours, theirs), at, starts, strict=True)
+            for side, begin, end in zip((base, ours, theirs), positions, starts, strict=True)
         ]
         chosen = _merge_gap(*gaps, finer=finer)
         if chosen is None:
             return None
         merged += chosen + base[starts[0] : starts[0] + length]
-        at = (starts[0] + length, starts[1] + length, starts[2] + length)
+        positions = (starts[0] + length, starts[1] + length, starts[2] + length)
     return merged
 
 
@@ -144,8 +147,8 @@ def _merge_gap(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> P
 
 def _both_added(ours: Pieces, theirs: Pieces) -> Pieces | None:
     for less, more in ((ours, theirs), (theirs, ours)):
-        rest = iter(more)
-        if all(piece in rest for piece in less):
+        remaining = iter(more)
+        if all(piece in remaining for piece in less):
             return more
     if {piece for piece in ours if piece.strip()} & {piece for piece in theirs if piece.strip()}:
         return None
@@ -155,29 +158,34 @@ def _both_added(ours: Pieces, theirs: Pieces) -> Pieces | None:
 def _shared(
     base: Pieces, ours: Pieces, theirs: Pieces
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Stretches that all three share: where they begin in each, and how long they are; the end is the last."""
+    """Yield the stretches shared by all three as (starts, length), ending with the end of the texts."""
     left, right = (
         list(SequenceMatcher(None, base, side, autojunk=False).get_matching_blocks())
         for side in (ours, theirs)
     )
     while left and right:
-        one, other = left[0], right[0]
-        start = max(one.a, other.a)
-        end = min(one.a + one.size, other.a + other.size)
+        our_block, their_block = left[0], right[0]
+        start = max(our_block.a, their_block.a)
+        end = min(our_block.a + our_block.size, their_block.a + their_block.size)
         if start < end:
-            yield (start, one.b + start - one.a, other.b + start - other.a), end - start
-        shorter = left if one.a + one.size <= other.a + other.size else right
+            yield (
+                (start, our_block.b + start - our_block.a, their_block.b + start - their_block.a),
+                end - start,
+            )
+        shorter = (
+            left if our_block.a + our_block.size <= their_block.a + their_block.size else right
+        )
         del shorter[0]
     yield (len(base), len(ours), len(theirs)), 0
 
 
-def _comparisons(one: Pieces, other: Pieces) -> int:
-    counts = Counter(other)
-    return sum(counts[piece] for piece in one)
+def _comparisons(left: Pieces, right: Pieces) -> int:
+    counts = Counter(right)
+    return sum(counts[piece] for piece in left)
 
 
-# ----------------------------------------------------------------------------
-# Front matter as blocks of lines, one for each key, so that comments and ways of writing survive a
+# -- Merging front matter -----------------------------------------------------
+# Front matter is split into blocks of lines by key, so that comments and formatting survive a
 # merge.
 
 
@@ -188,18 +196,18 @@ _TAIL = "\0tail"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines of one key, and the comments and empty lines above them."""
+    """The lines of a key, and the comments and empty lines above them."""
 
     lead: tuple[str, ...] = ()
     lines: str = ""
 
 
 def split_blocks(front: str) -> dict[str, Block]:
-    """Front matter by key; what follows the last key is under a name that is none.
+    """Split front matter by key. Lines after the last key are stored under a special name.
 
-    Lines that belong to no key are left out: whoever puts blocks together looks at what they say.
+    Lines that belong to no key are left out. Callers check the combined result.
     """
-    found: dict[str, Block] = {}
+    blocks: dict[str, Block] = {}
     key = ""
     lead: list[str] = []
     for line in front.splitlines(keepends=True):
@@ -208,23 +216,23 @@ def split_blocks(front: str) -> dict[str, Block]:
             lead.append(line)
         elif match:
             key = match.group(1).strip("\"'")
-            found[key] = Block(tuple(lead), line)
+            blocks[key] = Block(tuple(lead), line)
             lead = []
         elif key:
-            found[key] = Block(found[key].lead, found[key].lines + "".join(lead) + line)
+            blocks[key] = Block(blocks[key].lead, blocks[key].lines + "".join(lead) + line)
             lead = []
-    return {**found, _TAIL: Block(tuple(lead))} if lead else found
+    return {**blocks, _TAIL: Block(tuple(lead))} if lead else blocks
 
 
 def merge_blocks(fronts: Sequence[str], values: Mapping[str, Any]) -> str:
-    """Front matter that says ``values``, written as base, ours and theirs (``fronts``) write it."""
+    """Return front matter with ``values``, formatted as in base, ours and theirs (``fronts``)."""
     sides = [split_blocks(front) for front in fronts]
     text = "".join(_block(key, value, sides) for key, value in values.items())
     text += "".join(_lead(_TAIL, sides))
-    return text if _says(text, values) else dump(values)
+    return text if _has_values(text, values) else dump(values)
 
 
-def _says(text: str, values: Mapping[str, Any]) -> bool:
+def _has_values(text: str, values: Mapping[str, Any]) -> bool:
     try:
         return load(text) == dict(values)
     except MemoryInvalid:
@@ -232,21 +240,21 @@ def _says(text: str, values: Mapping[str, Any]) -> bool:
 
 
 def _block(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
-    fitting = [
+    matching = [
         side[key].lines
         for side in sides[1:]
-        if key in side and _says(side[key].lines, {key: value})
+        if key in side and _has_values(side[key].lines, {key: value})
     ]
-    if len(fitting) == 2:
+    if len(matching) == 2:
         before = sides[0].get(key, Block()).lines
-        lines = merge_value(before, fitting[0], fitting[1], greatest)
+        lines = merge_value(before, matching[0], matching[1], greatest)
     else:
-        lines = fitting[0] if fitting else _written(key, value, sides)
+        lines = matching[0] if matching else _written(key, value, sides)
     return "".join(_lead(key, sides)) + (lines if lines.endswith("\n") else f"{lines}\n")
 
 
 def _written(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
-    """A line of our own, with the comment that stood behind the value."""
+    """Write a new line, keeping the comment after the value."""
     comments = [_comment(side.get(key, Block()).lines) for side in sides]
     return (
         dump({key: value}).rstrip("\n")
@@ -262,41 +270,28 @@ def _comment(lines: str) -> str:
 
 def _lead(key: str, sides: Sequence[Mapping[str, Block]]) -> tuple[str, ...]:
     base, ours, theirs = (side.get(key, Block()).lead for side in sides)
-    return merge_value(base, ours, theirs, lambda one, other: tuple(merge_list(base, one, other)))
+    return merge_value(base, ours, theirs, lambda left, right: tuple(merge_list(base, left, right)))
 
 
-# ----------------------------------------------------------------------------
-# Three-way merge of one document of the vault: front matter field by field, body as text.
+# -- Merging documents --------------------------------------------------------
+# Front matter is merged field by field, the body as text. If both sides changed a field:
 #
-# ============================================
-# =====================================================================
-# field                                        where both sides changed it
-# ============================================
-# =====================================================================
-# tags, triggers, suppressed_contexts,         union, without what either side took out; a link that
-# both sides
-# links (by rel and to), confirmed, lists of   changed, field by field
-# a project's page, lists nacre does not know
-# created                                      the earlier, also where one side changed it
-# updated                                      the later, also where one side changed it
-# importance                                   that of the later version; of versions of the same
-# time, the higher
-# trust                                        untrusted, if either is
-# scope                                        the narrower
-# valid                                        both ends: the earlier
-# superseded_by                                the later id: ids tell their time
-# retired                                      the earlier, with its reason
-# source                                       turns of one session together; of two sessions, that of
-# the later version
-# kind, project                                as the place of the merged file says
-# all others                                   that of the later version; of versions of the same
-# time, the greater text
-# subject                                      both versions are kept
-# body                                         by lines and sentences; else both versions are kept
-# ============================================
-# =====================================================================
+# - tags, triggers, suppressed_contexts, links (by rel and to), confirmed, the lists of a project's
+#   page and unknown lists: union, without items that either side removed. A link that both sides
+#   changed is merged field by field.
+# - created: the earlier; updated: the later (also if only one side changed it).
+# - importance: from the later version, or the higher if both have the same time.
+# - trust: untrusted if either is. scope: the narrower.
+# - valid: the earlier of both ends.
+# - superseded_by: the later id (ids contain their time).
+# - retired: the earlier, with its reason.
+# - source: turns of one session are combined; of two sessions, the later version's.
+# - kind, project: determined by the place of the merged file.
+# - subject: both versions are kept.
+# - all others: from the later version, or the greater text if both have the same time.
 #
-# The later version is the one with the later ``updated``.
+# The body is merged by lines and sentences; if that fails, both versions are kept. The later
+# version is the one with the later ``updated``.
 
 
 LISTS = frozenset(
@@ -314,7 +309,7 @@ LISTS = frozenset(
 )
 _SCOPES = ("public", "personal", "private")
 _TIMES: Mapping[str, Callable[..., str]] = {"created": min, "updated": max}
-_UNSAID = {
+_DEFAULTS = {
     "importance": "7",
     "expiry": "permanent",
     "scope": "private",
@@ -329,7 +324,7 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document taken apart: its front matter as written and as read, and what follows."""
+    """A parsed document: its front matter as written and as read, and its body."""
 
     front: str
     values: dict[str, Any]
@@ -337,15 +332,15 @@ class Document:
 
     @property
     def updated(self) -> datetime:
-        """When it was changed last, as it says."""
+        """Return the last change recorded in the front matter."""
         return _time(self.values.get("updated") or self.values.get("created"))
 
 
 @dataclass(frozen=True, slots=True)
 class MergedDocument:
-    """A merged document; ``is_whole`` is false where the bodies could not be merged: it has the later one then.
+    """A merged document. If ``is_whole`` is False, the bodies could not be merged and the later one was taken.
 
-    ``fields`` both sides changed, each in its own way.
+    ``fields`` were changed by both sides in different ways.
     """
 
     text: str
@@ -354,7 +349,7 @@ class MergedDocument:
 
 
 def read_document(text: str) -> Document:
-    """Take a document apart. Raises MemoryInvalid."""
+    """Parse a document. Raises MemoryInvalid."""
     front, body = split(text.replace("\r\n", "\n"))
     return Document(front or "", load(front or ""), body)
 
@@ -362,7 +357,7 @@ def read_document(text: str) -> Document:
 def merge_document(
     base: Document | None, ours: Document, theirs: Document, place: Mapping[str, str | None]
 ) -> MergedDocument:
-    """Merge two versions of a document; ``place`` holds values that its place in the vault decides."""
+    """Merge two versions of a document. ``place`` holds the values determined by its path."""
     before = _in_full(base) if base else Document("", {}, "")
     sides = _Sides(before, ours, theirs)
     values = sides.merged()
@@ -383,15 +378,15 @@ def merge_document(
 
 
 def with_values(text: str, changes: Mapping[str, Any]) -> str:
-    """A document with some values of its front matter changed, taken out where they are ``None``."""
+    """Return a document with changed front matter values; ``None`` removes a value."""
     document = read_document(text)
     values = {**document.values, **changes}
-    kept = {key: value for key, value in values.items() if value is not None}
-    return _joined(merge_blocks((document.front,) * 3, kept), document.body)
+    remaining = {key: value for key, value in values.items() if value is not None}
+    return _joined(merge_blocks((document.front,) * 3, remaining), document.body)
 
 
 class _Sides:
-    """Both versions of the front matter, and what they were made from."""
+    """Both versions of the front matter and their base."""
 
     def __init__(self, base: Document, ours: Document, theirs: Document) -> None:
         self._base, self._ours, self._theirs = base.values, ours.values, theirs.values
@@ -399,29 +394,32 @@ class _Sides:
         self.chosen: tuple[str, ...] = ()
         self._rules: dict[str, Callable[[Any, Any, Any], Any]] = {
             "importance": self._importance,
-            "trust": lambda _, one, other: (
-                "untrusted" if "untrusted" in (one, other) else greatest(one, other)
+            "trust": lambda _, left, right: (
+                "untrusted" if "untrusted" in (left, right) else greatest(left, right)
             ),
-            "scope": lambda _, one, other: max(one, other, key=_rank_of_scope),
+            "scope": lambda _, left, right: max(left, right, key=_rank_of_scope),
             "valid": self._valid,
-            "superseded_by": lambda _, one, other: greatest(one, other),
-            "retired": lambda _, one, other: min(one, other, key=_order_of_retirement),
+            "superseded_by": lambda _, left, right: greatest(left, right),
+            "retired": lambda _, left, right: min(left, right, key=_order_of_retirement),
             "source": self._source,
         }
 
     def merged(self) -> dict[str, Any]:
-        """Every key that is left, in order, with its value."""
+        """Return the merged values in order."""
         fields = {key: self._field(key) for key in {**self._base, **self._ours, **self._theirs}}
-        left = {key: value for key, value in fields.items() if value is not None}
-        orders = [list(side) for side in (self._ours, self._theirs) if side.keys() == left.keys()]
+        remaining = {key: value for key, value in fields.items() if value is not None}
+        orders = [
+            list(side) for side in (self._ours, self._theirs) if side.keys() == remaining.keys()
+        ]
         new = sorted(
-            left.keys() - self._base.keys(), key=lambda key: (_RANKS.get(key, len(_RANKS)), key)
+            remaining.keys() - self._base.keys(),
+            key=lambda key: (_RANKS.get(key, len(_RANKS)), key),
         )
-        order = max(orders) if orders else [*(key for key in self._base if key in left), *new]
-        return {key: left[key] for key in order}
+        order = max(orders) if orders else [*(key for key in self._base if key in remaining), *new]
+        return {key: remaining[key] for key in order}
 
     def later(self, ours: Any, theirs: Any) -> Any:
-        """The value of the later version; of versions of the same time, the greater."""
+        """Return the value of the later version, or the greater value if both have the same time."""
         if self._times[0] == self._times[1]:
             return greatest(ours, theirs)
         return ours if self._times[0] > self._times[1] else theirs
@@ -431,7 +429,7 @@ class _Sides:
         if key in _TIMES and isinstance(ours, str) and isinstance(theirs, str):
             return _TIMES[key]((ours, theirs), key=lambda text: (_time(text), text))
         return merge_value(
-            base, ours, theirs, lambda one, other: self._chosen(key, base, one, other)
+            base, ours, theirs, lambda left, right: self._chosen(key, base, left, right)
         )
 
     def _chosen(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
@@ -452,7 +450,7 @@ class _Sides:
         return self._mapping(base, ours, theirs)
 
     def _same_link(self, base: Any, ours: Any, theirs: Any) -> Any:
-        """One link that both sides changed: field by field, as front matter is."""
+        """Merge a link changed by both sides, field by field like front matter."""
         return self._mapping(base, ours, theirs, is_front=True)
 
     def _mapping(self, base: Any, ours: Any, theirs: Any, *, is_front: bool = False) -> Any:
@@ -490,10 +488,10 @@ class _Sides:
 
 
 def _in_full(base: Document) -> Document:
-    """A document with what its front matter leaves unsaid: a side that says it has not changed it."""
+    """Return a document with defaults for missing fields, because stating a default is not a change."""
     heading = _HEADING.match(base.body)
     subject = {"subject": heading.group(1)} if heading else {}
-    return Document(base.front, {**_UNSAID, **subject, **base.values}, base.body)
+    return Document(base.front, {**_DEFAULTS, **subject, **base.values}, base.body)
 
 
 def _joined(front: str, body: str) -> str:
@@ -501,7 +499,7 @@ def _joined(front: str, body: str) -> str:
 
 
 def _ended(body: str) -> str:
-    """A body whose last line has an end."""
+    """Return a body with a newline at its end."""
     return body if not body or body.endswith("\n") else f"{body}\n"
 
 
@@ -527,13 +525,13 @@ def _order_of_retirement(retired: Any) -> tuple[datetime, str]:
     return (_time(retired.get("at")) if isinstance(retired, dict) else _OLDEST), repr(retired)
 
 
-def _earlier(one: str, other: str) -> str:
-    """The earlier of two days; one that is told, before one that is not."""
-    return min((text for text in (one, other) if text), default="")
+def _earlier(left: str, right: str) -> str:
+    """Return the earlier of two days. An empty day counts as later."""
+    return min((text for text in (left, right) if text), default="")
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a value of front matter as a list; a text is split at its commas."""
+    """Return a front matter value as a list. A text is split at commas."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return list(value) if isinstance(value, list) else []
@@ -543,12 +541,11 @@ def _link(link: Any) -> tuple[Any, Any] | str:
     return (link.get("rel"), link.get("to")) if isinstance(link, dict) else repr(link)
 
 
-# ----------------------------------------------------------------------------
-# Which file of one side is which file of the other: by id, never by path.
+# -- Matching files of both sides by id, never by path ------------------------
 
 
 Tree = Mapping[str, bytes]
-"""The files of a vault: path → bytes."""
+"""Files of a vault: path → bytes."""
 
 _ID = re.compile(r"^id:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _PAGE = re.compile(r"projects/[^/]+/project\.md")
@@ -556,24 +553,24 @@ _PAGE = re.compile(r"projects/[^/]+/project\.md")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One side's version of something: where it lies, and its bytes."""
+    """The path and content of one side's version."""
 
     path: str
     data: bytes
 
 
 def is_document(path: str) -> bool:
-    """Whether a file is merged by id and field: a memory, or a project's page."""
+    """Return True if a file is merged by id and field: a memory or a project's page."""
     return is_memory_file(path) or _PAGE.fullmatch(path) is not None
 
 
 def derived_id(memory_id: str, seed: bytes) -> str:
-    """A UUIDv7 that any machine makes from the same: the time of a memory's id, and a hash."""
+    """Return a UUIDv7 made from the time of a memory's id and a hash, the same on every machine."""
     digest = int.from_bytes(
         hashlib.blake2b(memory_id.encode() + b"\n" + seed, digest_size=16).digest()
     )
-    known = re.fullmatch(r"[0-9a-f]{32}", memory_id.replace("-", ""))
-    time = int(memory_id.replace("-", "")[:12], 16) if known else 0
+    is_uuid = re.fullmatch(r"[0-9a-f]{32}", memory_id.replace("-", ""))
+    time = int(memory_id.replace("-", "")[:12], 16) if is_uuid else 0
     value = (
         time << 80
         | 0x7 << 76
@@ -586,7 +583,7 @@ def derived_id(memory_id: str, seed: bytes) -> str:
 
 
 def id_in(data: bytes) -> str | None:
-    """The id that a document gives itself."""
+    """Return the id in a document's front matter."""
     front, _ = split(data.decode("utf-8", errors="replace"))
     match = _ID.search(front or "")
     return match.group(1) if match else None
@@ -597,38 +594,38 @@ def _ids(tree: Tree) -> dict[str, str | None]:
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:
-    """Ids that both sides gave to one thing, apart from each other: the smaller one stays.
+    """Map ids to smaller ids if both sides independently gave ids to the same thing.
 
-    That is so for a file that had no id before, for a project's page, and for the same words at one path.
+    This applies to a file that had no id, a project's page, and equal texts at one path.
     """
-    had, one, other = _ids(base), _ids(ours), _ids(theirs)
+    had, our_ids, their_ids = _ids(base), _ids(ours), _ids(theirs)
     old = set(had.values())
-    found: dict[str, str] = {}
-    for path in one.keys() & other.keys():
-        mine, its = one[path], other[path]
-        if mine is None or its is None or mine == its or {mine, its} & old:
+    replacements: dict[str, str] = {}
+    for path in our_ids.keys() & their_ids.keys():
+        mine, yours = our_ids[path], their_ids[path]
+        if mine is None or yours is None or mine == yours or {mine, yours} & old:
             continue
-        if mine in other.values() or its in one.values():
+        if mine in their_ids.values() or yours in our_ids.values():
             continue
         is_page, had_none = _PAGE.fullmatch(path), had.get(path, "") is None
-        if is_page or had_none or _says_same(ours[path], theirs[path]):
-            found[max(mine, its)] = min(mine, its)
-            notes.append(Note(MergeOutcome.UNITED, path, None if is_page else min(mine, its)))
-    return found
+        if is_page or had_none or _has_same_text(ours[path], theirs[path]):
+            replacements[max(mine, yours)] = min(mine, yours)
+            notes.append(Note(MergeOutcome.UNITED, path, None if is_page else min(mine, yours)))
+    return replacements
 
 
-def _says_same(one: bytes, other: bytes) -> bool:
+def _has_same_text(left: bytes, right: bytes) -> bool:
     try:
-        mine, its = read_document(one.decode()), read_document(other.decode())
+        mine, yours = read_document(left.decode()), read_document(right.decode())
     except (UnicodeDecodeError, MemoryInvalid):
         return False
-    return mine.body.strip() == its.body.strip() and mine.values.get("subject") == its.values.get(
+    return mine.body.strip() == yours.body.strip() and mine.values.get(
         "subject"
-    )
+    ) == yours.values.get("subject")
 
 
 def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
-    """A side in which every mention of an id that is given up names the one that stays."""
+    """Replace all mentions of replaced ids in a side."""
     if not united:
         return tree
     pattern = re.compile("|".join(map(re.escape, sorted(united))).encode())
@@ -641,7 +638,7 @@ def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
 
 
 def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
-    """For each side: path → what the file is, by id; a file without one is what lies at its path elsewhere."""
+    """Map paths to names by id for each side. A file without an id is named by the id at its path elsewhere."""
     ids = [_ids(tree) for tree in trees]
     everywhere = [set(side.values()) for side in ids]
     named = []
@@ -649,10 +646,17 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
         names = {}
         for path, memory_id in side.items():
             others = (other.get(path) for other in (*ids[1:], ids[0]))
-            lent = next((one for one in others if one and one not in everywhere[number]), None)
-            known = memory_id or lent
+            borrowed = next(
+                (
+                    other_id
+                    for other_id in others
+                    if other_id and other_id not in everywhere[number]
+                ),
+                None,
+            )
+            known_id = memory_id or borrowed
             kind = "page" if _PAGE.fullmatch(path) else "memory"
-            names[path] = f"{kind}:{known}" if known else f"path:{path}"
+            names[path] = f"{kind}:{known_id}" if known_id else f"path:{path}"
         named.append(names)
     return named
 
@@ -660,11 +664,11 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """For each side: what a file is → where it lies and what it says; of copies, the second becomes its own."""
+    """Map names to versions for each side. The second of two copies gets a name of its own."""
     listed: list[dict[str, list[str]]] = [{} for _ in named]
-    for found, names in zip(listed, named, strict=True):
+    for paths_by_name, names in zip(listed, named, strict=True):
         for path in sorted(names):
-            found.setdefault(names[path], []).append(path)
+            paths_by_name.setdefault(names[path], []).append(path)
     return [_side(number, tree, listed, notes) for number, tree in enumerate(trees)]
 
 
@@ -698,16 +702,16 @@ def _as_its_own(name: str, path: str, data: bytes) -> tuple[str, bytes]:
         return f"path:{path}", data
 
 
-# ----------------------------------------------------------------------------
-# Two projects of one name that two machines made apart: other remotes, so other projects; one gets
-# another folder.
+# -- Distinct projects with the same name -------------------------------------
+# Two machines may create projects with the same name but different remotes. One gets another
+# folder.
 
 
 _PAGE_NAMESAKES = re.compile(r"projects/([^/]+)/project\.md")
 
 
 def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
-    """Both sides, with namesakes in folders of their own: of two, the one with the greater id moves."""
+    """Return both sides with distinct folders for such projects. The project with the greater id moves."""
     sides = [dict(ours), dict(theirs)]
     for path in sorted(ours.keys() & theirs.keys() - base.keys()):
         match = _PAGE_NAMESAKES.fullmatch(path)
@@ -715,27 +719,31 @@ def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
         if match and all(ids) and ids[0] != ids[1] and _are_others(ours[path], theirs[path]):
             mover = 0 if str(ids[0]) > str(ids[1]) else 1
             stays = sides[1 - mover]
-            slug = _known(str(ids[mover]), stays) or _free(match.group(1), sides)
+            slug = _folder_of_page(str(ids[mover]), stays) or _free_slug(match.group(1), sides)
             sides[mover] = _moved(sides[mover], base, match.group(1), slug)
     return sides[0], sides[1]
 
 
-def _are_others(one: bytes, other: bytes) -> bool:
-    """Whether two pages name remotes, and none in common."""
-    mine, its = _remotes(one), _remotes(other)
-    return bool(mine) and bool(its) and not mine & its
+def _are_others(left: bytes, right: bytes) -> bool:
+    """Return True if both pages have remotes and none in common."""
+    mine, yours = _remotes(left), _remotes(right)
+    return bool(mine) and bool(yours) and not mine & yours
 
 
 def _remotes(data: bytes) -> set[str]:
     try:
-        found = read_document(data.decode("utf-8", "replace")).values.get("remotes")
+        remotes = read_document(data.decode("utf-8", "replace")).values.get("remotes")
     except MemoryInvalid:
         return set()
-    return {normalise_remote(str(one)) for one in found} if isinstance(found, list) else set()
+    return (
+        {normalise_remote(str(remote)) for remote in remotes}
+        if isinstance(remotes, list)
+        else set()
+    )
 
 
-def _known(page_id: str, side: Tree) -> str | None:
-    """The folder that the other side has for a project already."""
+def _folder_of_page(page_id: str, side: Tree) -> str | None:
+    """Return the other side's folder for a project, if any."""
     pages = (
         (match.group(1), data)
         for path, data in side.items()
@@ -744,7 +752,7 @@ def _known(page_id: str, side: Tree) -> str | None:
     return next((slug for slug, data in pages if id_in(data) == page_id), None)
 
 
-def _free(slug: str, sides: list[dict[str, bytes]]) -> str:
+def _free_slug(slug: str, sides: list[dict[str, bytes]]) -> str:
     number = 2
     while any(path.startswith(f"projects/{slug}-{number}/") for side in sides for path in side):
         number += 1
@@ -752,7 +760,7 @@ def _free(slug: str, sides: list[dict[str, bytes]]) -> str:
 
 
 def _moved(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> dict[str, bytes]:
-    """A side whose project lies in another folder; what was there before both sides began stays."""
+    """Move a project of one side to another folder, except files that were in the base."""
     moved = {}
     for path, data in side.items():
         match = re.fullmatch(rf"((?:retired/)?projects/){re.escape(slug)}(/.*)", path)
@@ -772,28 +780,24 @@ def _renamed(path: str, data: bytes, project: str) -> bytes:
         return data
 
 
-# ----------------------------------------------------------------------------
-# Three-way merge of whole vaults: by memory id, never by path; pure, and the same on both machines.
-#
-# What one side changed is taken. A memory that one side moved and the other edited is moved and
-# edited; retired and
-# edited, it stays retired with the edit in it; deleted and edited, it stays. Where two bodies cannot
-# be merged, both are
-# kept, each as its side wrote it, as two memories that contradict each other. Other files are merged
-# as text, or both are
-# kept. Nothing else is lost.
+# -- Merging vaults -----------------------------------------------------------
+# Vaults are merged by memory id, never by path, with the same result on both machines. Changes of
+# one side are accepted. If a memory was moved by one side and edited by the other, both apply. If
+# it was retired and edited, it is retired with the edit. If it was deleted and edited, it is kept.
+# If two bodies cannot be merged, both are kept as two memories that contradict each other. Other
+# files are merged as text, or both are kept. Nothing else is lost.
 
 
 _RETIRED = "retired/"
 _CONTRADICTS = "contradicts"
-_WHY_APART = "changed on two machines"
+_CONTRADICTION_REASON = "changed on two machines"
 _STANDING = ("created", "retired", "superseded_by")
-"""Fields in which two versions of a memory stay alike when their words come apart."""
+"""Fields that stay equal in both memories when their bodies cannot be merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergedVault:
-    """The files that result, what is worth telling, and ids that are given up: those → the ids that stay."""
+    """The merged files, notes for the user, and replaced ids (old → new)."""
 
     files: dict[str, bytes]
     notes: tuple[Note, ...] = ()
@@ -802,7 +806,7 @@ class MergedVault:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """What is to lie at a path, if that is free; those of lower rank come first."""
+    """A version to store at its path if free. Lower ranks come first."""
 
     name: str
     version: Version
@@ -813,7 +817,7 @@ _WAS_THERE, _NEW, _SECOND = range(3)
 
 
 def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
-    """Merge two vaults that were made from ``base``; that is empty where they began apart."""
+    """Merge two vaults derived from ``base``, which is empty if they have no common ancestor."""
     notes: list[Note] = []
     ours, theirs = apart(base, ours, theirs)
     united = united_ids(base, ours, theirs, notes)
@@ -821,25 +825,27 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
     sides = sides_of(trees, names_of(trees), notes)
     names = sorted({name for side in sides for name in side})
     placed = [
-        one
+        item
         for name in names
-        for one in _merge_named(name, [side.get(name) for side in sides], notes)
+        for item in _merge_named(name, [side.get(name) for side in sides], notes)
     ]
-    known = {name for side in sides for name in side}
-    files = _settled([one for one in placed if one.rank != _SECOND or one.name not in known], notes)
+    names_before = {name for side in sides for name in side}
+    files = _settled(
+        [item for item in placed if item.rank != _SECOND or item.name not in names_before], notes
+    )
     files = _unblocked(files | _merge_others(trees, notes), notes)
-    told = (
+    relevant = (
         note
         for note in notes
-        if not (note.outcome is MergeOutcome.KEPT_TWICE and note.other in known)
+        if not (note.outcome is MergeOutcome.KEPT_TWICE and note.other in names_before)
     )
-    return MergedVault(files, tuple(dict.fromkeys(told)), united)
+    return MergedVault(files, tuple(dict.fromkeys(relevant)), united)
 
 
 def merge_ledgers(*ledgers: bytes) -> bytes:
-    """The union of ledgers, ordered by operation; lines of one operation stay in their order.
+    """Return the union of ledgers, ordered by operation. Lines of one operation keep their order.
 
-    A line from which forgetting took the words on one side replaces the full one.
+    A line whose words were removed by forgetting replaces the full line.
     """
     lines: dict[str, dict[bytes, None]] = {}
     sides = [
@@ -860,18 +866,18 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 
 def _shortest(lines: Iterable[bytes]) -> list[bytes]:
-    """Lines of one operation, without those that are there without their words, too."""
-    found = [*lines]
-    entries = [next(read_ledger(line), None) for line in found] if len(found) > 1 else []
-    cut = [
-        one
-        for one in entries
-        if one and one.without_words() != one and one.without_words() in entries
+    """Remove the lines of an operation that also exist without their words."""
+    all_lines = [*lines]
+    entries = [next(read_ledger(line), None) for line in all_lines] if len(all_lines) > 1 else []
+    outdated = [
+        entry
+        for entry in entries
+        if entry and entry.without_words() != entry and entry.without_words() in entries
     ]
     return (
-        [line for line, entry in zip(found, entries, strict=True) if entry not in cut]
-        if cut
-        else found
+        [line for line, entry in zip(all_lines, entries, strict=True) if entry not in outdated]
+        if outdated
+        else all_lines
     )
 
 
@@ -882,49 +888,46 @@ def _operation(line: bytes) -> str:
         return ""
 
 
-# What becomes of one memory or page.
-
-
 def _merge_named(name: str, sides: Sequence[Version | None], notes: list[Note]) -> list[_Placed]:
     base, ours, theirs = sides
     if ours is not None and theirs is not None and ours != theirs and base not in (ours, theirs):
         return _merge_both(name, base, ours, theirs, notes)
-    taken = merge_value(base, ours, theirs, lambda one, other: one or other)
-    if taken is None:
+    version = merge_value(base, ours, theirs, lambda left, right: left or right)
+    if version is None:
         return []
     if None in (ours, theirs) and base is not None:
         notes.append(
-            Note(MergeOutcome.KEPT_EDITED, taken.path, _memory_id(name), _subject(taken.data))
+            Note(MergeOutcome.KEPT_EDITED, version.path, _memory_id(name), _subject(version.data))
         )
-    return [_Placed(name, taken, _rank(taken.path, base))]
+    return [_Placed(name, version, _rank(version.path, base))]
 
 
 def merge_versions(
     base: Version | None, ours: Version, theirs: Version
 ) -> tuple[str, MergedDocument] | None:
-    """Merge two versions of one file: where it is to lie, and what it says. ``None`` when one cannot be read."""
-    mine, its = _read(ours.data), _read(theirs.data)
-    if mine is None or its is None:
+    """Merge two versions of a file and return its path and content. Return ``None`` if a version is unreadable."""
+    mine, yours = _read(ours.data), _read(theirs.data)
+    if mine is None or yours is None:
         return None
     before = _read(base.data) if base else None
-    path = _merge_path(base.path if base else None, ours, theirs, (mine, its))
-    return path, merge_document(before, mine, its, _place(path))
+    path = _merge_path(base.path if base else None, ours, theirs, (mine, yours))
+    return path, merge_document(before, mine, yours, _place(path))
 
 
 def _merge_both(
     name: str, base: Version | None, ours: Version, theirs: Version, notes: list[Note]
 ) -> list[_Placed]:
-    mine, its = _read(ours.data), _read(theirs.data)
+    mine, yours = _read(ours.data), _read(theirs.data)
     both = merge_versions(base, ours, theirs)
-    if both is None or mine is None or its is None:
-        return _unreadable(name, base, (ours, mine), (theirs, its), notes)
+    if both is None or mine is None or yours is None:
+        return _unreadable(name, base, (ours, mine), (theirs, yours), notes)
     before = _read(base.data) if base else None
     path, merged = both
     version = Version(path, merged.text.encode())
     memory_id = _memory_id(name)
     if not merged.is_whole or (memory_id and "subject" in merged.fields):
-        version, second = _apart(name, version, ((ours, mine), (theirs, its)))
-        told = Note(
+        version, second = _apart(name, version, ((ours, mine), (theirs, yours)))
+        note = Note(
             MergeOutcome.KEPT_TWICE,
             version.path,
             memory_id,
@@ -932,10 +935,10 @@ def _merge_both(
             second.name,
             merged.fields,
         )
-        notes.append(told)
+        notes.append(note)
         return [_Placed(name, version, _rank(version.path, base)), second]
     subject = _subject(version.data)
-    if _is_retired_edit(path, ours, theirs, before, (mine, its)):
+    if _is_retired_edit(path, ours, theirs, before, (mine, yours)):
         notes.append(Note(MergeOutcome.STAYS_RETIRED, path, memory_id, subject))
     elif ours.data != theirs.data or path not in (ours.path, theirs.path):
         notes.append(Note(MergeOutcome.MERGED, path, memory_id, subject, None, merged.fields))
@@ -945,7 +948,7 @@ def _merge_both(
 def _apart(
     name: str, merged: Version, sides: Iterable[tuple[Version, Document]]
 ) -> tuple[Version, _Placed]:
-    """Two versions whose words cannot be merged, each whole: the later one keeps the id and contradicts the other.
+    """Keep two versions that cannot be merged: the later keeps the id and contradicts the other.
 
     A project's page keeps the merged front matter.
     """
@@ -958,8 +961,8 @@ def _apart(
     if name.startswith("page:"):
         first = merged
     else:
-        link = {"rel": _CONTRADICTS, "to": own, "reason": _WHY_APART}
-        links = [one for one in listed(document.values.get("links")) if one != link]
+        link = {"rel": _CONTRADICTS, "to": own, "reason": _CONTRADICTION_REASON}
+        links = [existing for existing in listed(document.values.get("links")) if existing != link]
         first = _standing_as(merged, first, {**standing, "links": [*links, link]})
     return first, _Placed(
         f"memory:{own}", _standing_as(merged, second, {**standing, "id": own}), _SECOND
@@ -967,7 +970,7 @@ def _apart(
 
 
 def _standing_as(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
-    """A version with some values, in ``retired/`` where the merged one is."""
+    """Return a version with other values, in ``retired/`` if the merged version is."""
     _, folder, name = _parts(version.path)
     return Version(
         f"{_parts(merged.path)[0]}{folder}{name}",
@@ -986,7 +989,7 @@ def _unreadable(
     theirs: tuple[Version, Document | None],
     notes: list[Note],
 ) -> list[_Placed]:
-    """Nobody can tell what one of two versions says: the one that can be read stays, the other one lies beside it."""
+    """Keep both versions if one is unreadable: the readable one at its path and the other next to it."""
     order = sorted(
         (ours, theirs), key=lambda side: (side[1] is not None, side[0].data), reverse=True
     )
@@ -1014,8 +1017,8 @@ def _subject(data: bytes) -> str | None:
 
 
 def _memory_id(name: str) -> str | None:
-    kind, _, found = name.partition(":")
-    return found if kind == "memory" else None
+    kind, _, memory_id = name.partition(":")
+    return memory_id if kind == "memory" else None
 
 
 def _rank(path: str, base: Version | None) -> int:
@@ -1029,7 +1032,7 @@ def _is_retired_edit(
     base: Document | None,
     sides: tuple[Document, Document],
 ) -> bool:
-    """Whether one side retired a memory and the other changed what it says."""
+    """Return True if one side retired a memory and the other changed its text."""
     retired = [version.path.startswith(_RETIRED) for version in (ours, theirs)]
     if not path.startswith(_RETIRED) or all(retired) or base is None:
         return False
@@ -1037,25 +1040,22 @@ def _is_retired_edit(
     return edited.body != base.body or edited.values.get("subject") != base.values.get("subject")
 
 
-# Where it lies.
-
-
 def _merge_path(
     base: str | None, ours: Version, theirs: Version, sides: tuple[Document, Document]
 ) -> str:
-    """Retirement, folder and name each three-way; where both moved it, as the later version has it."""
+    """Merge retirement, folder and name separately. If both sides changed one, the later version wins."""
 
-    def later(one: str, other: str) -> str:
+    def later(left: str, right: str) -> str:
         times = sides[0].updated, sides[1].updated
         if times[0] == times[1]:
-            return str(greatest(one, other))
-        return one if times[0] > times[1] else other
+            return str(greatest(left, right))
+        return left if times[0] > times[1] else right
 
     before = _parts(base) if base else (None, None, None)
-    mine, its = _parts(ours.path), _parts(theirs.path)
-    retired = merge_value(before[0], mine[0], its[0], greatest)
-    folder = merge_value(before[1], mine[1], its[1], lambda *_: later(mine[1], its[1]))
-    name = merge_value(before[2], mine[2], its[2], lambda *_: later(mine[2], its[2]))
+    mine, yours = _parts(ours.path), _parts(theirs.path)
+    retired = merge_value(before[0], mine[0], yours[0], greatest)
+    folder = merge_value(before[1], mine[1], yours[1], lambda *_: later(mine[1], yours[1]))
+    name = merge_value(before[2], mine[2], yours[2], lambda *_: later(mine[2], yours[2]))
     return f"{retired}{folder}{name}"
 
 
@@ -1066,7 +1066,7 @@ def _parts(path: str) -> tuple[str, str, str]:
 
 
 def _place(path: str) -> dict[str, str | None]:
-    """What a path says that front matter says, too."""
+    """Return the front matter values determined by a path."""
     if not is_memory_file(path):
         return {}
     try:
@@ -1082,41 +1082,44 @@ def _place(path: str) -> dict[str, str | None]:
 
 
 def _settled(placed: Iterable[_Placed], notes: list[Note]) -> dict[str, bytes]:
-    """Files at their paths; of several that want one path, the first has it and the others get a number."""
+    """Assign paths to files. If several need the same path, all but the first get a number."""
     files: dict[str, bytes] = {}
     taken: set[str] = set()
-    for one in sorted(placed, key=lambda one: (one.rank, one.name)):
-        wanted = path = one.version.path
+    for item in sorted(placed, key=lambda item: (item.rank, item.name)):
+        requested = path = item.version.path
         number = 1
         while _folded(path) in taken:
             number += 1
-            path = str(PurePosixPath(wanted).with_name(f"{PurePosixPath(wanted).stem}-{number}.md"))
+            path = str(
+                PurePosixPath(requested).with_name(f"{PurePosixPath(requested).stem}-{number}.md")
+            )
         taken.add(_folded(path))
-        files[path] = one.version.data
-        if path != wanted:
-            _tell_path(one, wanted, path, notes)
+        files[path] = item.version.data
+        if path != requested:
+            _note_path(item, requested, path, notes)
     return files
 
 
-def _tell_path(one: _Placed, wanted: str, path: str, notes: list[Note]) -> None:
-    if one.rank != _SECOND:
+def _note_path(item: _Placed, requested: str, path: str, notes: list[Note]) -> None:
+    if item.rank != _SECOND:
         notes.append(
             Note(
-                MergeOutcome.RENAMED, path, _memory_id(one.name), _subject(one.version.data), wanted
+                MergeOutcome.RENAMED,
+                path,
+                _memory_id(item.name),
+                _subject(item.version.data),
+                requested,
             )
         )
         return
     for number, note in enumerate(notes):
-        if note.outcome is MergeOutcome.KEPT_TWICE and note.other == one.name:
+        if note.outcome is MergeOutcome.KEPT_TWICE and note.other == item.name:
             notes[number] = replace(note, other=path)
 
 
 def _folded(path: str) -> str:
-    """A path as file systems see it that do not tell upper from lower case."""
+    """Normalise a path as on case-insensitive file systems."""
     return unicodedata.normalize("NFC", path).casefold()
-
-
-# Other files.
 
 
 def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
@@ -1129,10 +1132,10 @@ def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
             or ours == theirs
             or (base in (ours, theirs) and path != LEDGER)
         ):
-            taken = merge_value(base, ours, theirs, lambda one, other: one or other)
-            if taken is not None:
-                files[path] = taken
-            if taken is not None and base is not None and None in (ours, theirs):
+            data = merge_value(base, ours, theirs, lambda left, right: left or right)
+            if data is not None:
+                files[path] = data
+            if data is not None and base is not None and None in (ours, theirs):
                 notes.append(Note(MergeOutcome.KEPT_EDITED, path))
         else:
             files |= _merge_other(path, base, ours, theirs, notes)
@@ -1158,18 +1161,18 @@ def _merge_other(
         return {path: merged.encode()}
     first = max(ours, theirs)
     second = theirs if first == ours else ours
-    beside = _beside(path, second)
-    notes.append(Note(MergeOutcome.KEPT_BESIDE, path, other=beside))
-    return {path: first, beside: second}
+    second_path = _beside(path, second)
+    notes.append(Note(MergeOutcome.KEPT_BESIDE, path, other=second_path))
+    return {path: first, second_path: second}
 
 
 def _beside(path: str, data: bytes) -> str:
-    """The name of another version of a file: one that no program takes for the file itself."""
+    """Return the name for another version of a file, which no program mistakes for the file itself."""
     return f"{path}.other-{hashlib.blake2b(data, digest_size=4).hexdigest()}"
 
 
 def _unblocked(files: dict[str, bytes], notes: list[Note]) -> dict[str, bytes]:
-    """A file where the other side has a folder gets another name."""
+    """Rename files whose path is a folder on the other side."""
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
     blocking = sorted(files.keys() & folders)
     for path in blocking:
