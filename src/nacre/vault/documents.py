@@ -1,9 +1,10 @@
-"""YAML front matter: read with every scalar as text, written so that any YAML reader agrees with us.
+"""YAML front matter, memories as Markdown documents, and notes about merges.
 
-Reading scalars as text keeps YAML's own guesses out (``no`` is not false, ``0755`` is not 493, no number or date is too
-large). What is read is bounded: no aliases, tags, merge keys or repeated keys, and so much text, so many values and
-levels at most; a document that wants more costs no more than that. A rewrite of an existing file replaces the values
-that changed where they stand, so that unknown keys, comments, quotes and the order of keys survive.
+All scalars are read as text, which avoids YAML's guesses (``no`` is not false, ``0755`` is not 493,
+no number or date is too large). Input is bounded: no aliases, tags, merge keys or repeated keys,
+and limits on text, values and depth, so that no document is expensive to read. A rewrite replaces
+changed values in place, so that unknown keys, comments, quotes and the order of keys are preserved.
+Output is read the same way by every YAML reader.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What YAML does not take as it is, or takes for the end of a line; JSON leaves it alone."""
+"""Characters that YAML does not accept unescaped or treats as line ends, but JSON does not escape."""
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Front matter (without its fences) and body; ``None`` when a file has no front matter.
+    """Split front matter (without fences) and body. The first is ``None`` without front matter.
 
-    Raises MemoryInvalid for front matter that has no end: half of a file is not its words.
+    Raises MemoryInvalid for unterminated front matter, because the file may be truncated.
     """
     match = _FENCE.match(text)
     if match:
@@ -68,7 +69,7 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def join(text: str, front: str, body: str) -> str:
-    """A file's text with other front matter and another body, between the fences that it has."""
+    """Replace the front matter and body of a file's text, keeping its fences."""
     match = _FENCE.match(text)
     if match is None:
         return f"---\n{front}---\n{body}"
@@ -82,19 +83,19 @@ def join(text: str, front: str, body: str) -> str:
 
 
 def load(front: str) -> dict[str, Any]:
-    """Read front matter as a mapping of text, lists and mappings. Raises MemoryInvalid with the line at fault."""
+    """Parse front matter as a mapping of texts, lists and mappings. Raises MemoryInvalid with the line number."""
     return _read(front)[0]
 
 
 def dump(values: Mapping[str, Any]) -> str:
-    """Write a mapping as front matter: one line a key, lists and mappings in flow style."""
+    """Write a mapping as front matter: one line per key, lists and mappings in flow style."""
     return "".join(
         f"{_item(key)}: {_value(value)}".rstrip(" ") + "\n" for key, value in values.items()
     )
 
 
 def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str:
-    """Change some keys of existing front matter and leave everything else as it was, byte for byte.
+    """Change some keys of front matter and leave all other bytes unchanged.
 
     Raises MemoryInvalid.
     """
@@ -145,7 +146,7 @@ def _value(value: Any) -> str:
 
 
 def _item(value: Any) -> str:
-    """A key, or a value inside a flow list or mapping, where commas and brackets mean something."""
+    """Format a key, or a value in a flow list or mapping, where commas and brackets are special."""
     if isinstance(value, str):
         plain = _PLAIN_IN_LIST.fullmatch(value) and not value.startswith(("-", "@", ":"))
         if _is_stamp(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
@@ -155,18 +156,17 @@ def _item(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text in double quotes, as both JSON and YAML read it."""
-    whole = json.dumps(text.encode("utf-8", errors="replace").decode("utf-8"), ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", whole)
+    """Quote a text so that JSON and YAML read it the same way."""
+    escaped = json.dumps(text.encode("utf-8", errors="replace").decode("utf-8"), ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
 
 
 def _is_stamp(text: str) -> bool:
-    """Dates and UUIDs begin with digits and are safe unquoted all the same."""
+    """Return True for dates and UUIDs, which begin with digits but need no quotes."""
     return bool(_STAMP.fullmatch(text))
 
 
-# ----------------------------------------------------------------------------
-# A memory as the text of its file, and back.
+# -- Memories as documents ----------------------------------------------------
 
 
 Reader = Callable[[dict[str, Any], str], Any]
@@ -174,28 +174,28 @@ Reader = Callable[[dict[str, Any], str], Any]
 
 _HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(\S[^\r\n]*)\r?\n?")
 _CLOSING = re.compile(r"(?<=[ \t])#+\Z")
-_SLACK_BYTES = 1000
-"""A heading and the last line's end come on top of what is stored."""
+_HEADING_BYTES = 1000
+"""Extra size allowed for a heading and the last newline, which are not stored."""
 
 _IDENTITY = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 _FENCE_DOCUMENT = re.compile(r" {0,3}(```|~~~)")
 _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
 
-_ELSEWHERE = ("content", "inbox", "extra")
-"""Fields that are the body, the place, or keys of their own."""
-_PLACED = ("id", "kind", "subject", "project", "retired", "claim")
-"""Fields that the file's place, its name or its completeness have a say in."""
+_NOT_IN_FRONT_MATTER = ("content", "inbox", "extra")
+"""Fields stored as the body, as the place, or under their own keys."""
+_SPECIAL_FIELDS = ("id", "kind", "subject", "project", "retired", "claim")
+"""Fields that also depend on the file's place, its name or other values."""
 _DATES = ("created", "updated")
-_FIELDS = [name for name in keys_of(Memory) if name not in (*_ELSEWHERE, *_DATES)]
+_FIELDS = [name for name in keys_of(Memory) if name not in (*_NOT_IN_FRONT_MATTER, *_DATES)]
 MANAGED = tuple(
     name for field in _FIELDS for name in ((field, *_DATES) if field == "tags" else (field,))
 )
-"""The keys nacre knows, in the order in which it writes them."""
+"""The keys that nacre writes, in order."""
 
 
 def render(memory: Memory) -> str:
-    """A new file for a memory."""
+    """Return the document of a new memory."""
     own = {
         key: value
         for key, value in memory.extra.items()
@@ -205,38 +205,40 @@ def render(memory: Memory) -> str:
 
 
 def rewrite(text: str, memory: Memory) -> str:
-    """An existing file's text with a memory's present values; what did not change stays as it is."""
+    """Update a document with a memory's values, preserving unchanged parts."""
     front, body = split(text)
     if front is None:
         return f"---\n{dump(to_front(memory))}---\n{_new_body(body, memory)}"
     before = load(front)
-    wanted = {**memory.extra, **to_front(memory)}
+    new_values = {**memory.extra, **to_front(memory)}
     changed = {
         key: value
-        for key, value in wanted.items()
+        for key, value in new_values.items()
         if as_text(value) != before.get(key)
-        and not (key in _DATES and _is_same_time(key, before, wanted))
+        and not (key in _DATES and _is_same_time(key, before, new_values))
     }
-    removed = [key for key in before if key in MANAGED and key not in wanted]
+    removed = [key for key in before if key in MANAGED and key not in new_values]
     if changed or removed:
         front = merge(front, changed, removed)
     return join(text, front, _new_body(body, memory))
 
 
 def adjust(text: str, values: Mapping[str, Any]) -> str:
-    """An existing file's text with some values of its front matter changed, and nothing else.
+    """Change only some front matter values of a document.
 
-    What is empty is left out, or taken out: an empty list, at any depth.
+    Empty values, including lists at any depth, are omitted or removed.
     """
-    wanted = _drop_empty(dict(values))
+    new_values = _drop_empty(dict(values))
     front, body = split(text)
     if front is None:
-        return f"---\n{dump(wanted)}---\n{body}"
-    return join(text, merge(front, wanted, [key for key in values if key not in wanted]), body)
+        return f"---\n{dump(new_values)}---\n{body}"
+    return join(
+        text, merge(front, new_values, [key for key in values if key not in new_values]), body
+    )
 
 
 def adopt(text: str, identity: Mapping[str, str]) -> str:
-    """Give a file written by hand its id (and what else is new), without touching its words."""
+    """Add an id (and other new keys) to a document written by hand, without changing its text."""
     front, body = split(text)
     if front is None:
         return f"---\n{dump(identity)}---\n{body}"
@@ -245,16 +247,16 @@ def adopt(text: str, identity: Mapping[str, str]) -> str:
 
 
 def without_id(text: str) -> str:
-    """A file's text with the id taken out of its front matter."""
+    """Remove the id from a document's front matter."""
     front, body = split(text)
     return text if front is None else join(text, merge(front, {}, ["id"]), body)
 
 
 def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
-    """Read a memory from the text of the file at ``path`` (relative to the vault).
+    """Parse the memory in the document at ``path`` (relative to the vault).
 
-    The folder decides project and kind, so that a file a person moved means what its place says. ``new_id`` names a
-    file without an id; ``modified`` stands in for missing dates. Raises MemoryInvalid.
+    Project and kind come from the folder, so that moving a file changes them. ``new_id`` creates a
+    missing id, and ``modified`` replaces missing dates. Raises MemoryInvalid.
     """
     if "\0" in text:
         raise MemoryInvalid(
@@ -270,7 +272,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     front, body = split(text)
     if (
         len(body) > MAX_BODY_BYTES // 4
-        and len(body.encode("utf-8", errors="replace")) > MAX_BODY_BYTES + _SLACK_BYTES
+        and len(body.encode("utf-8", errors="replace")) > MAX_BODY_BYTES + _HEADING_BYTES
     ):
         raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
     return assemble(load(front) if front else {}, body, path, new_id=new_id, modified=modified)
@@ -279,7 +281,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
 def assemble(
     values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime
 ) -> Memory:
-    """A memory from its front matter, as text, and its body; see :func:`parse`. Raises MemoryInvalid."""
+    """Build a memory from its parsed front matter and its body; see :func:`parse`. Raises MemoryInvalid."""
     place = place_of(path)
     title, below = _titled(body)
     if title and _text(values, "subject") not in (None, title):
@@ -308,79 +310,79 @@ def assemble(
 
 
 def has_marks(text: str) -> bool:
-    """Whether a text holds the marks that an unfinished merge of git leaves; those in a block of code do not count."""
+    """Return True if a text contains the conflict markers of git outside code blocks."""
     if _MARKS[0] not in text:
         return False
-    seen = 0
+    found_marks = 0
     fence = None
     for line in text.splitlines():
-        found = _FENCE_DOCUMENT.match(line)
-        if found and fence in (None, found.group(1)):
-            fence = None if fence else found.group(1)
-        elif not fence and line.startswith(_MARKS[seen]):
-            seen += 1
-            if seen == len(_MARKS):
+        code_fence = _FENCE_DOCUMENT.match(line)
+        if code_fence and fence in (None, code_fence.group(1)):
+            fence = None if fence else code_fence.group(1)
+        elif not fence and line.startswith(_MARKS[found_marks]):
+            found_marks += 1
+            if found_marks == len(_MARKS):
                 return True
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a file's front matter says of its place; ``None`` where it says nothing."""
+    """The kind and project given in front matter, or ``None``."""
 
     kind: Kind | None = None
     project: str | None = None
 
     def differs(self, kind: Kind, project: str | None) -> bool:
-        """Whether it says something else."""
+        """Return True if the front matter contradicts the kind or project."""
         projects = (None, project, slugify(project) if project else None)
         return self.kind not in (None, kind) or self.project not in projects
 
 
 def stated(text: str) -> Stated:
-    """Kind and project as front matter states them, whatever the folder says. Raises MemoryInvalid."""
+    """Return the kind and project given in front matter, regardless of the folder. Raises MemoryInvalid."""
     front, _ = split(text)
     values = load(front) if front else {}
     return Stated(_choice(values, "kind", Kind, None), _stated_project(values))
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
-    """A memory's front matter, in the order in which nacre writes it; what is empty or false is left out."""
+    """Return a memory's front matter in writing order, without empty and false values."""
     front: dict[str, Any] = _drop_empty(plain_fields(memory, MANAGED))
     return front | {"claim": plain(memory.claim)} if memory.claim else front
 
 
 def _details(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields that mean what front matter says, whatever the place of the file."""
+    """Return the fields that do not depend on the file's place."""
     return {name: read(values, name) for name, read in _readers().items()}
 
 
 @cache
 def _readers() -> dict[str, Reader]:
-    """How each field is read: a few in their own way, the others by their type."""
+    """Return the reader of each field: special ones for a few, others by type."""
     own: dict[str, Reader] = {
         "importance": lambda values, _: _importance(values),
         "links": lambda values, _: _links(values),
         "confirmed": lambda values, _: _confirmed(values),
     }
-    elsewhere = (*_PLACED, *_ELSEWHERE, *_DATES)
+    excluded = (*_SPECIAL_FIELDS, *_NOT_IN_FRONT_MATTER, *_DATES)
     return {
         name: own.get(name, read)
         for name, read in _readers_of(Memory).items()
-        if name not in elsewhere
+        if name not in excluded
     }
 
 
 def _readers_of(kind: Any) -> dict[str, Reader]:
-    """What reads each field of a dataclass from text."""
+    """Return a reader for each field of a dataclass."""
     types = get_type_hints(kind)
     return {field.name: _reader(types[field.name], field.default) for field in fields(kind)}
 
 
 def _reader(kind: Any, default: Any) -> Reader:
-    """What reads a value of a type from text. Raises MemoryInvalid."""
+    """Return a reader for a type. Readers raise MemoryInvalid."""
     if type(None) in get_args(kind):
-        kind = next(one for one in get_args(kind) if one is not type(None))
+        kind = next(argument for argument in get_args(kind) if argument is not type(None))
     if kind in _READERS:
         return _READERS[kind]
     if is_dataclass(kind):
@@ -394,26 +396,29 @@ def _reader(kind: Any, default: Any) -> Reader:
 def _nested(
     kind: Any, readers: Sequence[tuple[str, Reader]], values: dict[str, Any], key: str
 ) -> Any:
-    """A small value from the mapping under a key."""
-    found = _mapping(values, key)
-    return kind(*[read(found, name) for name, read in readers])
+    """Read a nested value from the mapping under a key."""
+    nested_values = _mapping(values, key)
+    return kind(*[read(nested_values, name) for name, read in readers])
 
 
 def _claim(values: dict[str, Any]) -> Claim | None:
-    """The claim, where all of it is there; what a person half wrote is kept as it is, and means nothing."""
-    found = values.get("claim")
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+    """Return the claim if it is complete. A partial claim is kept in the file and ignored."""
+    values_given = values.get("claim")
+    if not isinstance(values_given, dict) or not all(
+        isinstance(value, str) for value in values_given.values()
+    ):
         return None
-    said = [
-        str(found.get(key, "")).strip() for key in ("entity", "attribute", "predicate", "object")
+    parts = [
+        str(values_given.get(key, "")).strip()
+        for key in ("entity", "attribute", "predicate", "object")
     ]
-    if not (said[0] and said[1] and said[3]):
+    if not (parts[0] and parts[1] and parts[3]):
         return None
-    return Claim(said[0], said[1], said[2], said[3], _share(found.get("confidence", "")))
+    return Claim(parts[0], parts[1], parts[2], parts[3], _share(values_given.get("confidence", "")))
 
 
 def _share(text: str) -> float:
-    """A number from 0 to 1; .5 where it is none."""
+    """Parse a number from 0 to 1, by default 0.5."""
     try:
         number = float(text)
     except ValueError:
@@ -428,7 +433,11 @@ def _new_body(body: str, memory: Memory) -> str:
 
 
 def _body(memory: Memory) -> str:
-    """The words of a memory; a heading of theirs that is the subject stands below another one, which is taken off."""
+    """Return the body text.
+
+    If the content begins with the subject as a heading, another heading is added, because parsing
+    removes one.
+    """
     content = memory.content.strip()
     if _titled(content)[0] == memory.subject:
         return f"# {memory.subject}\n\n{content}\n"
@@ -436,7 +445,7 @@ def _body(memory: Memory) -> str:
 
 
 def _titled(body: str) -> tuple[str | None, str]:
-    """The heading that a text begins with, and what stands below it; ``None`` and the text where there is none."""
+    """Split a leading heading from a text. The first value is ``None`` without a heading."""
     match = _HEADING.match(body)
     title = _CLOSING.sub("", match.group(1).rstrip()).rstrip() if match else ""
     return (title, body[match.end() :]) if match and title else (None, body)
@@ -452,18 +461,18 @@ def _project(place: Place, values: dict[str, Any]) -> str | None:
 
 
 def _stated_project(values: dict[str, Any]) -> str | None:
-    """The project that front matter names, as the name of a folder: it may be anything that a person wrote."""
+    """Return the project given in front matter as a folder name."""
     name = _text(values, "project")
     return slugify(name) or None if name else None
 
 
 def _id(values: dict[str, Any]) -> str | None:
-    found = _text(values, "id")
-    if found and not _IDENTITY.fullmatch(found):
+    identity = _text(values, "id")
+    if identity and not _IDENTITY.fullmatch(identity):
         raise MemoryInvalid(
-            f"{found[:80]!r} cannot be an id", hint="remove the line: the file gets a new one"
+            f"{identity[:80]!r} cannot be an id", hint="remove the line: the file gets a new one"
         )
-    return found
+    return identity
 
 
 def _retired(values: dict[str, Any], place: Place, modified: datetime) -> Retirement | None:
@@ -474,14 +483,14 @@ def _retired(values: dict[str, Any], place: Place, modified: datetime) -> Retire
 
 
 def _links(values: dict[str, Any]) -> tuple[Link, ...]:
-    found = values.get("links") or []
-    if not isinstance(found, list) or not all(
-        isinstance(link, dict) and link.get("to") for link in found
+    links = values.get("links") or []
+    if not isinstance(links, list) or not all(
+        isinstance(link, dict) and link.get("to") for link in links
     ):
         raise MemoryInvalid(
             "links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]"
         )
-    return tuple(_link(link) for link in found)
+    return tuple(_link(link) for link in links)
 
 
 def _link(link: dict[str, Any]) -> Link:
@@ -500,12 +509,14 @@ def _link(link: dict[str, Any]) -> Link:
 
 
 def _confirmed(values: dict[str, Any]) -> tuple[Confirmation, ...]:
-    found = values.get("confirmed") or []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    entries = values.get("confirmed") or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise MemoryInvalid("confirmed is a list of {at: …, session: …, turns: …}")
-    times = ((one, _time(one, "at")) for one in found)
+    times = ((entry, _time(entry, "at")) for entry in entries)
     return tuple(
-        Confirmation(at, _text(one, "session"), _texts(one, "turns")) for one, at in times if at
+        Confirmation(at, _text(entry, "session"), _texts(entry, "turns"))
+        for entry, at in times
+        if at
     )
 
 
@@ -570,7 +581,7 @@ def _number(values: dict[str, Any], key: str) -> float | None:
 
 
 def _is_same_time(key: str, before: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether a time stays, however it is written: to the second, with another zone, as a day."""
+    """Return True if two times are equal in spite of different formats (seconds, time zone, or only a day)."""
     with suppress(MemoryInvalid):
         return _time(before, key) == _time(wanted, key)
     return False
@@ -597,12 +608,12 @@ def _date(values: dict[str, Any], key: str) -> date | None:
 
 
 def _drop_empty(value: Any) -> Any:
-    """A value without what is empty or false, at any depth."""
+    """Remove empty and false values at any depth."""
     if isinstance(value, dict):
-        kept = {key: _drop_empty(item) for key, item in value.items()}
+        cleaned = {key: _drop_empty(item) for key, item in value.items()}
         return {
             key: item
-            for key, item in kept.items()
+            for key, item in cleaned.items()
             if item is not False and item not in (None, "", [], {})
         }
     return [_drop_empty(item) for item in value] if isinstance(value, list) else value
@@ -613,7 +624,7 @@ def _truth(values: dict[str, Any], key: str) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """A value as the front matter reader sees it: scalars are text, nothing is empty text."""
+    """Convert a value to what the front matter reader returns: scalars as text, None as ""."""
     if value is None:
         return ""
     if isinstance(value, dict):
@@ -634,44 +645,46 @@ _READERS: dict[Any, Reader] = {
 }
 
 
-# ----------------------------------------------------------------------------
-# What a merge did that the vault's owner may want to know.
+# -- Notes about merges for the vault's owner ---------------------------------
 
 
 class MergeOutcome(StrEnum):
-    """What a merge did that its owner may want to know."""
+    """An outcome of a merge."""
 
     MERGED = "merged"
     """Both sides changed it."""
 
     KEPT_TWICE = "kept_twice"
-    """Both changed the same sentence: there are two memories now, which contradict each other."""
+    """Both changed the same sentence. There are now two memories that contradict each other."""
 
     KEPT_EDITED = "kept_edited"
-    """One side deleted it, the other changed it: it stays."""
+    """Deleted by one side and changed by the other. It is kept."""
 
     STAYS_RETIRED = "stays_retired"
-    """One side retired it, the other changed it: it is retired as changed."""
+    """Retired by one side and changed by the other. The changed version is retired."""
 
     RENAMED = "renamed"
-    """Two memories wanted one path."""
+    """Two memories needed the same path."""
 
     COPY_KEPT = "copy_kept"
-    """One memory lay at two paths: the second has an id of its own now."""
+    """One memory existed at two paths. The second got a new id."""
 
     UNITED = "united"
-    """Both sides made the same under different ids."""
+    """Both sides created it with different ids."""
 
     KEPT_BESIDE = "kept_beside"
-    """A file that could not be merged: the other version lies beside it."""
+    """A file could not be merged. The other version is stored next to it."""
 
     FORGOTTEN = "forgotten"
-    """The other side forgot it for good: it goes, and its note has no words."""
+    """The other side forgot it permanently. It is deleted, and its note contains no text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What happened to one memory or file. ``other`` is the path of a second one, ``fields`` what both changed."""
+    """A note about one memory or file.
+
+    ``other`` is the path of a second one. ``fields`` were changed by both sides.
+    """
 
     outcome: MergeOutcome
     path: str

@@ -1,4 +1,4 @@
-"""Where a memory's file lies, and what a file's place says of the memory in it. Paths are relative to the vault."""
+"""Paths and files of the vault, derived listings and the ledger. Paths are relative to the vault."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
 DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
 OWN_PAGES = frozenset({"identity.md", "IDENTITY.md"})
-"""What the owner tells agents of themselves, at the top of the vault; the profile is another such page."""
+"""Pages about the owner at the top of the vault, written for agents. The profile is another such page."""
 
 FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
-"""A name of 255 bytes is too long for most file systems, one of 143 for some; an ending and a number are added."""
+"""Limits for file names: most file systems allow 255 bytes, some 143, and an extension and a number are added."""
 
 _DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", *_DEVICES, "memory", "profile", "project", "readme"]
 )
-"""What Windows takes for a device, whatever the ending, and the names of derived pages."""
+"""Device names of Windows, whatever the extension, and the names of derived pages."""
 
 _WORDS = re.compile(r"[^\W_]+")
-_LONGEST_NAME = 1000
-_STEPS = 4
+_MAX_NAME_CHARACTERS = 1000
+_MAX_FOLDING_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a file's folders say. ``kind`` is ``None`` in the inbox and directly under a scope."""
+    """Values determined by a file's folders. ``kind`` is ``None`` in the inbox and directly under a scope."""
 
     project: str | None = None
     kind: Kind | None = None
@@ -60,7 +60,7 @@ class Place:
 
 
 def is_memory_file(path: str) -> bool:
-    """Whether a file of the vault holds a memory: Markdown, at the top or in a memory folder, not a derived page."""
+    """Return True for memory files: Markdown at the top or in a memory folder, except derived pages."""
     top, _, rest = path.partition("/")
     return (
         is_memory_name(path.rpartition("/")[2])
@@ -72,12 +72,12 @@ def is_memory_file(path: str) -> bool:
 
 
 def is_memory_name(name: str) -> bool:
-    """Whether a file of that name holds a memory, if it lies where memories do."""
+    """Return True if a file with this name is a memory when it is in a memory folder."""
     return name[-3:] == ".md" and name not in DERIVED and name[0] != "."
 
 
 def place_of(path: str) -> Place:
-    """Read a memory's place from its path. Raises MemoryInvalid for a folder that is not a kind."""
+    """Return a memory's place from its path. Raises MemoryInvalid if the folder is not a kind."""
     parts = PurePosixPath(path).parts
     retired = parts[0] == "retired" and len(parts) > 1
     parts = parts[1:] if retired else parts
@@ -93,7 +93,8 @@ def place_of(path: str) -> Place:
 
 
 def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
-    """The path of a memory's file: its folder by metadata, its name from the subject, numbered when taken."""
+    """Return the path for a memory's file: its folder from metadata, its name from the subject,
+    numbered if taken."""
     folder = folder_of(memory)
     slug = slugify(memory.subject) or memory.kind.value
     name = slug
@@ -105,7 +106,7 @@ def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
 
 
 def folder_of(memory: Memory) -> str:
-    """The folder a memory belongs in."""
+    """Return the folder for a memory."""
     if memory.inbox:
         folder = "inbox"
     elif memory.project:
@@ -116,16 +117,16 @@ def folder_of(memory: Memory) -> str:
 
 
 def normalise_remote(url: str) -> str:
-    """``git@host:owner/name.git`` and ``https://user@host:8443/owner/name/`` become ``host/owner/name``.
+    """Convert ``git@host:owner/name.git`` and ``https://user@host:8443/owner/name/`` to ``host/owner/name``.
 
-    Ports are left out: a server's differ by the way in. So is ``ssh.``, the name that some have for ssh over HTTPS.
+    Ports are removed, because they depend on the protocol, and so is ``ssh.``, used by some hosts
+    for SSH over HTTPS.
     """
     text = url.strip().replace("\\", "/")
     rest = re.sub(r"^[A-Za-z+]+://", "", text)
     has_scheme, text = rest != text, re.sub(r"^[^@/]+@", "", rest)
-    if (
-        has_scheme or text == rest
-    ):  # "host:2222/owner/name" without a user is what was stored of a URL with a port
+    # Without a user, "host:2222/owner/name" was stored from a URL with a port.
+    if has_scheme or text == rest:
         text = re.sub(r"^([^/:]+):\d*(?=/)", r"\1", text)
     text = re.sub(r"^([^/:]{2,}):", r"\1/", text)
     text = re.sub(r"^(?:alt)?ssh\.(?=[^/]+\.)", "", re.sub(r"/{2,}", "/", text))
@@ -133,11 +134,11 @@ def normalise_remote(url: str) -> str:
 
 
 def slugify(text: str) -> str:
-    """A file or folder name from words, empty where there is none: the one door for names that are not nacre's own.
+    """Convert words to a file or folder name, or "" if there are none. All foreign names pass through here.
 
-    Lower case, hyphens, letters and digits of any script in their composed form, at most 60 characters and 120 bytes:
-    no separator, dot, mark of direction or device name is left, and two names never differ in case or composition
-    alone.
+    The result has lower-case letters and digits of any script in composed form, and hyphens, with
+    at most 60 characters and 120 bytes. It contains no separators, dots, direction marks or device
+    names, and two names never differ only in case or composition.
     """
     words = _WORDS.findall(_folded(text))
     slug = "-".join(words)
@@ -148,9 +149,9 @@ def slugify(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Composed and in lower case, also what only becomes so in a second step."""
-    text = text[:_LONGEST_NAME]
-    for _ in range(_STEPS):
+    """Compose and lowercase a text, repeated until it is stable."""
+    text = text[:_MAX_NAME_CHARACTERS]
+    for _ in range(_MAX_FOLDING_ROUNDS):
         text, before = (
             unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower()),
             text,
@@ -172,32 +173,32 @@ def _kind_of(folders: list[str]) -> Kind | None:
         ) from None
 
 
-# ----------------------------------------------------------------------------
-# Read, write and scan the vault's files; nothing leaves the vault, nothing is overwritten unseen.
+# -- Files of the vault -------------------------------------------------------
+# Access is limited to the vault, and no changed file is overwritten.
 
 
 MAX_FILE_BYTES = 2 * MAX_BODY_BYTES
-"""Of a memory file, body and front matter; more is not read."""
+"""Maximum size of a memory file, including its front matter. Larger files are not read."""
 
 _TOO_LARGE = f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB"
-_LONGEST_NAME_FILES = 255
-_WORTH_WRITING_AHEAD = 4
-_SIDE_BY_SIDE = 8
-_FARTHEST = 2**62
-_TELLS_CHANGES = os.name == "posix"
+_MAX_NAME_BYTES = 255
+_MIN_FILES_FOR_WRITE_AHEAD = 4
+_WRITER_THREADS = 8
+_TIME_MODULUS = 2**62
+_HAS_CHANGE_TIMES = os.name == "posix"
 _HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 _CHECKED_BYTES = 4096
-"""So many bytes before the known end of a file tell whether it is still the same file up to there."""
+"""Number of bytes before the known end of a file that are compared to detect changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """One memory file as a scan sees it.
+    """A memory file found by a scan.
 
-    ``path`` is relative to the vault. ``mtime_ns`` differs whenever one of the file's times does: what an editor or a
-    copying tool sets back, the system's own note of the change tells. ``modified_ns`` is when it was last written.
-    ``refusal`` says why it cannot be read.
+    ``path`` is relative to the vault. ``mtime_ns`` combines the modification and change times, so
+    that it changes even if an editor or copying tool resets the former. ``modified_ns`` is the
+    modification time. ``refusal`` is the reason why the file cannot be read.
     """
 
     path: str
@@ -208,10 +209,10 @@ class FileStat:
 
 
 class Watch(Protocol):
-    """Whoever is told of each change in the vault."""
+    """A watcher of changes in the vault."""
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """As :meth:`Vault.times`."""
+        """Return the same as :meth:`Vault.times`."""
         ...
 
 
@@ -222,10 +223,10 @@ class Vault:
         self.root = root
         self._ahead: dict[str, bytes] = {}
         self.watch: Watch | None = None
-        """What knows the files' times without a look at each, where somebody watches the vault."""
+        """Knows the times of files without reading each, if the vault is watched."""
 
     def prepare(self) -> None:
-        """Create the folder where it is missing. Raises VaultUnusable, StoreUnusable."""
+        """Create the folder if it is missing. Raises VaultUnusable, StoreUnusable."""
         if self.root.exists() and not self.root.is_dir():
             raise VaultUnusable(
                 f"the vault path {self.root} is a file",
@@ -236,14 +237,16 @@ class Vault:
             files.refuse_unsafe(self.root)
 
     def pages(self) -> dict[str, int]:
-        """The folder of every project that has a page, and the ``mtime_ns`` of that page; 0 where a symbolic link leads
-        to it, which :meth:`stat` refuses."""
+        """Return the folder of every project with a page, and the page's ``mtime_ns``.
+
+        The time is 0 for a page behind a symbolic link, which :meth:`stat` refuses.
+        """
         top = os.path.join(self.root, "projects")
         if not os.path.isdir(top):
             return {}
-        is_link, found = os.path.islink(top), {}
+        is_link, times = os.path.islink(top), {}
         with _listed(top) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
+            for entry in sorted(entries, key=lambda entry: entry.name):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     page = os.lstat(os.path.join(top, entry.name, "project.md"))
                     is_plain = (
@@ -251,33 +254,40 @@ class Vault:
                         and entry.is_dir(follow_symlinks=False)
                         and stat.S_ISREG(page.st_mode)
                     )
-                    found[entry.name] = _times(page) if is_plain else 0
-        return found
+                    times[entry.name] = _times(page) if is_plain else 0
+        return times
 
     def scan(self) -> list[FileStat]:
-        """Every memory file's path, time and size; symbolic links are not followed. Those of a folder come in the order
-        of their names, before those of the folders in it."""
-        found = [_stat_of(path, seen) for path, seen in self.walk()]
-        return sorted(found, key=lambda one: (one.path.split("/")[:-1], one.path))
+        """Return all memory files, without following symbolic links.
+
+        Files of a folder are sorted by name and precede those of its subfolders.
+        """
+        file_stats = [_stat_of(path, status) for path, status in self.walk()]
+        return sorted(file_stats, key=lambda file: (file.path.split("/")[:-1], file.path))
 
     def paths(self) -> list[str]:
-        """Every document in Markdown, whether it is a memory or not; hidden ones and symbolic links are none."""
-        found = (
+        """Return all Markdown documents, memories or not, except hidden files and symbolic links."""
+        relative_paths = (
             file.relative_to(self.root) for file in self.root.rglob("*.md") if not file.is_symlink()
         )
         return sorted(
-            path.as_posix() for path in found if not any(part[0] == "." for part in path.parts)
+            path.as_posix()
+            for path in relative_paths
+            if not any(part[0] == "." for part in path.parts)
         )
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """``mtime_ns`` and size of every file that :meth:`scan` would find, by path."""
+        """Return ``mtime_ns`` and size by path for the files that :meth:`scan` finds."""
         return self.watch.times() if self.watch else times_of(self.walk())
 
     def walk(
         self, enter: Callable[[str, int], object] | None = None
     ) -> Iterator[tuple[str, os.stat_result]]:
-        """The path of every memory file and what the system says of it, in no order. ``enter`` gets each folder before
-        it is listed: its path, empty or with a slash at the end, and, where the system has such, its descriptor."""
+        """Yield the path and status of every memory file, unordered.
+
+        ``enter`` is called before a folder is listed, with its path (empty, or with a trailing
+        slash) and, if supported, its descriptor.
+        """
         folders = [""]
         while folders:
             prefix = folders.pop()
@@ -291,37 +301,37 @@ class Vault:
                             folders.append(f"{prefix}{name}/")
                     elif is_memory_name(name) and (prefix or name not in OWN_PAGES):
                         try:
-                            found = entry.stat(follow_symlinks=False)
-                        except FileNotFoundError:  # another process took it away just now
+                            status = entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:  # just deleted by another process
                             continue
-                        yield prefix + name, found
+                        yield prefix + name, status
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
-        """A file's bytes, however many when ``whole``.
+        """Return a file's content, without a size limit if ``whole``.
 
-        Raises VaultUnusable, MemoryInvalid, or FileNotFoundError when it is gone.
+        Raises VaultUnusable, MemoryInvalid, and FileNotFoundError if it is missing.
         """
         with _translated(self.root / path), self._folder(path) as folder:
             return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file at that path."""
+        """Return True if the path exists."""
         return os.path.lexists(self.root / path)
 
     def stat(self, path: str) -> FileStat:
-        """A file's time and size. Raises FileNotFoundError."""
+        """Return a file's time and size. Raises FileNotFoundError."""
         with self._folder(path) as folder:
-            found = folder.stat()
-        return FileStat(path, _times(found), found.st_size, found.st_mtime_ns)
+            status = folder.stat()
+        return FileStat(path, _times(status), status.st_size, status.st_mtime_ns)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Put documents on disk beside the files that they will be: to wait side by side takes as long as to wait once.
+        """Write documents to temporary files in parallel, which takes as long as writing one.
 
-        A later :meth:`write` of the same words has them at once. What cannot be written here fails there.
+        A later :meth:`write` of the same text uses the temporary file. Errors are raised there.
         """
-        if len(documents) < _WORTH_WRITING_AHEAD:
+        if len(documents) < _MIN_FILES_FOR_WRITE_AHEAD:
             return
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 15 ms that only writing many files needs
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes 15 ms, and is only needed for writing many files
 
         def write_one(item: tuple[str, str]) -> None:
             path, text = item
@@ -333,19 +343,19 @@ class Vault:
                 folder.write_temporary(data)
                 self._ahead[path] = bytes_hash(data)
 
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        with ThreadPoolExecutor(_WRITER_THREADS) as pool:
             list(pool.map(write_one, documents.items()))
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
-        """Write a file through a temporary name.
+        """Write a file through a temporary file.
 
-        ``base`` is the hash of the version this one was made from, ``None`` for a new file. Raises EditConflict when
-        the file on disk is another one; writing what is already there is no conflict.
+        ``base`` is the hash of the version that was edited, ``None`` for a new file. Raises
+        EditConflict if the file on disk is another version, unless it already has the new content.
         """
         self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
-        """As :meth:`write`, for what may be no text."""
+        """Write bytes in the same way as :meth:`write`."""
         with _translated(self.root / path), self._folder(path, create=True) as folder:
             try:
                 current = folder.read(limit=None)
@@ -367,7 +377,7 @@ class Vault:
             folder.replace()
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is gone already is fine."""
+        """Delete a file, if it exists."""
         with (
             _translated(self.root / path),
             contextlib.suppress(FileNotFoundError),
@@ -378,10 +388,11 @@ class Vault:
     def append(
         self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append those lines that are not there yet, in one write, and wait for the disk.
+        """Append the lines that are missing, in one write, and wait for the disk.
 
-        ``known`` is what the last append returned: bytes until there cannot hold the lines, so only what follows is
-        read, unless the end of those bytes changed. Returns the new size and a hash of the last bytes.
+        ``known`` is the result of the last append. The bytes before it cannot contain the lines, so
+        only the rest is read, unless the end of those bytes changed. Returns the new size and a
+        hash of the last bytes.
         """
         with (
             _translated(self.root / path),
@@ -389,9 +400,9 @@ class Vault:
             os.fdopen(folder.open(os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b") as file,
         ):
             present = _tail(file, known)
-            there = set(present.split(b"\n")[:-1])
+            existing = set(present.split(b"\n")[:-1])
             encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
-            missing = [line for line in encoded if line not in there]
+            missing = [line for line in encoded if line not in existing]
             if missing:
                 _drop_torn(file, present, missing)
                 size = file.seek(0, os.SEEK_END)
@@ -403,21 +414,22 @@ class Vault:
             return file.seek(0, os.SEEK_END), bytes_hash(_last(file, _CHECKED_BYTES))
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Wait until the names of files lately written or removed are on disk."""
-        gone = FileNotFoundError, NotADirectoryError, MemoryInvalid
+        """Wait until the names of files recently written or deleted are on disk."""
+        missing_errors = FileNotFoundError, NotADirectoryError, MemoryInvalid
         for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
             with (
                 _translated(self.root / path),
-                contextlib.suppress(*gone),
+                contextlib.suppress(*missing_errors),
                 self._folder(path) as folder,
             ):
                 folder.sync()
 
     @contextlib.contextmanager
     def _folder(self, path: str, *, create: bool = False) -> Iterator[_Folder]:
-        """The open folder of a file, refusing ``..``, absolute paths and symbolic links on the way.
+        """Open the folder of a file, refusing ``..``, absolute paths and symbolic links.
 
-        Each step is taken from the open folder above it: what is swapped for a link meanwhile is not followed.
+        Each folder is opened relative to its parent, so that a folder replaced by a link meanwhile
+        is not followed.
         """
         *above, name = parts_of(path)
         folder = _Folder(self.root, None, name)
@@ -437,7 +449,7 @@ class Vault:
 
 
 class _Folder:
-    """An open folder on the way to a file, then the file's own. Where the system cannot, a path stands for it."""
+    """An open folder on the way to a file. A path is used on systems without folder descriptors."""
 
     def __init__(self, path: Path, descriptor: int | None, name: str) -> None:
         self.path = path
@@ -446,7 +458,7 @@ class _Folder:
         self.entering = ""
 
     def enter(self, part: str | None) -> None:
-        """Go down to a folder, or open the first."""
+        """Enter a subfolder, or open the first folder."""
         self.entering = part or ""
         path = self.path / part if part else self.path
         if _HAS_FOLDERS:
@@ -463,7 +475,7 @@ class _Folder:
         self.path = path
 
     def make(self, part: str) -> None:
-        """Make a folder in this one, for the owner alone."""
+        """Create a private subfolder."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(self._at(part), files.FOLDER_MODE, dir_fd=self.descriptor)
             with contextlib.suppress(PermissionError):
@@ -472,14 +484,14 @@ class _Folder:
     def refuse_link(self, part: str, path: str) -> None:
         """Raise MemoryInvalid for a symbolic link."""
         with contextlib.suppress(FileNotFoundError):
-            seen = os.stat(self._at(part), dir_fd=self.descriptor, follow_symlinks=False)
-            if stat.S_ISLNK(seen.st_mode):
+            status = os.stat(self._at(part), dir_fd=self.descriptor, follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
                 raise MemoryInvalid(
                     f"{path!r} is a symbolic link", hint="replace it by the file itself"
                 )
 
     def read(self, *, limit: int | None) -> bytes:
-        """The file's bytes; those of more than ``limit`` are not read."""
+        """Return the file's content. Raises MemoryInvalid if it has more than ``limit`` bytes."""
         with os.fdopen(self.open(os.O_RDONLY), "rb") as file:
             if limit is None:
                 return file.read()
@@ -489,12 +501,14 @@ class _Folder:
         return data
 
     def stat(self) -> os.stat_result:
-        """The file's own times and size."""
+        """Return the file's status."""
         return os.stat(self._at(self.name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def write_temporary(self, data: bytes) -> None:
-        """Put bytes on disk that are to take the place of the file."""
-        temporary = _temporary(self.name)  # the same each time: a crash leaves none behind
+        """Write the temporary file that will replace the file."""
+        temporary = _temporary(
+            self.name
+        )  # the name is fixed, so that crashes leave at most one file
         self.discard()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(
@@ -505,12 +519,12 @@ class _Folder:
             os.fsync(file.fileno())
 
     def discard(self) -> None:
-        """Take away what was to take the place of the file."""
+        """Delete the temporary file, if any."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._at(_temporary(self.name)), dir_fd=self.descriptor)
 
     def replace(self) -> None:
-        """Put what was written in the place of the file, all of it or nothing."""
+        """Replace the file atomically by the temporary file."""
         temporary = _temporary(self.name)
         os.replace(
             self._at(temporary),
@@ -520,20 +534,18 @@ class _Folder:
         )
 
     def open(self, flags: int) -> int:
-        """The file, open; it is a regular one, and the owner's alone."""
+        """Open the file, which must be a private regular file."""
         return files.open_file(self._at(self.name), flags, dir_fd=self.descriptor)
 
     def unlink(self) -> None:
-        """Take the file away."""
         os.unlink(self._at(self.name), dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Wait for the disk."""
+        """Wait until the folder is on disk."""
         if self.descriptor is not None:
             os.fsync(self.descriptor)
 
     def close(self) -> None:
-        """Done with it."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
@@ -543,7 +555,7 @@ class _Folder:
 
 
 def parts_of(path: str) -> list[str]:
-    """The folders of a path, and its name. Raises MemoryInvalid for one that leads out of the vault."""
+    """Split a path. Raises MemoryInvalid if it leads out of the vault."""
     parts = path.split("/")
     if any(
         part in ("", "..") or "\0" in part or (os.name == "nt" and set(part) & {"\\", ":"})
@@ -559,22 +571,22 @@ def parts_of(path: str) -> list[str]:
 def _listed(
     folder: str, enter: Callable[[int], object] | None = None
 ) -> Iterator[list[os.DirEntry[str]]]:
-    """What is in a folder: nothing where it is gone. From an open one, files are looked at without their whole path."""
+    """List a folder, or nothing if it is missing. An open folder allows access to files without their whole path."""
     entries: list[os.DirEntry[str]] = []
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
             opened: int | str = folder
             if _HAS_FOLDERS:
                 opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                held.callback(os.close, opened)
+                stack.callback(os.close, opened)
                 if enter:
                     enter(opened)
-            with os.scandir(opened) as found:
-                entries += found
+            with os.scandir(opened) as scanned:
+                entries += scanned
         except FileNotFoundError:
             pass
         except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:  # deeper than any path leads
+            if error.errno != errno.ENAMETOOLONG:  # deeper than any valid path
                 raise VaultUnusable(
                     f"cannot read {folder}: {error.strerror}", hint="check its permissions"
                 ) from error
@@ -582,43 +594,49 @@ def _listed(
 
 
 def times_of(files: Iterable[tuple[str, os.stat_result]]) -> dict[str, tuple[int, int]]:
-    """``mtime_ns`` and size of files by path, as in their :class:`FileStat`."""
+    """Return ``mtime_ns`` and size by path, as in :class:`FileStat`."""
     return {
-        path if path.isprintable() else shown(path): (_times(found), found.st_size)
-        for path, found in files
+        path if path.isprintable() else shown(path): (_times(status), status.st_size)
+        for path, status in files
     }
 
 
 def shown(path: str) -> str:
-    """A path as it is told to people: one that cannot be shown, in other words."""
-    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in path)
+    """Return a path with unprintable characters escaped."""
+    return "".join(
+        character if character.isprintable() else f"\\x{ord(character):02x}" for character in path
+    )
 
 
-def _stat_of(path: str, found: os.stat_result) -> FileStat:
-    named = FileStat(shown(path), _times(found), found.st_size, found.st_mtime_ns)
-    if named.path != path:
-        return replace(named, refusal="its name holds characters that cannot be shown; rename it")
-    if stat.S_ISLNK(found.st_mode):
-        return replace(named, refusal="it is a symbolic link; replace it by the file itself")
-    if not stat.S_ISREG(found.st_mode):
-        return replace(named, refusal="it is not a regular file")
-    return replace(named, refusal=_TOO_LARGE) if found.st_size > MAX_FILE_BYTES else named
+def _stat_of(path: str, status: os.stat_result) -> FileStat:
+    file_stat = FileStat(shown(path), _times(status), status.st_size, status.st_mtime_ns)
+    if file_stat.path != path:
+        return replace(
+            file_stat, refusal="its name holds characters that cannot be shown; rename it"
+        )
+    if stat.S_ISLNK(status.st_mode):
+        return replace(file_stat, refusal="it is a symbolic link; replace it by the file itself")
+    if not stat.S_ISREG(status.st_mode):
+        return replace(file_stat, refusal="it is not a regular file")
+    return replace(file_stat, refusal=_TOO_LARGE) if status.st_size > MAX_FILE_BYTES else file_stat
 
 
-def _times(found: os.stat_result) -> int:
-    """Both times of a file in one number that the database holds; no calendar has some of them."""
-    return (found.st_mtime_ns * 31 + (found.st_ctime_ns if _TELLS_CHANGES else 0)) % _FARTHEST
+def _times(status: os.stat_result) -> int:
+    """Combine both times of a file into a number that fits the database, as some exceed any calendar."""
+    return (
+        status.st_mtime_ns * 31 + (status.st_ctime_ns if _HAS_CHANGE_TIMES else 0)
+    ) % _TIME_MODULUS
 
 
 def _temporary(name: str) -> str:
     whole = f".{name}.tmp"
-    if len(os.fsencode(whole)) <= _LONGEST_NAME_FILES:
+    if len(os.fsencode(whole)) <= _MAX_NAME_BYTES:
         return whole
     return f".{bytes_hash(os.fsencode(name)).hex()}.tmp"
 
 
 def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
-    """What a file holds after the bytes that are known; all of it when those are not what they were."""
+    """Return the bytes after the known ones, or the whole file if the known ones changed."""
     size, digest = known
     start = max(0, size - _CHECKED_BYTES)
     file.seek(start)
@@ -630,14 +648,14 @@ def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
 
 
 def _drop_torn(file: BinaryIO, present: bytes, lines: Sequence[bytes]) -> None:
-    """Take away the beginning of one of ``lines``, which a crash or a full disk cut short; it is written anew."""
+    """Remove a partial copy of a line, left by a crash or a full disk. The line is written again."""
     torn = present.rpartition(b"\n")[2]
     if torn and any(line.startswith(torn) for line in lines):
         file.truncate(file.seek(0, os.SEEK_END) - len(torn))
 
 
 def _last(file: BinaryIO, count: int) -> bytes:
-    """The last bytes of a file, at most so many."""
+    """Return up to ``count`` bytes from the end of a file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - count))
     return file.read()
@@ -645,28 +663,27 @@ def _last(file: BinaryIO, count: int) -> bytes:
 
 @contextlib.contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """Turn the operating system's errors into nacre's; FileNotFoundError passes."""
+    """Convert OSError to nacre errors, except FileNotFoundError."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        full = error.errno == errno.ENOSPC
+        is_full = error.errno == errno.ENOSPC
         raise VaultUnusable(
             f"cannot use {path}: {error.strerror}",
             hint="free some space and repeat; nothing was lost"
-            if full
+            if is_full
             else "check that the folder exists and is writable",
         ) from error
 
 
-# ----------------------------------------------------------------------------
-# ``MEMORY.md``: a page for people that lists memories by their kind, with links to their files.
+# -- ``MEMORY.md``: a page for people that lists memories by kind -------------
 
 
 LISTING = "MEMORY.md"
 MARKER = "<!-- Derived by nacre from the memories: what you change here is lost. Off: vault.listing = false -->"
-"""The first line of every listing. A file without it is a person's own, and is never written to."""
+"""First line of every listing. A file without it belongs to a person and is never overwritten."""
 
 MOST_A_KIND = 100
 MOST_PROJECTS = 500
@@ -687,55 +704,58 @@ _LINK = re.compile(r"[^\w./-]+")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory, and the path of its file from the page that lists it."""
+    """A memory, and the path of its file relative to the listing."""
 
     memory: Memory
     path: str
 
 
 def is_derived(data: bytes) -> bool:
-    """Whether a page is nacre's own."""
+    """Return True if nacre wrote the page."""
     return data.startswith(MARKER.encode())
 
 
 def global_page(entries: Sequence[Entry], projects: Mapping[str, int]) -> str:
-    """What belongs to no project, and the projects with the numbers of their memories."""
-    known = sorted(projects.items())
+    """Return the page of memories without a project, and of projects with their numbers of memories."""
+    sorted_projects = sorted(projects.items())
     lines = [
         f"- [{_plain(name)}](projects/{_link(name)}/{LISTING}): {number:,}"
-        for name, number in known
+        for name, number in sorted_projects
     ]
-    left = len(lines) - MOST_PROJECTS
-    more = [f"- and {left:,} more in [projects/](projects/)"] if left > 0 else []
+    omitted = len(lines) - MOST_PROJECTS
+    more = [f"- and {omitted:,} more in [projects/](projects/)"] if omitted > 0 else []
     number = len(entries) + sum(projects.values())
-    told = f"{count(number, 'memory', 'memories')}{f'; of no project: {len(entries):,}' if projects else ''}."
+    summary = f"{count(number, 'memory', 'memories')}{f'; of no project: {len(entries):,}' if projects else ''}."
     section = "\n".join(["## Projects", "", *lines[:MOST_PROJECTS], *more])
-    return _page("What nacre remembers", told, entries, [section] if lines else [])
+    return _page("What nacre remembers", summary, entries, [section] if lines else [])
 
 
 def project_page(project: str, entries: Sequence[Entry]) -> str:
-    """What belongs to one project."""
-    told = f"{count(len(entries), 'memory', 'memories')}."
-    return _page(f"What nacre remembers of {_plain(project)}", told, entries, [])
+    """Return the page of a project."""
+    summary = f"{count(len(entries), 'memory', 'memories')}."
+    return _page(f"What nacre remembers of {_plain(project)}", summary, entries, [])
 
 
-def _page(title: str, told: str, entries: Sequence[Entry], more: Sequence[str]) -> str:
-    """Sections by kind: open todos first, in each the newest first."""
+def _page(title: str, summary: str, entries: Sequence[Entry], more: Sequence[str]) -> str:
+    """Build a page with sections by kind, open todos first, newest memories first."""
     sections = [
-        _section(kind, [one for one in entries if one.memory.kind is kind]) for kind in _TITLES
+        _section(kind, [entry for entry in entries if entry.memory.kind is kind])
+        for kind in _TITLES
     ]
-    return "\n\n".join([MARKER, f"# {title}", told, *filter(None, sections), *more]) + "\n"
+    return "\n\n".join([MARKER, f"# {title}", summary, *filter(None, sections), *more]) + "\n"
 
 
 def _section(kind: Kind, entries: Sequence[Entry]) -> str:
     if not entries:
         return ""
-    ranked = sorted(entries, key=lambda one: (one.memory.updated, one.memory.id), reverse=True)
-    lines = [_line(one) for one in ranked[:MOST_A_KIND]]
-    left = len(ranked) - len(lines)
+    ranked = sorted(
+        entries, key=lambda entry: (entry.memory.updated, entry.memory.id), reverse=True
+    )
+    lines = [_line(entry) for entry in ranked[:MOST_A_KIND]]
+    omitted = len(ranked) - len(lines)
     more = (
-        [f"- and {left:,} older ones in [{kind.value}/]({_link(_folder(ranked[-1]))})"]
-        if left
+        [f"- and {omitted:,} older ones in [{kind.value}/]({_link(_folder(ranked[-1]))})"]
+        if omitted
         else []
     )
     return "\n".join([f"## {_TITLES[kind]} ({len(entries):,})", "", *lines, *more])
@@ -755,17 +775,16 @@ def _line(entry: Entry) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that no Markdown program takes for markup."""
+    """Escape a text for Markdown."""
     return _MARKUP.sub(r"\\\1", one_line(harmless(text)))
 
 
 def _link(path: str) -> str:
-    return _LINK.sub(lambda found: quote(found[0]), path)
+    return _LINK.sub(lambda match: quote(match[0]), path)
 
 
-# ----------------------------------------------------------------------------
-# ``ledger.jsonl``: what a file cannot say. Append-only; one JSON object a line, the operation's id
-# first.
+# -- ``ledger.jsonl``: facts that files cannot store --------------------------
+# Append-only, with one JSON object per line that begins with the operation's id.
 
 
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -773,7 +792,7 @@ _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One operation: its UUIDv7, when, what (``retire``, ``ingest`` …), and its particulars."""
+    """An operation: its UUIDv7, time, action (``retire``, ``ingest`` …) and details."""
 
     op: str
     at: datetime
@@ -781,25 +800,26 @@ class LedgerEntry:
     details: dict[str, Any] = field(default_factory=dict)
 
     def without_words(self) -> LedgerEntry:
-        """Return the entry with only the ids and numbers of its particulars."""
+        """Return the entry with only the ids and numbers of its details."""
         kept = {name: value for name, value in self.details.items() if _is_wordless(value)}
         return replace(self, details=kept)
 
     def line(self) -> str:
-        """The entry as its line in the ledger."""
+        """Return the entry as a line of the ledger."""
         values = {"op": self.op, "at": stamp(self.at), "action": self.action, **self.details}
         return json.dumps(values, ensure_ascii=False)
 
 
 def encode(values: object) -> bytes:
-    """One line of a ledger, from values that came from elsewhere; :func:`read` tells whether it is an entry."""
+    """Encode values from another source as a line. :func:`read` checks whether it is an entry."""
     return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:
-    """The entries of a ledger; a line that is not one (a torn end, a merge marker) is passed over.
+    """Yield the entries of a ledger, skipping invalid lines (a torn end, a merge marker).
 
-    Only a line feed ends a line: what people write holds other characters that Python takes for ends of lines.
+    Only a line feed ends a line, because texts may contain other characters that Python treats as
+    line ends.
     """
     for line in data.split(b"\n"):
         try:
@@ -814,7 +834,7 @@ def read(data: bytes) -> Iterator[LedgerEntry]:
 
 
 def broken_lines(data: bytes) -> list[int]:
-    """The numbers of the lines that are no entries, from 1."""
+    """Return the numbers of invalid lines, from 1."""
     return [
         number
         for number, line in enumerate(data.split(b"\n"), 1)
@@ -823,16 +843,16 @@ def broken_lines(data: bytes) -> list[int]:
 
 
 def read_about(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[LedgerEntry]:
-    """The entries whose lines hold what a pattern matches; no other line is parsed."""
-    for found in pattern.finditer(data):
-        end = data.find(b"\n", found.end())
+    """Yield the entries of lines that match a pattern, parsing no others."""
+    for match in pattern.finditer(data):
+        end = data.find(b"\n", match.end())
         yield from read(
-            data[data.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(data)]
+            data[data.rfind(b"\n", 0, match.start()) + 1 : end if end >= 0 else len(data)]
         )
 
 
 def ids_in(text: str) -> set[str]:
-    """The ids of memories that a text names."""
+    """Return the memory ids in a text."""
     return set(_ID.findall(text))
 
 
@@ -840,12 +860,12 @@ def _is_wordless(value: Any) -> bool:
     if isinstance(value, str):
         return _ID.fullmatch(value) is not None
     if isinstance(value, list):
-        return all(_is_wordless(one) for one in value)
+        return all(_is_wordless(item) for item in value)
     return isinstance(value, int | float | None)
 
 
 def _sound(value: object) -> str:
-    """A text without half characters. Raises TypeError, ValueError."""
+    """Return a text without lone surrogates. Raises TypeError, ValueError."""
     if not isinstance(value, str):
         raise TypeError(value)
     value.encode("utf-8")
