@@ -1,1 +1,1 @@
-"""The vault: memories as Markdown files and one ledger. It knows nothing of the database."""
+"""The vault: memories as Markdown files, and a ledger. Independent of the database."""

@@ -1,9 +1,9 @@
-"""What a repository's own configuration may say when nacre runs git in it.
+"""The git program and the vault's repository.
 
-Whoever brings a vault along, or can write into it, could name programs there: filters, transports, signers, helpers. So
-a setting of the repository counts where it is known to name none; any other is set back to what the owner configured
-for all repositories. Filters never run, whoever configured them: git's own files would hold something else than the
-vault's.
+The configuration of a repository is not trusted, because a vault from elsewhere could name programs
+to run: filters, transports, signers, helpers. Its settings apply only if they are known to name no
+program. Others are reset to the owner's global configuration. Filters never run, even the owner's,
+because git's files would differ from the vault's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nacre.base import files
 from nacre.base.ids import at_ms
 from nacre.errors import GitUnavailable, RepositoryBusy, RepositoryUnusable
 
-_SECTIONS = frozenset(
+_SAFE_SECTIONS = frozenset(
     {
         "advice",
         "branch",
@@ -43,9 +43,9 @@ _SECTIONS = frozenset(
         "url",
     }
 )
-"""No setting of these names a program; what an include brings is listed by its own name."""
+"""No setting in these sections names a program. Settings from included files are listed by their own names."""
 
-_NAMES = (
+_SAFE_NAMES = (
     "core.repositoryformatversion",
     "merge.conflictstyle",
     "push.default",
@@ -57,16 +57,16 @@ _NAMES = (
     "user.name",
 )
 _DRIVERS = ("filter.*", "diff.*.*", "merge.*.*")
-_PLAIN = re.compile(r"true|false|yes|no|on|off|-?[0-9]+[kmg]?", re.IGNORECASE)
-"""What starts no program: a truth value or a number."""
+_SAFE_VALUE = re.compile(r"true|false|yes|no|on|off|-?[0-9]+[kmg]?", re.IGNORECASE)
+"""A boolean or a number, which starts no program."""
 
-_FIRST_COUNTS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vcs")
-"""Of these git heeds the first that is said, so that nothing said later sets them back."""
+_FIRST_VALUE_WINS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vcs")
+"""Git uses the first value of these settings, so that later values cannot reset them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting as git lists it; ``scope`` is where it is from: ``system``, ``global``, ``local``, ``worktree`` …"""
+    """A setting listed by git. ``scope`` is its origin: ``system``, ``global``, ``local``, ``worktree`` …"""
 
     scope: str
     name: str
@@ -74,29 +74,34 @@ class Entry:
 
     @property
     def is_of_repository(self) -> bool:
-        """Whether the repository says it, not its owner."""
+        """True if the setting belongs to the repository and not to its owner."""
         return self.scope in {"local", "worktree"}
 
 
 def read_entries(listed: str) -> list[Entry]:
-    """The settings of ``git config --list --show-scope -z``."""
+    """Parse the output of ``git config --list --show-scope -z``."""
     parts = listed.split("\0")[:-1]
-    return [Entry(scope, *_pair(told)) for scope, told in zip(parts[::2], parts[1::2], strict=True)]
+    return [Entry(scope, *_pair(text)) for scope, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def unusable(entries: Iterable[Entry]) -> str | None:
-    """The name of a setting of the repository that names a program and cannot be set back."""
-    said = (entry.name for entry in entries if entry.is_of_repository)
+    """Return the name of a repository setting that names a program and cannot be reset."""
+    names = (entry.name for entry in entries if entry.is_of_repository)
     return next(
-        (name for name in said if any(fnmatchcase(name, pattern) for pattern in _FIRST_COUNTS)),
+        (
+            name
+            for name in names
+            if any(fnmatchcase(name, pattern) for pattern in _FIRST_VALUE_WINS)
+        ),
         None,
     )
 
 
 def set_back(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
-    """The settings, name and value, that undo what the repository must not say, to be set after all others.
+    """Yield (name, value) settings that override the unsafe ones of the repository. They must come after all others.
 
-    A name is emptied first, which ends a list such as that of credential helpers, and then holds the owner's values.
+    Each name is first set to an empty value, which clears lists such as credential helpers, and
+    then to the owner's values.
     """
     all_entries = list(entries)
     for name in dict.fromkeys(entry.name for entry in all_entries if not _may_say(entry)):
@@ -110,33 +115,32 @@ def set_back(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
             yield from ((name, value) for value in owners)
 
 
-def _pair(told: str) -> tuple[str, str]:
-    name, is_set, value = told.partition("\n")
+def _pair(text: str) -> tuple[str, str]:
+    name, is_set, value = text.partition("\n")
     return name, value if is_set else "true"
 
 
 def _may_say(entry: Entry) -> bool:
     if _is_driver(entry.name):
         return False
-    is_known = entry.name.partition(".")[0] in _SECTIONS or any(
-        fnmatchcase(entry.name, known) for known in _NAMES
+    is_known = entry.name.partition(".")[0] in _SAFE_SECTIONS or any(
+        fnmatchcase(entry.name, safe_name) for safe_name in _SAFE_NAMES
     )
-    return not entry.is_of_repository or is_known or _PLAIN.fullmatch(entry.value) is not None
+    return not entry.is_of_repository or is_known or _SAFE_VALUE.fullmatch(entry.value) is not None
 
 
 def _is_driver(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in _DRIVERS)
 
 
-# ----------------------------------------------------------------------------
-# Run the ``git`` program so that it never asks, never waits without end, and never meets another
-# repository.
+# -- Running git --------------------------------------------------------------
+# Git never asks for input, has a time limit and never uses another repository.
 
 
 TIMEOUT_SECONDS = 60.0
 OLDEST = (2, 31)
 
-_KEPT = (
+_PASSED_VARIABLES = (
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GIT_SSH_VARIANT",
@@ -160,19 +164,19 @@ _SETTINGS = (
     "color.ui=false",
     "log.showSignature=false",
 )
-"""Of every call. Hooks do not run: nacre commits in the background, where nobody would see what they say or wait."""
+"""Settings for every call. Hooks do not run, because background commits have no user to see their output."""
 
-_SSH = "ssh -oBatchMode=yes -oConnectTimeout=15"
+_SSH_COMMAND = "ssh -oBatchMode=yes -oConnectTimeout=15"
 _TRANSPORTS = "file:ssh:https:http"
-_LIST = ("config", "--list", "--includes", "--show-scope", "-z")
+_LIST_SETTINGS = ("config", "--list", "--includes", "--show-scope", "-z")
 
 
 _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
-"""Versions of git programs, by their path and the file's own marks: no home's, but the machine's."""
+"""Versions of git programs by path and file status. They belong to the machine, not to a home."""
 
 
 class GitFailed(RepositoryUnusable):
-    """The git program said no; ``code`` is its exit code, ``said`` its words."""
+    """An error reported by git. ``exit_code`` is its exit code and ``said`` its output."""
 
     def __init__(self, message: str, *, exit_code: int, said: str) -> None:
         super().__init__(
@@ -183,10 +187,10 @@ class GitFailed(RepositoryUnusable):
 
 
 class GitProgram:
-    """``git`` on one repository, named outright: what lies around it is never found in its stead.
+    """Runs ``git`` on one repository, given explicitly, so that a surrounding repository is never used.
 
-    ``environ`` is what the settings saw; of its ``GIT_…`` variables only those on ssh and configuration files pass, so
-    that nacre may be called from a hook of another repository.
+    ``environ`` is the environment. Only its ``GIT_…`` variables for ssh and configuration files are
+    passed on, so that nacre can run in a hook of another repository.
     """
 
     def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
@@ -198,28 +202,28 @@ class GitProgram:
 
     @property
     def git_dir(self) -> Path:
-        """The repository's own folder, or the file that points to it."""
+        """The repository's folder, or the file that points to it."""
         return self.work_tree / ".git"
 
     def version(self) -> tuple[int, ...]:
-        """The program's version. Raises GitUnavailable where there is none, or one that is too old."""
+        """Return the version of git. Raises GitUnavailable if git is missing or too old."""
         path = self._path()
-        seen = _stamp(Path(path))
-        found = _VERSIONS.get((path, seen))
-        if found is None:
-            said = self._call([path, "--version"], None, 10).stdout.decode("utf-8", "replace")
-            match = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", said)
-            found = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
-            _VERSIONS[path, seen] = found
-        if found < OLDEST:
+        file_mark = _stamp(Path(path))
+        version = _VERSIONS.get((path, file_mark))
+        if version is None:
+            output = self._call([path, "--version"], None, 10).stdout.decode("utf-8", "replace")
+            match = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", output)
+            version = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
+            _VERSIONS[path, file_mark] = version
+        if version < OLDEST:
             raise GitUnavailable(
-                f"git {'.'.join(map(str, found))} is too old",
+                f"git {'.'.join(map(str, version))} is too old",
                 hint=f"nacre needs git {'.'.join(map(str, OLDEST))} or newer",
             )
-        return found
+        return version
 
     def setting(self, name: str) -> str:
-        """What is configured, by its name in lower case but for its middle part; empty where nothing is.
+        """Return the value of a setting, or "". The name is in lower case except for its middle part.
 
         Raises RepositoryUnusable, GitUnavailable.
         """
@@ -228,12 +232,12 @@ class GitProgram:
         ).strip()
 
     def configure(self, name: str, value: str) -> None:
-        """Set what is not so yet in the repository's configuration."""
+        """Set a value in the repository's configuration, unless it is set."""
         if self.setting(name) != value:
             self.run("config", name, value)
 
     def own_file(self, name: str) -> Path:
-        """A file of the repository itself, wherever that lies. Raises RepositoryUnusable, GitUnavailable."""
+        """Return the path of a file inside the repository. Raises RepositoryUnusable, GitUnavailable."""
         if self.git_dir.is_dir():
             return self.git_dir / name
         return self.work_tree / os.fsdecode(self.run("rev-parse", "--git-path", name).strip())
@@ -241,7 +245,7 @@ class GitProgram:
     def run(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> bytes:
-        """Run a command of git and return what it wrote. Raises GitFailed, RepositoryBusy, GitUnavailable."""
+        """Run a git command and return its output. Raises GitFailed, RepositoryBusy, GitUnavailable."""
         done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
             raise _failure(
@@ -252,7 +256,7 @@ class GitProgram:
     def attempt(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of git whose exit code is an answer. Raises RepositoryUnusable, GitUnavailable."""
+        """Run a git command that may fail. Raises RepositoryUnusable, GitUnavailable."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         entries = self._entries()
         environ = _as_environ(set_back(entries))
@@ -262,19 +266,21 @@ class GitProgram:
             or self._environ.get("GIT_SSH_COMMAND")
             or "core.sshcommand" in owners
         ):
-            environ["GIT_SSH_COMMAND"] = _SSH
+            environ["GIT_SSH_COMMAND"] = _SSH_COMMAND
         return self._call([*self._here(), *options, *arguments], stdin, timeout, environ)
 
     def _here(self) -> list[str]:
         return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
 
     def _entries(self) -> list[Entry]:
-        """What is configured. To list it runs nothing; a list is used again while the repository's files are as they
-        were."""
+        """List the settings, which runs no programs.
+
+        The list is cached while the configuration files are unchanged.
+        """
         mark = _mark(self.git_dir)
         if self._seen and self._seen[0] == mark:
             return self._seen[1]
-        done = self._call([*self._here(), *_LIST], None, TIMEOUT_SECONDS)
+        done = self._call([*self._here(), *_LIST_SETTINGS], None, TIMEOUT_SECONDS)
         if done.returncode:
             raise _failure(
                 "config", done.returncode, done.stderr.decode("utf-8", "replace").strip()
@@ -324,7 +330,7 @@ class GitProgram:
             ) from error
         with process:
             try:
-                out, said = process.communicate(stdin, timeout)
+                out, stderr = process.communicate(stdin, timeout)
             except subprocess.TimeoutExpired as error:
                 _end(process)
                 raise GitUnavailable(
@@ -334,11 +340,11 @@ class GitProgram:
             except BaseException:
                 _end(process)
                 raise
-        return subprocess.CompletedProcess(command, process.returncode, out, said)
+        return subprocess.CompletedProcess(command, process.returncode, out, stderr)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End git and what it started: a transport that hangs would hold the pipes open."""
+    """Kill git and its child processes, because a hanging transport would keep the pipes open."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -347,10 +353,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {
+    inherited = {
         name: value
         for name, value in environ.items()
-        if not name.startswith("GIT_") or name in _KEPT
+        if not name.startswith("GIT_") or name in _PASSED_VARIABLES
     }
     own = {
         "GIT_TERMINAL_PROMPT": "0",
@@ -365,11 +371,11 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
         "LC_ALL": "C",
         "LANGUAGE": "C",
     }
-    return {**kept, **own}
+    return {**inherited, **own}
 
 
 def _as_environ(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Settings as git takes them whatever their names hold."""
+    """Pass settings in environment variables, which allow any name."""
     listed = list(settings)
     names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(listed)}
     values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(listed)}
@@ -377,7 +383,7 @@ def _as_environ(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _mark(git_dir: Path) -> object:
-    """What changes with the configuration of a repository; nothing where that lies elsewhere."""
+    """Return a value that changes with the repository's configuration, or ``None`` if it is elsewhere."""
     try:
         return _stamp(git_dir / "config"), _stamp(git_dir / "config.worktree")
     except OSError:
@@ -385,21 +391,21 @@ def _mark(git_dir: Path) -> object:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file; nothing where there is none."""
+    """Return a value that changes with a file, or ``None`` if it is missing."""
     try:
-        seen = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _failure(command: str, code: int, said: str) -> RepositoryUnusable | RepositoryBusy:
+def _failure(command: str, code: int, output: str) -> RepositoryUnusable | RepositoryBusy:
     line = next(
-        (line for line in said.splitlines() if line.startswith(("fatal:", "error:"))),
-        said.splitlines()[0] if said else "",
+        (line for line in output.splitlines() if line.startswith(("fatal:", "error:"))),
+        output.splitlines()[0] if output else "",
     )
-    if ".lock" in said and ("File exists" in said or "Unable to create" in said):
-        path = re.search(r"'([^']+\.lock)'", said)
+    if ".lock" in output and ("File exists" in output or "Unable to create" in output):
+        path = re.search(r"'([^']+\.lock)'", output)
         return RepositoryBusy(
             f"another git holds {path.group(1) if path else 'a lock'}",
             hint=f"wait for it; if none runs, a crash left the file: rm {path.group(1)}"
@@ -409,18 +415,16 @@ def _failure(command: str, code: int, said: str) -> RepositoryUnusable | Reposit
     return GitFailed(
         f"git {command}: {line.partition(': ')[2] or line or f'exit code {code}'}",
         exit_code=code,
-        said=said,
+        said=output,
     )
 
 
-# ----------------------------------------------------------------------------
-# What nacre does with the vault's repository: look at it, read versions, add commits, keep the index
-# in step.
+# -- Repository: history, versions, commits and index -------------------------
 
 
 MAIN = "main"
 NEXT = "refs/nacre/next"
-"""Where commits grow before the branch moves to them."""
+"""Ref for new commits before the branch is moved."""
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "merge",
@@ -430,20 +434,20 @@ _IN_PROGRESS = {
     "REVERT_HEAD": "revert",
     "BISECT_LOG": "bisect",
 }
-_TRUE = frozenset({"true", "yes", "on", "1"})
+_TRUE_VALUES = frozenset({"true", "yes", "on", "1"})
 _ON_BRANCH = re.compile(rb"ref: (refs/heads/(?!\.invalid)[\x21-\x7e]+)\n")
-"""How HEAD says it where refs are files; where they are a table, it says ".invalid"."""
+"""Content of HEAD if refs are files. With reftables, HEAD contains ".invalid"."""
 
 _ID = re.compile(rb"([0-9a-f]{40,64})\n")
-_RECENT, _SAMPLE = 5, 100
-_TREES = 2
-"""How many commits' files are kept; a commit never changes."""
+_RECENT_COMMITS, _SAMPLE_OBJECTS = 5, 100
+_CACHED_TREES = 2
+"""Number of commits whose file lists are cached. Commits never change."""
 
 Entries = Mapping[str, tuple[str, str]]
 """Path → (mode, blob id)."""
 
 _PATTERN = re.compile(r"[\\\[\]*?!# ]")
-"""What means something in a list of files to ignore."""
+"""Special characters in exclude files."""
 
 _RECORD, _FIELD = "\x1e", "\x1f"
 _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
@@ -451,7 +455,7 @@ _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where HEAD stands: on a branch or, when detached, on none; without a commit while nothing was committed."""
+    """State of HEAD. ``branch`` is ``None`` if detached, ``commit`` is ``None`` before the first commit."""
 
     branch: str | None
     commit: str | None
@@ -459,7 +463,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who commits."""
+    """The author of commits."""
 
     name: str
     email: str
@@ -467,9 +471,9 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class NewCommit:
-    """A commit to be made: its message, its time, and path → bytes, ``None`` for a file that goes.
+    """A commit to create: its message, its time, and path → bytes (``None`` deletes a file).
 
-    ``merged`` are parents beside the commit below; ``changes`` are against that one.
+    ``merged`` are additional parents. ``changes`` are relative to the first parent.
     """
 
     message: str
@@ -480,7 +484,7 @@ class NewCommit:
 
 @dataclass(frozen=True, slots=True)
 class PastCommit:
-    """A commit of the history, with the paths it changed against its first parent."""
+    """A commit of the history, with the paths changed relative to its first parent."""
 
     id: str
     parent: str | None
@@ -491,35 +495,35 @@ class PastCommit:
 
 
 class Repository:
-    """The repository in a folder."""
+    """The git repository in a folder."""
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self.root = root
         self.git = GitProgram(root, environ)
-        self._tree = lru_cache(_TREES)(self._read_tree)
+        self._tree = lru_cache(_CACHED_TREES)(self._read_tree)
         self._descents: set[tuple[str, str]] = set()
 
     @property
     def exists(self) -> bool:
-        """Whether the folder is a repository of its own; one that lies around it does not count."""
+        """True if the folder itself has a repository."""
         return os.path.lexists(self.git.git_dir)
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything is there that makes a folder a repository: making one may have been cut short."""
+        """True if the repository's folder is complete. Its creation may have been interrupted."""
         folder = self.git.git_dir
         return not folder.is_dir() or all(
             (folder / name).exists() for name in ("HEAD", "objects", "refs", "config")
         )
 
     def create(self) -> None:
-        """Make the folder a repository on the branch ``main``. Raises GitUnavailable."""
+        """Create a repository with the branch ``main``. Raises GitUnavailable."""
         self.git.version()
         self.git.run("init", "--quiet", "--template=", f"--initial-branch={MAIN}", str(self.root))
         self.git.git_dir.chmod(0o700)
 
     def check(self) -> None:
-        """Raise RepositoryUnusable, with the way out, where the repository is not one that nacre can commit to."""
+        """Raise RepositoryUnusable with a remedy if nacre cannot commit to the repository."""
         folder = self.git.git_dir
         if folder.is_symlink():
             raise RepositoryUnusable(
@@ -532,7 +536,7 @@ class Repository:
             )
         try:
             self.git.run("rev-parse", "--git-dir")
-            is_bare = self.git.setting("core.bare").lower() in _TRUE
+            is_bare = self.git.setting("core.bare").lower() in _TRUE_VALUES
         except GitFailed as error:
             raise RepositoryUnusable(
                 f"{folder} is broken: {error.said.splitlines()[0] if error.said else error.message}",
@@ -545,55 +549,55 @@ class Repository:
             )
 
     def in_progress(self) -> str | None:
-        """What a person has begun and not finished in the repository: a merge, a rebase …"""
+        """Return the unfinished operation in the repository: a merge, a rebase …"""
         folder = self.git.own_file("HEAD").parent
         return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
 
     def head(self) -> Head:
-        """Where HEAD stands."""
+        """Return the state of HEAD."""
         branch = self._branch()
         return Head(branch.removeprefix("refs/heads/") or None, self.commit_at(branch or "HEAD"))
 
     def commit_at(self, reference: str) -> str | None:
-        """Return the commit at a full reference name, from git's files where they tell it."""
+        """Return the commit of a full reference name, from git's files if possible."""
         folder = self.git.git_dir
         own, packed = folder / reference, folder / "packed-refs"
-        found = None
+        match = None
         with suppress(OSError):
             if own.is_file():
-                found = _ID.fullmatch(own.read_bytes())
+                match = _ID.fullmatch(own.read_bytes())
             elif packed.is_file():
-                found = re.search(
+                match = re.search(
                     rb"^([0-9a-f]+) %b$" % re.escape(os.fsencode(reference)),
                     packed.read_bytes(),
                     re.M,
                 )
-            elif (folder / "refs/heads").is_dir():  # references are files here
+            elif (folder / "refs/heads").is_dir():  # refs are files here
                 return None
-        if found:
-            return found[1].decode()
-        said = self.git.attempt(
+        if match:
+            return match[1].decode()
+        output = self.git.attempt(
             "rev-parse", "--quiet", "--verify", f"{reference}^{{commit}}"
         ).stdout
-        return said.decode().strip() or None
+        return output.decode().strip() or None
 
     def _branch(self) -> str:
-        """The full name of HEAD's branch; empty where it is on none."""
+        """Return the full name of HEAD's branch, or "" if detached."""
         try:
-            said = (self.git.git_dir / "HEAD").read_bytes()
+            content = (self.git.git_dir / "HEAD").read_bytes()
         except OSError:
-            said = b""
-        if found := _ON_BRANCH.fullmatch(said):
-            return os.fsdecode(found[1])
+            content = b""
+        if match := _ON_BRANCH.fullmatch(content):
+            return os.fsdecode(match[1])
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
     def identity(self) -> Author | None:
-        """The author that the owner configured for git."""
-        found = [self.git.setting(name) for name in ("user.name", "user.email")]
-        return Author(*found) if all(found) else None
+        """Return the author configured for git."""
+        values = [self.git.setting(name) for name in ("user.name", "user.email")]
+        return Author(*values) if all(values) else None
 
     def tree(self, commit: str | None) -> Entries:
-        """The files of a commit, by its id; empty for no commit."""
+        """Return the files of a commit, or nothing for ``None``."""
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
@@ -601,19 +605,19 @@ class Repository:
         return {path: (mode, blob) for path, (mode, _, blob) in listed}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
-        """The id git gives to some bytes; ``like`` is an id of the same repository, which tells the hash it uses."""
+        """Return git's id for a blob. ``like`` is an id of the same repository, which shows its hash function."""
         algorithm = hashlib.sha256 if like and len(like) == 64 else hashlib.sha1
         return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Bytes by name, ``<commit>:<path>`` or a blob's id; what is not there is left out."""
+        """Return blobs by name (``<commit>:<path>`` or a blob id). Missing ones are left out."""
         plain = [name for name in dict.fromkeys(names) if "\n" not in name]
         if not plain:
             return {}
         out = self.git.run(
             "cat-file", "--batch", stdin=b"".join(os.fsencode(name) + b"\n" for name in plain)
         )
-        found, at = {}, 0
+        blobs, at = {}, 0
         for name in plain:
             end = out.index(b"\n", at)
             facts = out[at:end].rsplit(b" ", 2)
@@ -622,12 +626,12 @@ class Repository:
                 continue
             size = int(facts[-1])
             if facts[-2] == b"blob":
-                found[name] = out[at : at + size]
+                blobs[name] = out[at : at + size]
             at += size + 1
-        return found
+        return blobs
 
     def history(self, since: str | None = None, until: str = "HEAD") -> Iterator[PastCommit]:
-        """Commits after ``since``, parents first, with the paths they changed."""
+        """Yield commits after ``since``, parents first, with their changed paths."""
         span = f"{since}..{until}" if since else until
         out = self.git.run(
             "log",
@@ -651,7 +655,7 @@ class Repository:
             )
 
     def ignored(self, paths: Sequence[str]) -> set[str]:
-        """Those of some paths that the owner told git to ignore."""
+        """Return the paths that git ignores."""
         if not paths:
             return set()
         out = self.git.attempt(
@@ -664,20 +668,20 @@ class Repository:
         return set(_parts(out))
 
     def last_change(self, paths: Sequence[str]) -> str | None:
-        """The latest commit that changed one of some files."""
+        """Return the latest commit that changed one of the files."""
         out = self.git.run(
             "log", "-1", "--format=%H", "HEAD", "--", *(f":(literal){path}" for path in paths[:50])
         )
         return out.decode().strip() or None
 
     def changed_by_merge(self, commit: str) -> list[str]:
-        """Files that a merge left different from all of its parents."""
+        """Return the files in which a merge differs from all its parents."""
         return _parts(
             self.git.run("diff-tree", "-c", "-r", "-z", "--name-only", "--no-commit-id", commit)
         )
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
-        """Have git ignore these files of a name unless they are tracked, and no others that this named before."""
+        """Make git ignore untracked files with a name at the given paths, replacing previous paths for this name."""
         file = self.git.own_file("info/exclude")
         present = (
             file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
@@ -688,13 +692,13 @@ class Repository:
             if not (line.startswith("/") and line.endswith(f"/{name}"))
         ]
         lines = [*others, *("/" + _PATTERN.sub(r"\\\g<0>", path) for path in paths)]
-        told = "".join(f"{line}\n" for line in lines)
-        if told != present:
+        excludes = "".join(f"{line}\n" for line in lines)
+        if excludes != present:
             files.make_folder(file.parent)
-            files.write_file(file, told.encode("utf-8", "surrogateescape"))
+            files.write_file(file, excludes.encode("utf-8", "surrogateescape"))
 
     def is_ancestor(self, commit: str | None, of: str | None) -> bool:
-        """Whether a commit is part of another one's history; none is part of each."""
+        """Return True if a commit is an ancestor of another. ``None`` is an ancestor of every commit."""
         if commit is None or commit == of or (commit, of) in self._descents:
             return True
         if of is None or (of, commit) in self._descents:
@@ -704,22 +708,22 @@ class Repository:
         return is_below
 
     def merge_bases(self, one: str, other: str) -> list[str]:
-        """The best common ancestors of two commits; none where their histories began apart."""
+        """Return the best common ancestors of two commits, if any."""
         return sorted(self.git.attempt("merge-base", "--all", one, other).stdout.decode().split())
 
     def new_blobs(self, commit: str, known: str | None) -> dict[str, str]:
-        """Blob id → a path, of what a commit's history holds and that of ``known`` does not."""
+        """Map blob ids to paths for the blobs reachable from a commit but not from ``known``."""
         excluded = [f"^{known}"] if known else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
-        found = {}
+        paths = {}
         for line in out.split(b"\n"):
             blob, _, path = line.partition(b" ")
             if path:
-                found[blob.decode()] = os.fsdecode(path)
-        return found
+                paths[blob.decode()] = os.fsdecode(path)
+        return paths
 
     def store(self, data: bytes) -> str:
-        """Keep some bytes in the repository; returns their blob id. Nothing refers to them yet."""
+        """Store a blob and return its id. Nothing refers to it yet."""
         return (
             self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=data)
             .decode()
@@ -729,9 +733,9 @@ class Repository:
     def add_commits(
         self, commits: Sequence[NewCommit], parent: str | None, author: Author
     ) -> list[str]:
-        """Write commits, one on the other, the first on ``parent``; no branch moves. Returns their ids."""
+        """Create a chain of commits on ``parent`` without moving a branch, and return their ids."""
         stream = b"".join(_import_commands(commits, parent, author, self.tree(parent)))
-        said = self.git.run(
+        output = self.git.run(
             "fast-import",
             "--quiet",
             "--force",
@@ -740,26 +744,26 @@ class Repository:
             stdin=stream,
             timeout=600,
         )
-        made = said.decode().split()
-        self._descents |= {(parent, commit) for commit in made if parent}
-        return made
+        new_commits = output.decode().split()
+        self._descents |= {(parent, commit) for commit in new_commits if parent}
+        return new_commits
 
     def move_head(self, new: str, old: str | None, reason: str) -> bool:
-        """Move HEAD's branch from ``old`` to ``new``; false when somebody else moved it meanwhile."""
+        """Move HEAD's branch from ``old`` to ``new``. Return False if it was moved meanwhile."""
         zero = "0" * len(new)
         return (
             self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
         )
 
     def staged(self) -> Entries:
-        """The files of the index; paths in the middle of a merge are left out."""
+        """Return the files of the index, except conflicts of a merge."""
         listed = _listed(self.git.run("ls-files", "--stage", "-z"))
         return {path: (mode, blob) for path, (mode, blob, stage) in listed if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
-        """Bring the index to a commit, for paths on which it still says what ``old`` or a recent HEAD says.
+        """Update index entries to a commit if they are unchanged since ``old`` or a recent HEAD.
 
-        What the owner staged stays staged. Raises RepositoryBusy.
+        Staged changes stay. Raises RepositoryBusy.
         """
         after, staged = self.tree(new), self.staged()
         differing = {
@@ -781,7 +785,7 @@ class Repository:
         self.git.attempt("update-index", "-q", "--refresh")
 
     def _recent_heads(self, old: str | None) -> Iterator[str | None]:
-        """Yield ``old``, then commits HEAD stood at lately: a plain git client leaves its index at one."""
+        """Yield ``old``, then recent commits of HEAD, because other git clients leave the index at one of them."""
         yield old
         yield from (
             self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD")
@@ -790,40 +794,47 @@ class Repository:
         )
 
     def changed(self) -> list[tuple[str, str]]:
-        """(state, path) of what differs from HEAD or is new: git's two letters of the short status."""
+        """Return (state, path) of files that differ from HEAD or are new.
+
+        The state is git's two-letter short status.
+        """
         out = self.git.run(
             "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"
         )
         return [(line[:2], line[3:]) for line in _parts(out)]
 
     def damage(self) -> list[str]:
-        """What git misses or finds spoiled when it looks at every object, a line each. Raises GitUnavailable."""
+        """Return git's messages about missing or corrupt objects, after a complete check. Raises GitUnavailable."""
         done = self.git.attempt("fsck", "--no-dangling", "--no-progress", timeout=300)
-        said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
-        return [line for line in said if line.strip()] or ["fsck failed"] if done.returncode else []
+        messages = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+        return (
+            [line for line in messages if line.strip()] or ["fsck failed"]
+            if done.returncode
+            else []
+        )
 
     def recent_damage(self) -> str:
-        """Return what git says of the latest commits if their trees or files cannot be read; else an empty text.
+        """Return git's message if trees or files of the latest commits are unreadable, or "".
 
         Raises GitUnavailable.
         """
-        listed = self.git.attempt("rev-list", "--objects", f"--max-count={_RECENT}", "HEAD")
-        names = [line.split(b" ", 1)[0] for line in listed.stdout.splitlines()[:_SAMPLE]]
+        listed = self.git.attempt("rev-list", "--objects", f"--max-count={_RECENT_COMMITS}", "HEAD")
+        objects = [line.split(b" ", 1)[0] for line in listed.stdout.splitlines()[:_SAMPLE_OBJECTS]]
         if listed.returncode and not any(
             path.is_file() for path in (self.git.git_dir / "refs").rglob("*")
         ):
-            return ""  # nothing is committed yet
+            return ""  # no commit yet
         read = self.git.attempt(
-            "cat-file", "--batch", stdin=b"".join(name + b"\n" for name in names)
+            "cat-file", "--batch", stdin=b"".join(name + b"\n" for name in objects)
         )
         failed = next((done for done in (listed, read) if done.returncode), None)
         if failed is None:
             return ""
-        said = failed.stderr.decode("utf-8", "replace").splitlines()
-        return said[0] if said else "git cannot read it"
+        messages = failed.stderr.decode("utf-8", "replace").splitlines()
+        return messages[0] if messages else "git cannot read it"
 
     def tidy(self) -> None:
-        """Pack what piled up, if much did. Runs as long as it takes; call where nobody waits."""
+        """Pack loose objects if there are many. This may take long, so run it in the background."""
         self.git.attempt(
             "-c",
             "gc.auto=6700",
@@ -849,7 +860,7 @@ def _listed(out: bytes) -> Iterator[tuple[str, list[str]]]:
 def _import_commands(
     commits: Iterable[NewCommit], parent: str | None, author: Author, present: Entries
 ) -> Iterator[bytes]:
-    who = f"{_plain(author.name)} <{_plain(author.email)}>".encode()
+    author_line = f"{_plain(author.name)} <{_plain(author.email)}>".encode()
     yield f"reset {NEXT}\n".encode() + (f"from {parent}\n\n".encode() if parent else b"\n")
     for number, commit in enumerate(commits, 1):
         stamp = b"%d +0000" % int(commit.at.timestamp())
@@ -857,9 +868,9 @@ def _import_commands(
         yield b"commit %s\nmark :%d\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n" % (
             NEXT.encode(),
             number,
-            who,
+            author_line,
             stamp,
-            who,
+            author_line,
             stamp,
             len(message),
             message,

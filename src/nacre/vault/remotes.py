@@ -1,4 +1,4 @@
-"""The repository that a vault is kept in step with: where it is, fetch, push, and what its refusals mean."""
+"""Git remotes of a vault, and rewriting of its history."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nacre.vault.git import GitFailed, Repository
 
 FETCHED = "refs/nacre/fetched"
 SYNCED = "refs/nacre/synced"
-"""Below it, for each remote, the last commit that was known to be here and there."""
+"""Prefix of refs, one per remote, to the last commit known to exist on both sides."""
 
 _URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
 _PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
@@ -92,18 +92,18 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A remote of a repository, by its name in git; every call ends within ``timeout`` seconds and never asks."""
+    """A git remote. Every call ends within ``timeout`` seconds and never asks for input."""
 
     repository: Repository
     name: str
     timeout: float
 
     def url(self) -> str | None:
-        """Its address, ``None`` where there is no such remote."""
+        """Return the URL, or ``None`` if the remote does not exist."""
         return self.repository.git.setting(f"remote.{self.name}.url") or None
 
     def set_url(self, url: str) -> None:
-        """Set its address, as ``git remote add`` does."""
+        """Set the URL, as ``git remote add`` does."""
         git = self.repository.git
         if self.synced():
             git.attempt("update-ref", "-d", f"{SYNCED}/{self.name}")
@@ -111,26 +111,29 @@ class Remote:
         git.configure(f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
 
     def branch(self, local: str) -> str:
-        """The branch there that belongs to a branch here: as set, else of that name, else the remote's own.
+        """Return the remote branch for a local one: the configured, the one with the same name, or
+        the default branch.
 
         Raises RemoteRefused, RemoteUnreachable.
         """
         if merge := self.followed(local):
             return merge
-        found = self._called("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
-        heads = re.findall(r"\trefs/heads/(\S+)$", found, re.MULTILINE)
-        own = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", found, re.MULTILINE)
+        listing = self._called(
+            "ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*"
+        )
+        heads = re.findall(r"\trefs/heads/(\S+)$", listing, re.MULTILINE)
+        own = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", listing, re.MULTILINE)
         candidates = [local, own.group(1) if own else "", *(heads if len(heads) == 1 else ())]
-        known = next((name for name in candidates if name in heads), None)
-        if known is None and heads:
+        branch = next((name for name in candidates if name in heads), None)
+        if branch is None and heads:
             raise RemoteRefused(
                 f"the remote has several branches and none is called {local!r}: {', '.join(sorted(heads)[:5])}",
                 hint=f"say which: git -C {self.repository.root} branch --set-upstream-to={self.name}/<branch>",
             )
-        return known or local
+        return branch or local
 
     def followed(self, local: str) -> str:
-        """Return the branch there that is set for one here; empty where none is."""
+        """Return the remote branch configured for a local one, or ""."""
         git = self.repository.git
         merge = (
             git.setting(f"branch.{local}.merge")
@@ -140,13 +143,13 @@ class Remote:
         return merge.removeprefix("refs/heads/") if merge.startswith("refs/heads/") else ""
 
     def follow(self, local: str, branch: str) -> None:
-        """Set which branch there belongs to a branch here, so that a plain git client does the same."""
+        """Configure the remote branch for a local one, so that other git clients use it too."""
         git = self.repository.git
         git.configure(f"branch.{local}.remote", self.name)
         git.configure(f"branch.{local}.merge", f"refs/heads/{branch}")
 
     def fetch(self, branch: str) -> str | None:
-        """Fetch a branch and return its commit; ``None`` where the remote has no such branch."""
+        """Fetch a branch and return its commit, or ``None`` if it does not exist."""
         try:
             self._called(
                 "fetch",
@@ -165,7 +168,7 @@ class Remote:
         return self.repository.commit_at(FETCHED)
 
     def push(self, commit: str, branch: str) -> None:
-        """Put a commit on a branch there. Raises RemoteMoved when somebody else did meanwhile; never overwrites."""
+        """Push a commit to a branch, without overwriting. Raises RemoteMoved if the branch was changed meanwhile."""
         try:
             self._called(
                 "push", "--porcelain", "--no-verify", self.name, f"{commit}:refs/heads/{branch}"
@@ -175,7 +178,7 @@ class Remote:
         self.remember(commit, branch)
 
     def remember(self, commit: str, branch: str) -> None:
-        """A commit is here and there."""
+        """Record that a commit exists on both sides."""
         names = (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}")
         moved = [
             f"update {name} {commit}\n"
@@ -186,11 +189,11 @@ class Remote:
             self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
 
     def synced(self) -> str | None:
-        """The last commit that was here and there."""
+        """Return the last commit known to exist on both sides."""
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
     def _called(self, *arguments: str) -> str:
-        """Talk to the remote. Raises GitFailed, or what its words mean: RemoteRefused, RemoteUnreachable."""
+        """Run a git command with the remote. Raises GitFailed, RemoteRefused, RemoteUnreachable."""
         options = [
             "-c",
             "http.lowSpeedLimit=1",
@@ -210,7 +213,7 @@ class Remote:
 
 
 def check_url(text: str, folder: Path) -> str:
-    """An address as git is to keep it; a path becomes an absolute one. Raises InvalidInput."""
+    """Validate a remote's URL, or make a path absolute. Raises InvalidInput."""
     if _PASSWORD.match(text):
         raise InvalidInput(
             "the address holds a password",
@@ -234,52 +237,57 @@ def check_url(text: str, folder: Path) -> str:
 
 
 def _meaning(error: GitFailed) -> NacreError:
-    """What the words of git mean, with a remedy; the error itself where they are not known."""
-    said = error.said
-    if "couldn't find remote ref" in said or "[rejected]" in said or "[remote rejected]" in said:
+    """Convert git's message to an error with a remedy, or return the error if the message is unknown."""
+    output = error.said
+    if (
+        "couldn't find remote ref" in output
+        or "[rejected]" in output
+        or "[remote rejected]" in output
+    ):
         return error
     for pattern, kind, message, hint in _REFUSALS:
-        if re.search(pattern, said, re.IGNORECASE):
-            return kind(f"{message} ({_line(said)})", hint=hint)
+        if re.search(pattern, output, re.IGNORECASE):
+            return kind(f"{message} ({_line(output)})", hint=hint)
     return error
 
 
 def _push_refusal(error: GitFailed) -> NacreError:
-    said = error.said
+    output = error.said
     if re.search(
         r"\(fetch first\)|\(non-fast-forward\)|\(stale info\)|cannot lock ref|failed to update ref",
-        said,
+        output,
     ):
         return RemoteMoved("the remote moved meanwhile")
     remote = " ".join(
         line.removeprefix("remote:").strip()
-        for line in said.splitlines()
+        for line in output.splitlines()
         if line.startswith("remote:")
     )
     for pattern, message, hint in _PUSH_REFUSALS:
-        if re.search(pattern, said, re.IGNORECASE):
+        if re.search(pattern, output, re.IGNORECASE):
             return RemoteRefused(f"{message}{f': {remote}' if remote else ''}", hint=hint)
     return RemoteRefused(
-        f"the remote refused: {remote or _line(said)}", hint="nothing is lost; see the words of git"
+        f"the remote refused: {remote or _line(output)}",
+        hint="nothing is lost; see the words of git",
     )
 
 
-def _line(said: str) -> str:
-    """The line of git's words that tells most."""
-    lines = [line for line in said.splitlines() if line.strip()]
-    told = next(
+def _line(output: str) -> str:
+    """Return the most informative line of git's output."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    best = next(
         (line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))), ""
     )
-    return (told or (lines[0] if lines else "no words")).strip()[:200]
+    return (best or (lines[0] if lines else "no words")).strip()[:200]
 
 
-# ----------------------------------------------------------------------------
-# Rewrite every version that a repository keeps: export, filter, import beside it, verify, and only
-# then take over.
+# -- Rewriting history --------------------------------------------------------
+# The history is exported, filtered and imported into a new repository, and replaces the old one
+# after verification.
 
 
 SECONDS = 3600.0
-_BESIDE = ".rewrite-"
+_FOLDER_PREFIX = ".rewrite-"
 _DATA = re.compile(rb"^data (\d+)$")
 
 _MARK = re.compile(rb"^mark :(\d+)$")
@@ -292,15 +300,17 @@ Rename = Callable[[str, bytes], str]
 def rewrite_history(
     repository: Repository, clean: Clean, rename: Rename, *, dry_run: bool = False
 ) -> int:
-    """Put all contents and messages of all branches and tags through ``clean``; returns how many commits there are.
+    """Pass all contents and messages of all branches and tags through ``clean``, and return the number of commits.
 
-    ``rename`` is asked what a file with contents that changed is called now.
+    ``rename`` returns the new path of a file with changed content.
 
-    The new history is built in a repository beside the old one and looked at: as many commits, the same files, nothing
-    left to clean. Then references move to it, and what the old ones held is deleted: nothing of it can be found in the
-    repository afterwards. A crash before that leaves the old history, one after it is finished by the next call.
+    The new history is built in a separate repository and verified: the same number of commits, the
+    same files, nothing left to clean. Then refs are moved to it and the old objects are deleted for
+    good. A crash before that leaves the old history. After a later crash, the next call completes
+    the work.
 
-    Raises RepositoryUnusable: detached, in the middle of a merge, or the new history is not what it should be.
+    Raises RepositoryUnusable if HEAD is detached, a merge is unfinished, or the new history is
+    incomplete.
     """
     git = repository.git
     git.version()
@@ -326,19 +336,18 @@ def rewrite_history(
     filtered = b"".join(_filtered(stream, clean, rename))
     if dry_run:
         return commits
-    for left in repository.root.parent.glob(f"{_BESIDE}*"):
-        _remove(left)  # of a rewriting that was cut short
+    for left in repository.root.parent.glob(f"{_FOLDER_PREFIX}*"):
+        _remove(left)  # left by an interrupted rewrite
     if filtered != stream:
         _take_over(repository, filtered, commits)
-    repository.git.run(
-        "read-tree", "HEAD"
-    )  # also where a crash came before it: what git's index names is never pruned
+    # Objects in git's index are never pruned. This also completes a run that crashed before.
+    repository.git.run("read-tree", "HEAD")
     _forget_old(repository)
     return commits
 
 
 def _filtered(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
-    """The stream with every block of data cleaned, and files called otherwise where that asks for it."""
+    """Yield the stream with all data cleaned and files renamed."""
     changed: dict[bytes, bytes] = {}
     at, mark = 0, b""
     while at < len(stream):
@@ -355,7 +364,7 @@ def _filtered(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
             mark = b""
             yield b"data %d\n%b" % (len(cleaned), cleaned)
             continue
-        mark = found[1] if (found := _MARK.match(line)) else mark
+        mark = match[1] if (match := _MARK.match(line)) else mark
         yield (_named(line, changed, rename) if line.startswith(b"M ") else line) + b"\n"
 
 
@@ -368,12 +377,12 @@ def _named(line: bytes, changed: dict[bytes, bytes], rename: Rename) -> bytes:
 
 
 def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
-    folder = Path(tempfile.mkdtemp(prefix=_BESIDE, dir=repository.root.parent))
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=repository.root.parent))
     try:
-        beside = Repository(folder, repository.git.environ)
-        beside.create()
-        beside.git.run("fast-import", "--quiet", "--force", stdin=stream, timeout=SECONDS)
-        _verify(repository, beside, commits)
+        copy = Repository(folder, repository.git.environ)
+        copy.create()
+        copy.git.run("fast-import", "--quiet", "--force", stdin=stream, timeout=SECONDS)
+        _verify(repository, copy, commits)
         repository.git.run(
             "fetch",
             "--quiet",
@@ -381,7 +390,7 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
             "--no-write-fetch-head",
             "--update-head-ok",
             "--force",
-            str(beside.git.git_dir),
+            str(copy.git.git_dir),
             "+refs/*:refs/*",
             timeout=SECONDS,
         )
@@ -390,13 +399,12 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a repository of ours, as far as that can be done: what stays goes with the next rewriting.
+    """Delete a temporary repository as far as possible. The next rewrite deletes the rest.
 
-    It is tried twice, as another program may have had a file open.
+    It is tried twice, because another program may have had a file open.
     """
-    if (
-        os.name == "nt"
-    ):  # which removes nothing that is marked as read-only, as git marks its objects
+    # Windows deletes no read-only files, and git makes its objects read-only.
+    if os.name == "nt":
         for parent, _, names in os.walk(folder):
             for name in names:
                 with suppress(OSError):
@@ -406,12 +414,12 @@ def _remove(folder: Path) -> None:
 
 
 def _verify(repository: Repository, beside: Repository, commits: int) -> None:
-    """Compare the new history with the old one. Raises RepositoryUnusable; nothing was changed then."""
+    """Compare the new history with the old one. Raises RepositoryUnusable before anything is changed."""
     branch = repository.head().branch
     beside.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     beside.git.run("fsck", "--no-dangling", timeout=SECONDS)
     is_whole = _count(beside) == commits and _names(beside) == _names(repository)
-    trees = [one.tree(one.head().commit) for one in (repository, beside)]
+    trees = [item.tree(item.head().commit) for item in (repository, beside)]
     if not is_whole or len(trees[0]) != len(trees[1]):
         raise RepositoryUnusable(
             "the rewritten history is not whole, so the old one stays",
@@ -420,7 +428,7 @@ def _verify(repository: Repository, beside: Repository, commits: int) -> None:
 
 
 def _forget_old(repository: Repository) -> None:
-    """Delete what no reference reaches: reflogs first, which reach everything there ever was."""
+    """Delete unreachable objects, after the reflogs, which refer to all former commits."""
     git = repository.git
     for name in ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"):
         (git.git_dir / name).unlink(missing_ok=True)
