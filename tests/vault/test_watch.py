@@ -195,7 +195,7 @@ def test_what_nobody_tells_of_is_found_when_its_time_has_come(
 def test_where_the_system_does_not_tell_each_file_is_looked_at(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, kinds: frozenset[int]
 ) -> None:
-    monkeypatch.setattr(watching, "_LOCAL", kinds)
+    monkeypatch.setattr(watching, "_LOCAL_FILE_SYSTEMS", kinds)
     watch = VaultWatch(vault)
     for number in range(3):
         (vault.root / TEA).write_text(f"Tea is at {number}." * number)
