@@ -18,9 +18,7 @@ else:
 
 
 def bounds(description: str, **limits: Any) -> Any:
-    """Return a ``msgspec.Meta`` with help and limits (``ge``, ``le``, ``min_length``,
-    ``max_length``).
-    """
+    """Return a ``msgspec.Meta`` with help and limits, such as ``ge``, ``le`` and ``max_length``."""
 
     return msgspec.Meta(description=description, **limits)
 

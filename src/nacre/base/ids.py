@@ -29,10 +29,10 @@ def to_millisecond(moment: datetime) -> datetime:
 
 
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
-    """Return a source of UUIDv7 (RFC 9562): milliseconds, a counter from a random start, random
-    bits.
+    """Return a source of UUIDv7 (RFC 9562): milliseconds, a counter and random bits.
 
-    Ids from one source are unique and ascending, also within a millisecond.
+    The counter starts at random. Ids from one source are unique and ascending, also within a
+    millisecond.
     """
     lock = threading.Lock()
     last_millisecond = -1

@@ -6,8 +6,9 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of requests. Requests that hooks load are dataclasses with
-    :func:`nacre.base.bounds.bounds`.
+    """The base of requests, except of those that hooks load.
+
+    They are dataclasses with :func:`nacre.base.bounds.bounds`.
     """
 
 

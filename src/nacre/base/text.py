@@ -27,8 +27,7 @@ _SENTENCE = re.compile(r"(?:^|[.!?。！？]\s+)(\w)")
 
 
 def written(text: str) -> str:
-    """Normalize layout: spaces, emphasis, quotes, dashes, final full stops, the case of first
-    letters.
+    """Normalize layout: spaces, emphasis, quotes, dashes, final full stops, initial letters.
 
     File names and patterns (``__init__.py``, ``src/**/a``, ``cd ..``) stay unchanged.
     """
@@ -80,8 +79,7 @@ _INVISIBLE_RANGES = (
 _UNSEEN = re.compile(
     f"[{_INVISIBLE_RANGES}]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{{2,}}"
 )
-"""Characters that change the direction of a line or only models see. They can hide text or frame
-marks.
+"""Invisible characters and marks of text direction, which can hide text or frame marks.
 
 Joiners are kept within words of scripts that need them.
 """
@@ -189,9 +187,7 @@ def count_tokens(text: str) -> int:
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if most letters are of scripts without spaces, with about two characters per
-    word.
-    """
+    """Return True if most letters are of scripts without spaces, about two per word."""
     if text.isascii():
         return False
     unspaced = sum(len(run) for run in _UNSPACED.findall(text))

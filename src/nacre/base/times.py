@@ -19,8 +19,7 @@ UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 def day_interval(
     first: date, last: date | None = None, zone: tzinfo | None = None
 ) -> tuple[datetime, datetime]:
-    """Return the half-open interval in UTC of a local day, or of all days from ``first`` to
-    ``last``.
+    """Return the half-open UTC interval of a local day, or of all days up to ``last``.
 
     A day lasts 23 or 25 hours where the clocks change. Raises OverflowError outside the calendar.
     """
@@ -36,8 +35,9 @@ def day_of(moment: datetime, zone: tzinfo | None = None) -> date:
 
 
 def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return a moment in UTC; without a zone it is local. Raises OverflowError outside the
-    calendar.
+    """Return a moment in UTC. A moment without a zone is local.
+
+    Raises OverflowError outside the calendar.
     """
     if moment.tzinfo is None and zone is not None:
         moment = moment.replace(tzinfo=zone)
@@ -45,8 +45,7 @@ def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
 
 
 def parsed(text: str) -> datetime | None:
-    """Parse an ISO 8601 time from a program and return it in UTC, or ``None`` if invalid or
-    unknown.
+    """Parse an ISO 8601 time from a program; return it in UTC, or ``None`` if invalid.
 
     A time without a zone is in UTC, a day begins at the local midnight.
     """
@@ -222,8 +221,7 @@ class Window:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return the UTC moment of an option such as ``--since``: ``3d``, ``yesterday``, ``march``, ISO
-    8601.
+    """Return the UTC moment of an option: ``3d``, ``yesterday``, ``march`` or ISO 8601.
 
     Raises QueryInvalid.
     """
@@ -245,9 +243,7 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
 
 
 def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window | None:
-    """Return the first time expression in a question, as a window in UTC; ``None`` if there is
-    none.
-    """
+    """Return the first time expression in a question as a window in UTC, if any."""
     local = localised(now, zone)
     window = _find(query.lower(), local.replace(tzinfo=None)) if local else None
     if window is None:

@@ -145,9 +145,7 @@ def _hit(hit: Any) -> dict[str, Any]:
 
 
 async def detail(call: Call) -> Any:
-    """``GET /api/sessions/{id}``: its messages; the last ``tail``; with ``include_tools``, tool
-    calls.
-    """
+    """``GET /api/sessions/{id}``: all messages or the last ``tail``, optionally with tools."""
     tail = call.number("tail", 0, _NO_LIMIT, least=0)
     view = await call.ask(
         "session", reference=call.path["session"], limit=tail or None, at_end=bool(tail)

@@ -1,6 +1,4 @@
-"""Catalogue of the operations on the home: imports, models, health, settings, hosts, spaces,
-sessions.
-"""
+"""Catalogue of the operations on the home, its settings and models, spaces and sessions."""
 
 from __future__ import annotations
 

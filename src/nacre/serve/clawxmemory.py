@@ -178,8 +178,9 @@ async def settings(call: Call) -> Any:
 
 
 async def save_settings(call: Call) -> Any:
-    """``POST settings``: turn nightly dreams on or off (owner only). Raises InvalidInput for
-    others.
+    """``POST settings``: turn nightly dreams on or off (owner only).
+
+    Raises InvalidInput for other settings.
     """
     changes = await call.body()
     minutes = changes.pop("autoDreamIntervalMinutes", None)
@@ -325,8 +326,9 @@ def _by_type(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def act(call: Call) -> Any:
-    """``POST memory/actions``. Raises InvalidInput for an invalid action, and the operations'
-    errors.
+    """``POST memory/actions``.
+
+    Raises InvalidInput for an unknown or incomplete action, and the operations' errors.
     """
     body = await call.body()
     action = str(body.get("action") or "")

@@ -89,9 +89,7 @@ class Bus:
             listener.wake()
 
     def forget(self) -> None:
-        """Drop all events after a time without observation, so that listeners know they missed
-        some.
-        """
+        """Drop all events after a time without observation, so that listeners know of the gap."""
         with self._guard:
             self._kept.clear()
             self._bytes = 0
@@ -117,8 +115,9 @@ class Bus:
                 self._listeners.remove(listener)
 
     def after(self, seq: int, most: int) -> list[Event]:
-        """Return at most ``most`` events after a number, or one ``missed`` event if some were
-        dropped.
+        """Return the events after a number, at most ``most``.
+
+        If some of them were dropped, return one ``missed`` event.
         """
         with self._guard:
             oldest = self._kept[0].seq if self._kept else self._seq + 1
@@ -446,9 +445,7 @@ class Live:
         self._wanted.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Look for changes until ``stop`` is set. Raises the errors of looking; it can be called
-        again.
-        """
+        """Look for changes until ``stop`` is set. It can be called again after an error."""
         while not stop.is_set():
             if (self._wanted.wait(_IDLE_SECONDS) or self.bus.listeners) and not stop.is_set():
                 self._follow(stop)

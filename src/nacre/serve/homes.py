@@ -102,8 +102,9 @@ class Homes:
 
     @contextmanager
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
-        """Yield a home for the block. Raises the errors of opening it, Unavailable if all are in
-        use.
+        """Yield a home for the block.
+
+        Raises the errors of opening it, and Unavailable if all are in use.
         """
         if not self._room.acquire(timeout=max(0.0, seconds)):
             raise Unavailable("the daemon is busy", hint="ask again")

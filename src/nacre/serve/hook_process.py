@@ -72,8 +72,9 @@ _WRITING_SECONDS = 0.01
 """Extra time for an answer that is being written: on a busy machine, the thread may start late."""
 
 _DAEMON_SHARE = {"session-start": 0.3, "prompt": 0.9, TOOL: 0.9}
-"""Fraction of the remaining time to wait for the daemon, 0.5 for other events. A daemon that has
-just started is still loading.
+"""Fraction of the remaining time to wait for the daemon; 0.5 for other events.
+
+A daemon that has just started is still loading.
 """
 
 _SWITCH_SECONDS = 0.001

@@ -565,8 +565,9 @@ class Desk:
             raise
 
     def projects(self, name: str | None) -> tuple[str, ...]:
-        """Return the projects for a filter, empty for no restriction. Raises InvalidInput if
-        unknown.
+        """Return the projects for a filter; empty means no restriction.
+
+        Raises InvalidInput for an unknown name.
         """
         place = self.place(name)
         if not place.is_known:

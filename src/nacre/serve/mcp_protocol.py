@@ -199,8 +199,9 @@ def has_envelope_protocol(params: Mapping[str, Any]) -> bool:
 
 
 def check_envelope(params: Mapping[str, Any], *, is_known: bool = True) -> None:
-    """Raise ProtocolError if the envelope is incomplete or, with ``is_known``, its revision
-    unknown.
+    """Raise ProtocolError if the envelope is incomplete.
+
+    With ``is_known``, the revision must be a known one.
     """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
@@ -290,8 +291,9 @@ PROVIDER = "mcp-sampling"
 _MODEL_OPERATIONS = frozenset({"deep-recall", "extract"})
 
 Asker = Callable[[str, str, int], tuple[str, str]]
-"""A function that takes a system prompt, a text and the maximum of tokens, and returns the client's
-answer and the model's name. Call it from any thread except the event loop's.
+"""A function that calls the client's model: system prompt, text, maximum of tokens.
+
+It returns the answer and the model's name. Call it from any thread except the event loop's.
 """
 
 
@@ -352,11 +354,11 @@ class _Work:
 
 
 class Session:
-    """The connection to one client. ``send`` writes a message, and raises OSError if the client has
-    left.
+    """The connection to one client.
 
-    If requests are independent, ``with_envelope`` is given and there is no handshake. ``slots``
-    limit parallel work.
+    ``send`` writes a message, and raises OSError if the client has left. If requests are
+    independent, ``with_envelope`` is given and there is no handshake. ``slots`` limit parallel
+    work.
     """
 
     def __init__(

@@ -631,9 +631,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> Answer:
 
 
 def _project_keeping(desk: Desk, name: str | None) -> tuple[str | None, bool]:
-    """Return the slug for new memories, and whether the project is known. Unknown names are new
-    projects.
-    """
+    """Return the slug for new memories, and True if the project is known."""
     if _is_global(name):
         return None, True
     if name is not None and name.strip() == "*":

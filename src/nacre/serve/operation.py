@@ -127,8 +127,7 @@ class Operation:
             ) from error
 
     def allowed(self, opened: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
-        """Return a context that checks the caller's role and records writes, if the store is on a
-        server.
+        """Return a context that checks the caller's role and records writes on a server.
 
         Without a ``request``, the operation does not count as the owner's because of its fields.
         """

@@ -116,8 +116,9 @@ def _is_preflight(scope: Scope) -> bool:
 
 
 def _cors(served: Served) -> list[Middleware]:
-    """Allow pages of the configured origins; they need the token, since cookies are not sent for
-    them.
+    """Allow pages of the configured origins.
+
+    They need the token, because browsers do not send the cookie for them.
     """
     if not served.names.origins:
         return []
@@ -135,8 +136,9 @@ def _cors(served: Served) -> list[Middleware]:
 
 
 class _Bearers:
-    """Middleware that identifies the owner of a key. A key permits operations, resources, events
-    and tools of its space, and no access to the home itself.
+    """Middleware that identifies the owner of a key.
+
+    A key permits operations, resources, events and tools of its space, but no access to the home.
     """
 
     def __init__(self, app: ASGIApp, served: Served) -> None:
@@ -189,8 +191,7 @@ class _RateLimit:
         await refusal(scope, receive, send)
 
     def _client(self, scope: Scope) -> str:
-        """Return the client's identity for limits: programs with the token count as one per
-        machine.
+        """Return the client's identity for limits; programs with the token are one per machine.
 
         Requests without credentials count separately, as any web page can cause them.
         """

@@ -390,8 +390,9 @@ class Spaces:
         return live, stop
 
     def owner_of(self, space: str) -> Bearer:
-        """Return the owner of a space, for background work. Raises NacreError, NotFound without an
-        owner.
+        """Return the owner of a space, for background work.
+
+        Raises NacreError, NotFound without an owner.
         """
         owners = self._ask(lambda registry: registry.all("read_owner", space=space))
         if not owners:
@@ -494,8 +495,10 @@ class Tending:
         reads: Callable[[Path], bool],
         rested: Callable[[], float],
     ) -> None:
-        """Take callbacks: ``reads`` returns True if a transcript is followed, and reads it;
-        ``rested`` returns the seconds since the last request.
+        """Take the callbacks.
+
+        ``reads`` returns True if a transcript is followed, and reads it; ``rested`` returns the
+        seconds since the last request.
         """
         self._settings = settings
         self._homes = homes
@@ -568,9 +571,7 @@ class Tending:
 
 
 class Chores:
-    """A process for the chores of hooks: one at a time, with growing pauses if it makes no
-    progress.
-    """
+    """A process for the chores of hooks, restarted with growing pauses."""
 
     def __init__(
         self, settings: Settings, tell: Callable[[str], None], reads: Callable[[Path], bool]
@@ -617,9 +618,7 @@ class Chores:
                 self._process.wait(_TERMINATE_SECONDS)
 
     def _ended(self, code: int) -> None:
-        """Set the pause before the next start: longer each time it failed or left chores that are
-        due.
-        """
+        """Set the pause before the next start: longer after a failure or without progress."""
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
         self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
@@ -989,9 +988,7 @@ class Daemon:
         return bool(self._following)
 
     def _asked_to_open(self, caller: Waiting) -> str:
-        """Return an address that makes a browser the owner's; refused to agents and unknown
-        callers.
-        """
+        """Return an address that makes a browser the owner's, but not for agents."""
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
             raise OwnerOnly(

@@ -1,5 +1,6 @@
-"""The daemon's HTTP server: the app of :mod:`nacre.serve.program` in a thread. Needs the extra
-``web``.
+"""The HTTP server of the daemon: the app of :mod:`nacre.serve.program` in a thread.
+
+It needs the extra ``web``.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ _MAX_TOKEN_BYTES = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The served home and its operations. ``everything``: agents get all tools (``mcp.tools =
-    all``).
+    """The served home and its operations.
+
+    ``everything`` gives agents all tools (``mcp.tools = all``).
     """
 
     home: Path
@@ -219,8 +221,9 @@ class Web:
             self._served.traffic.is_leaving = True
 
     def drain(self, linger: float, seconds: float) -> bool:
-        """Stop listening after ``linger`` seconds; return True if all requests end within
-        ``seconds``.
+        """Stop listening after ``linger`` seconds; wait ``seconds`` for the last requests.
+
+        Return True if all have ended.
         """
         if not self._server or not self._thread:
             return True

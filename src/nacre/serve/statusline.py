@@ -84,10 +84,10 @@ def line(counts: Mapping[str, int]) -> str:
 
 
 def _told(home: str) -> int:
-    """Count the memories and handoffs given to a session
-    (:class:`nacre.values.context.SessionState`).
+    """Count the memories and handoffs given to a session.
 
-    Raises OSError, ValueError, KeyError.
+    They are in its :class:`nacre.values.context.SessionState`. Raises OSError, ValueError,
+    KeyError.
     """
     session = json.loads(read_input())["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
@@ -98,8 +98,9 @@ def _told(home: str) -> int:
 
 
 def _to_review(environ: Mapping[str, str], home: str) -> int:
-    """Count pending candidates and memories, 0 on a server, which is too slow. Raises
-    StoreUnusable.
+    """Count pending candidates and memories; 0 on a server, which is too slow.
+
+    Raises StoreUnusable.
     """
     if server_address(environ):
         return 0

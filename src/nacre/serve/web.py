@@ -1,6 +1,4 @@
-"""HTTP of the daemon: browsers' cookies, errors, rate limits, callers, operations, events and
-files.
-"""
+"""HTTP of the daemon: cookies, errors, limits, callers, operations, events and files."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 BROWSERS = "browsers.json"
-"""File in the home with each cookie's hash and end, so that cookies survive a restart of the
-daemon.
-"""
+"""File in the home with each cookie's hash and end, so that cookies survive a restart."""
 
 CODE_SECONDS = 60.0
 """Lifetime of a code, which gives one cookie."""
@@ -112,9 +108,7 @@ class Browsers:
         self._guard = threading.Lock()
         self._codes: dict[str, float] = {}
         self.cookie = f"nacre_{_hash(os.path.realpath(home))[:8]}"
-        """Name of the cookie. It depends on the home, since browsers send cookies to all ports of a
-        host.
-        """
+        """Name of the cookie; it depends on the home, as all ports share cookies."""
 
     def make_code(self) -> str:
         """Return a code that one browser can exchange for a cookie within a minute."""
@@ -126,9 +120,7 @@ class Browsers:
         return code
 
     def redeem(self, code: str, port: int = 0) -> Entry | None:
-        """Exchange a code for cookie and key; ``None`` if it is unknown, used or expired. Raises
-        OSError.
-        """
+        """Exchange a code for cookie and key; ``None`` if the code is invalid. Raises OSError."""
         with self._guard:
             until = self._codes.pop(_hash(code), 0.0)
             if until <= self._clock():
@@ -396,8 +388,9 @@ class Run(Protocol):
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests at the port: the number in progress, including open event streams, and the time of
-    the last one (``time.monotonic``).
+    """The number of requests in progress and the time of the last one.
+
+    Open event streams count as in progress. The time is that of ``time.monotonic``.
     """
 
     at_work: int = 0
@@ -481,8 +474,7 @@ class Served:
         )
 
     def _is_owner(self, scope: Scope) -> bool:
-        """Return True for a valid cookie from this origin, with the key if the request may change
-        something.
+        """Return True for a valid cookie from this origin, and the key if needed for changes.
 
         Cookies do not distinguish the ports of a machine.
         """
@@ -632,8 +624,9 @@ Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
-    """``GET /api/v1/events``: server-sent events, from now or after ``Last-Event-ID``. Raises
-    NacreError.
+    """``GET /api/v1/events``: server-sent events, from now or after ``Last-Event-ID``.
+
+    Raises NacreError.
     """
     live = await _ready(request)
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -643,8 +636,9 @@ async def get_events(request: Request) -> Response:
 
 
 async def socket(websocket: WebSocket) -> None:
-    """``/api/v1/events/ws``: one event per message, from now or after ``?after=``; input is
-    ignored.
+    """``/api/v1/events/ws``: one event per message, from now or after ``?after=``.
+
+    Input is ignored.
     """
     try:
         live = await _ready(websocket)
