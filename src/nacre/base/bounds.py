@@ -27,7 +27,9 @@ def bounds_of(request: type, name: str, description: str = "", **limits: Any) ->
     """Return the limits and help of a request's field, overridden by the arguments."""
 
     declared = _meta(annotations_of(request)[name]) or msgspec.Meta()
-    merged = {word: value for word in _WORDS if (value := getattr(declared, word)) is not None}
+    merged = {
+        word: value for word in _LIMIT_NAMES if (value := getattr(declared, word)) is not None
+    }
     return msgspec.Meta(**merged | ({"description": description} if description else {}) | limits)
 
 
@@ -40,9 +42,19 @@ def annotations_of(request: type) -> dict[str, Any]:
 def _meta(kind: Any) -> Any:
     """Return the ``Meta`` of an annotated type or of a member of a union."""
     own = next(
-        (one for one in getattr(kind, "__metadata__", ()) if type(one).__name__ == "Meta"), None
+        (item for item in getattr(kind, "__metadata__", ()) if type(item).__name__ == "Meta"), None
     )
-    return own or next((meta for one in get_args(kind) if (meta := _meta(one)) is not None), None)
+    return own or next((meta for item in get_args(kind) if (meta := _meta(item)) is not None), None)
 
 
-_WORDS = ("gt", "ge", "lt", "le", "pattern", "min_length", "max_length", "description", "examples")
+_LIMIT_NAMES = (
+    "gt",
+    "ge",
+    "lt",
+    "le",
+    "pattern",
+    "min_length",
+    "max_length",
+    "description",
+    "examples",
+)

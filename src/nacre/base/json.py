@@ -31,9 +31,9 @@ def parse(data: bytes | str) -> Any:
     return value
 
 
-def quoted(told: Mapping[str, object]) -> str:
+def quoted(value: Mapping[str, object]) -> str:
     """Return a value on one line for a prompt, escaped so that it cannot end its quotation."""
-    return json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _levels(value: Any) -> int:
@@ -80,20 +80,20 @@ def _prepare(kind: Any) -> None:
 
 def convert(
     value: Any,
-    wanted: type[T],
+    kind: type[T],
     *,
     strict: bool = True,
     dec_hook: Callable[[Any, Any], Any] | None = None,
 ) -> T:
     """Convert like ``msgspec.convert``. Raises msgspec.ValidationError."""
-    _prepare(wanted)
-    return msgspec.convert(value, wanted, strict=strict, dec_hook=dec_hook)
+    _prepare(kind)
+    return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
 
 
-def parse_json_values(data: bytes | str | msgspec.Raw, wanted: type[T]) -> T:
+def parse_json_values(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
     """Decode like ``msgspec.json.decode``. Raises msgspec.ValidationError, msgspec.DecodeError."""
-    _prepare(wanted)
-    return msgspec.json.decode(data, type=wanted)
+    _prepare(kind)
+    return msgspec.json.decode(data, type=kind)
 
 
 def encode(value: Any) -> bytes:
@@ -101,10 +101,10 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
-def decode(data: bytes | msgspec.Raw, wanted: Any) -> Any:
+def decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
     """Decode JSON. Raises msgspec.ValidationError or, if unreadable, msgspec.DecodeError."""
     try:
-        return _decoder(wanted).decode(data)
+        return _decoder(kind).decode(data)
     except (RecursionError, UnicodeDecodeError) as error:
         raise msgspec.DecodeError(f"JSON cannot be read: {error}") from error
 
@@ -122,12 +122,12 @@ def to_plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
-def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
+def from_plain(value: Any, kind: Any, *, strict: bool = True) -> Any:
     """Build a value from the result of :func:`to_plain`. Raises msgspec.ValidationError.
 
     If not ``strict``, strings are accepted for numbers and booleans.
     """
-    return convert(value, wanted, strict=strict, dec_hook=_special)
+    return convert(value, kind, strict=strict, dec_hook=_special)
 
 
 def schema_hook(kind: type) -> dict[str, Any]:

@@ -167,11 +167,11 @@ def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, b
         if not is_own(path):
             raise Away("it would be another user's")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-            link.settimeout(_left(until))
+            link.settimeout(_remaining(until))
             link.connect(path)
             link.sendall(head.encode() + body)
             while not is_whole(received):
-                link.settimeout(_left(until))
+                link.settimeout(_remaining(until))
                 chunk = link.recv(_CHUNK)
                 if not chunk or len(received) > MOST_BYTES:
                     raise Away("the answer breaks off")
@@ -189,11 +189,11 @@ def is_whole(message: bytearray) -> bool:
     return end >= 0 and len(message) - end - 4 >= (int(length[1]) if length else 0)
 
 
-def _left(until: float) -> float:
-    left = until - time.monotonic()
-    if left <= 0:
+def _remaining(until: float) -> float:
+    seconds = until - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError
-    return left
+    return seconds
 
 
 # -- Background processes --------------------------------------------------------------------------

@@ -175,9 +175,9 @@ def title_of(text: str, characters: int = 80) -> str:
     return shorten(first, characters).rstrip(".。") or "Untitled"
 
 
-def count(number: int, one: str, many: str = "") -> str:
+def count(number: int, noun: str, many: str = "") -> str:
     """Return a number with its noun, as ``3 memories``; the plural is formed with s by default."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+    return f"{number:,} {noun if number == 1 else many or f'{noun}s'}"
 
 
 def count_tokens(text: str) -> int:
@@ -413,13 +413,9 @@ def singular(word: str) -> str:
     candidates = (
         word[: -len(ending)] + by
         for ending, by in _PLURALS
-        if word.endswith(ending) and _leaves(word, ending)
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_LETTERS - 1
     )
     return next(candidates, word)
-
-
-def _leaves(word: str, ending: str) -> bool:
-    return len(word) - len(ending) >= _MIN_LETTERS - 1
 
 
 def _undoubled(word: str) -> str:
@@ -474,10 +470,8 @@ def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, 
 
 def aliases_in(value: object) -> list[str]:
     """Return the names in ``aliases`` of a front matter: a list, or text with commas."""
-    listed = (
-        value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
-    )
-    return [name.strip() for name in listed if isinstance(name, str) and name.strip()]
+    names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
 
 # -- Names of models -------------------------------------------------------------------------------

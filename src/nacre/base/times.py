@@ -261,17 +261,21 @@ def _find(text: str, now: datetime) -> Window | None:
     span = _span(between, now) if between else None
     if span:
         return span
-    for pattern, needed, read in _PATTERNS:
-        match = _search(pattern, needed, text)
-        window = _read(read, match, now) if match else None
+    for pattern, required_words, reader in _PATTERNS:
+        match = _search(pattern, required_words, text)
+        window = _read(reader, match, now) if match else None
         if window:
             return window
     return None
 
 
-def _search(pattern: str, needed: str, text: str) -> re.Match[str] | None:
+def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
     """Search a pattern, only if the text has one of the ``needed`` words, to save compiling it."""
-    return _compiled(pattern).search(text) if any(word in text for word in needed.split()) else None
+    return (
+        _compiled(pattern).search(text)
+        if any(word in text for word in required_words.split())
+        else None
+    )
 
 
 @cache
@@ -279,10 +283,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _read(read: _Reader, match: re.Match[str], now: datetime) -> Window | None:
+def _read(reader: _Reader, match: re.Match[str], now: datetime) -> Window | None:
     """Call a reader; return ``None`` for a time outside the calendar."""
     try:
-        return read(match, now)
+        return reader(match, now)
     except (ValueError, OverflowError):
         return None
 

@@ -353,12 +353,12 @@ async def consolidate(call: Call) -> Any:
     result = await call.ask("alike", limit=50)
     groups = [[entry_of(memory) for memory in group] for group in result["groups"]]
     category = call.text("category")
-    kept = [
+    matching = [
         group
         for group in groups
         if not category or all(entry["category"] == category for entry in group)
     ]
-    return {"clusters": [{"entries": group} for group in kept], "total": result["total"]}
+    return {"clusters": [{"entries": group} for group in matching], "total": result["total"]}
 
 
 async def reflect(call: Call) -> Any:
@@ -454,9 +454,9 @@ async def notify(call: Call) -> Any:
         raise Incomplete(
             "there is nothing to show", hint=f"one of {', '.join(_TEXT_FIELDS)}, a text"
         )
-    shown = shorten(one_line(_redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
-    call.publish("notice", text=shown)
-    return {"ok": True, "text": shown}
+    notice = shorten(one_line(_redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
+    call.publish("notice", text=notice)
+    return {"ok": True, "text": notice}
 
 
 @cache
@@ -484,10 +484,11 @@ async def write(call: Call) -> Any:
     outcome = await call.ask("store", **_memory(category, filename.removesuffix(".md"), content))
     view = await call.ask("look", reference=outcome["memory_id"], update=False)
     memory = view["memory"]
+    automatic = [link for link in view["links"] if link["origin"] == "auto"]
     return {
         "path": path_of(memory),
         "git": {"pushed": False, "message": "the vault is committed within minutes"},
-        "autoLinks": [await _auto_link(call, item) for item in _automatic(view)],
+        "autoLinks": [await _auto_link(call, link) for link in automatic[:_MAX_AUTO_LINKS]],
         "duplicateWarnings": _duplicates(outcome, memory, content),
         "id": memory["id"],
         "action": outcome["action"],
@@ -524,10 +525,6 @@ def _memory(category: str, name: str, content: str) -> dict[str, Any]:
         "tags": tags_of(front.get("tags"), *([] if in_project else [category])),
         "project": project_of(name if in_project else text_of(front, "project")),
     }
-
-
-def _automatic(view: Any) -> list[Any]:
-    return [link for link in view["links"] if link["origin"] == "auto"][:_MAX_AUTO_LINKS]
 
 
 async def _auto_link(call: Call, link: Any) -> dict[str, Any]:

@@ -30,8 +30,8 @@ from nacre.values.memory import Face
 def _with_reasons(operation: Operation) -> Operation:
     reasons = {
         face: reason
-        for face, named in NOT_BY.items()
-        for reason, names in named.items()
+        for face, names_by_reason in NOT_BY.items()
+        for reason, names in names_by_reason.items()
         if operation.name in names.split()
     }
     return replace(operation, not_by={**operation.not_by, **reasons})

@@ -32,13 +32,13 @@ def trace_routes(base: str) -> list[Route]:
         ("dream-traces", "dream", "dreamTraceId"),
     ):
         routes += [
-            route("GET", f"{base}/{path}", _lister(kind, name)),
-            route("GET", f"{base}/{path}/{{trace}}", _shower(name)),
+            route("GET", f"{base}/{path}", _list_handler(kind, name)),
+            route("GET", f"{base}/{path}/{{trace}}", _trace_handler(name)),
         ]
     return routes
 
 
-def _lister(kind: str, name: str) -> Handler:
+def _list_handler(kind: str, name: str) -> Handler:
     async def traces(call: Call) -> Any:
         """List the latest traces of a kind."""
         runs = await call.read(
@@ -49,7 +49,7 @@ def _lister(kind: str, name: str) -> Handler:
     return traces
 
 
-def _shower(name: str) -> Handler:
+def _trace_handler(name: str) -> Handler:
     async def trace(call: Call) -> Any:
         """Return a trace. Raises NotFound."""
         return _run((await call.read("trace", reference=call.path["trace"])).trace, name)
@@ -221,10 +221,10 @@ async def index_run(call: Call) -> Any:
 async def dream_run(call: Call) -> Any:
     """``POST dream/run`` (owner only): the first dream in a home only plans."""
     report = await call.read("dream")
-    planned, left = len(report.plan.steps), len(report.left)
+    planned, unfinished = len(report.plan.steps), len(report.left)
     return {
         "steps": planned,
-        "done": planned - left if report.operation else 0,
+        "done": planned - unfinished if report.operation else 0,
         "operation": report.operation,
         "diary": report.diary,
         "onlyPlanned": report.is_first,

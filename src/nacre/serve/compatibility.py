@@ -180,7 +180,7 @@ def file_of(entry: Mapping[str, Any]) -> str:
     return f"---\n{dump(front)}---\n\n{entry['content']}\n"
 
 
-def likeness(one: str, other: str) -> float:
+def likeness(text: str, other_text: str) -> float:
     """Return the share of words that two texts have in common (Jaccard), to two digits."""
-    first, second = set(words(one)), set(words(other))
+    first, second = set(words(text)), set(words(other_text))
     return round(len(first & second) / (len(first | second) or 1), 2)

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -258,7 +258,9 @@ class ChatLook:
                 self._publish("waiting", conversation)
         for channel in sorted({state.channel for state in now.pairings ^ before.pairings}):
             self._bus.publish("chat", change="pairing", channel=channel, key=None, session=None)
-        for channel in _changed(before.undelivered, now.undelivered):
+        for channel in sorted(
+            {message.channel for message in set(before.undelivered) ^ set(now.undelivered)}
+        ):
             self._bus.publish("chat", change="undelivered", channel=channel, key=None, session=None)
 
     def _publish(self, change: str, state: SessionState | OpenState) -> None:
@@ -274,10 +276,6 @@ class ChatLook:
             if state.key == key and not state.is_closed
         )
         return next(matches, None)
-
-
-def _changed(before: Iterable[Undelivered], now: Iterable[Undelivered]) -> list[str]:
-    return sorted({message.channel for message in set(before) ^ set(now)})
 
 
 # -- Changes in a home -----------------------------------------------------------------------------
@@ -366,13 +364,13 @@ class Look:
             self._bus.publish("session", id=None, tool=None, turns=None)
 
     def _look_at_review(self, doubted: frozenset[str]) -> None:
-        waiting, queued = self._home.candidates.count(), self._changes.queued()
-        if waiting != self._candidates:
-            self._bus.publish("candidate", waiting=waiting)
+        candidates, queued = self._home.candidates.count(), self._changes.queued()
+        if candidates != self._candidates:
+            self._bus.publish("candidate", waiting=candidates)
         ids = sorted((doubted ^ self._doubted) | (queued ^ self._queued))
         if ids:
             self._bus.publish("doubt", ids=ids[:MOST_IDS], total=len(ids))
-        self._candidates, self._doubted, self._queued = waiting, doubted, queued
+        self._candidates, self._doubted, self._queued = candidates, doubted, queued
 
     def _look_at_spending(self) -> None:
         day = self._home.today()
@@ -526,10 +524,16 @@ def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
 def publish_watched(bus: Bus, event: WatchEvent) -> None:
     """Publish the results and problems of the daemon's watcher."""
     if event.kind in _PUBLISHED_KINDS:
-        done = event.turns if event.kind == "read" else event.memories
+        number = event.turns if event.kind == "read" else event.memories
         text = event.note or ", ".join(event.tools)
         bus.publish(
-            "progress", task="watch", stage=event.kind, text=text, done=done, total=None, ended=True
+            "progress",
+            task="watch",
+            stage=event.kind,
+            text=text,
+            done=number,
+            total=None,
+            ended=True,
         )
 
 

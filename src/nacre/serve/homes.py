@@ -110,7 +110,9 @@ class Homes:
             raise Unavailable("the daemon is busy", hint="ask again")
         try:
             opened = self._take_free() or self._open_new()
-            self._share_with(opened.home)
+            database, vectors = self._kept
+            if vectors and database == opened.home.database.identity:
+                opened.home.vectors.begin_with(vectors)  # loading them may take 100 MB
             try:
                 yield opened.home
             finally:
@@ -190,12 +192,6 @@ class Homes:
         shared = replace(home, load_embedder=lambda settings: self._embedder(home, settings))
         shared.vault.watch = self._watch
         return _Open(shared, stamp, shared.database.schema())
-
-    def _share_with(self, home: Home) -> None:
-        """Let a home use the vectors in memory of the others, which may take a hundred megabytes."""
-        file, vectors = self._kept
-        if vectors and file == home.database.identity:
-            home.vectors.begin_with(vectors)
 
     def _give_back(self, opened: _Open) -> None:
         opened.home.problems.clear()
@@ -399,7 +395,7 @@ class Answering:
         """
         call = _Call(msgspec.Raw(request))
         try:
-            return self._answered(CATALOGUE[operation], call, actor, caller)
+            return self._execute(CATALOGUE[operation], call, actor, caller)
         except _CallerLeft:
             return b""
         except NacreError:
@@ -436,10 +432,10 @@ class Answering:
                 f"there is no operation {operation!r}", hint=f"one of {', '.join(self._catalogue)}"
             )
         return (
-            b'{"result":' + self._answered(entry, call, _actor(entry, call, caller), caller) + b"}"
+            b'{"result":' + self._execute(entry, call, _actor(entry, call, caller), caller) + b"}"
         )
 
-    def _answered(self, entry: Operation, call: _Call, actor: Actor, caller: Waiting) -> bytes:
+    def _execute(self, entry: Operation, call: _Call, actor: Actor, caller: Waiting) -> bytes:
         until = time.monotonic() + max(0.0, min(call.seconds, MOST_SECONDS))
         with self._turn(entry, until, actor.bearer) as home:
             if caller.has_left() or time.monotonic() >= until:

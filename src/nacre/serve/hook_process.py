@@ -140,48 +140,48 @@ class _Run:
         """The outcome and the length of the answer, for the log."""
         self.is_there = False
         """True once the home was found on a disk that responds."""
-        self._telling = threading.Lock()
+        self._sending = threading.Lock()
         self._noting = threading.Lock()
-        self._is_told = threading.Event()
+        self._is_sent = threading.Event()
 
     def answer(self) -> None:
         """Answer the host within the time limit."""
         worker = threading.Thread(target=self._work, daemon=True)
         worker.start()
-        worker.join(self._left(_RESERVED_SECONDS))
+        worker.join(self._remaining(_RESERVED_SECONDS))
         if not worker.is_alive():
             return
-        self._tell(self._output(""))  # no effect if the worker has already answered
-        self._is_told.wait(_WRITING_SECONDS)  # the worker may still be writing
-        worker.join(self._left())
+        self._send(self._output(""))  # no effect if the worker has already answered
+        self._is_sent.wait(_WRITING_SECONDS)  # the worker may still be writing
+        worker.join(self._remaining())
         if self.is_there:
             self._note()
 
-    def _left(self, reserved: float = 0.0) -> float:
+    def _remaining(self, reserved: float = 0.0) -> float:
         return max(0.0, self.until - reserved - time.monotonic())
 
     def _work(self) -> None:
         with suppress(BaseException):  # after a failure, the host gets an empty answer
             self._answer()
         with suppress(BaseException):
-            self._tell(self._output(""), "failed")
+            self._send(self._output(""), "failed")
         with suppress(BaseException):
             self._note()
 
     def _answer(self) -> None:
         is_known = self.name in TELLING or self.name in EVENTS or self.name == TOOL
         if is_own_call(self.environ) or not is_known:
-            self._tell(self._output(""), "apart")
+            self._send(self._output(""), "apart")
             return
         self.is_there = os.path.isdir(self.home)
         data = read_input()
         call = self.shape.call(self.host, self.name, parsed(data) or {})
         if call["is_apart"]:
-            self._tell(self._output(""), "apart")
+            self._send(self._output(""), "apart")
             return
         self.call = call
         try:
-            seconds = self._left(_RESERVED_SECONDS) * _DAEMON_SHARE.get(self.name, 0.5)
+            seconds = self._remaining(_RESERVED_SECONDS) * _DAEMON_SHARE.get(self.name, 0.5)
             status, answer = post(
                 self.home, f"/hook/{self.host}/{self.event}", data, seconds=seconds
             )
@@ -190,7 +190,7 @@ class _Run:
             return
         if status != HTTPStatus.OK:
             self._answer_alone()
-        elif self._tell(answer, "daemon", len(answer)):
+        elif self._send(answer, "daemon", len(answer)):
             self._noting.acquire(blocking=False)  # the daemon has logged the run
 
     def _answer_alone(self) -> None:
@@ -198,7 +198,7 @@ class _Run:
         if self.name in EVENTS:
             hook_shapes.leave_chore(self.home, self.name, self.call)
         if not self.is_there or self.name == TOOL:
-            self._tell(self._output(""), "alone")
+            self._send(self._output(""), "alone")
             return
         starts = bool(settings.load_settings(self.home)["daemon.enabled"]) and os.name != "nt"
         answer: dict[str, Any] = {}
@@ -206,7 +206,7 @@ class _Run:
             answer = answer_alone(self.home, self.call)
         context = context_of(self.host, self.name, answer)
         how = "held-out" if answer.get("held_out") else "alone"
-        if self._tell(self._output(context), how, len(context)):
+        if self._send(self._output(context), how, len(context)):
             hook_shapes.keep(self.home, self.call, answer)
         self._note()
         if starts:
@@ -228,13 +228,13 @@ class _Run:
     def _output(self, context: str) -> bytes:
         return self.shape.output(self.event, self.name, context)
 
-    def _tell(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
+    def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
         """Write the only answer to the host; return False if it was already written.
 
         ``how`` is the outcome for the log. An empty answer is written only if that does not block:
         a host that does not read does not need it.
         """
-        if not self._telling.acquire(blocking=False):
+        if not self._sending.acquire(blocking=False):
             return False
         self.how, self.characters = (
             how,
@@ -246,7 +246,7 @@ class _Run:
         except OSError:
             self.how, self.characters = "late", 0  # the host is gone, or has closed the pipe
             raise
-        self._is_told.set()
+        self._is_sent.set()
         return True
 
 
@@ -261,15 +261,17 @@ def _arguments(arguments: Sequence[str]) -> Arguments:
     Raises ValueError, IndexError.
     """
     words: list[str] = []
-    named = {"--home": "", "--within": "0"}
+    options = {"--home": "", "--within": "0"}
     remaining = iter(arguments)
     for word in remaining:
         name, has_value, value = word.partition("=")
-        if name in named:
-            named[name] = value if has_value else next(remaining, "")
+        if name in options:
+            options[name] = value if has_value else next(remaining, "")
         elif not word.startswith("-"):
             words.append(word)
-    return Arguments(named["--home"] or None, int(named["--within"]) or None, words[0], words[1])
+    return Arguments(
+        options["--home"] or None, int(options["--within"]) or None, words[0], words[1]
+    )
 
 
 def read_input() -> bytes:

@@ -64,9 +64,9 @@ class Shape(NamedTuple):
         """Return nacre's name of a host's event; empty for events that nacre ignores."""
         return self.events.get(event, "") if self.events else event
 
-    def call(self, host: str, name: str, given: Given) -> Asked:
+    def call(self, host: str, name: str, data: Given) -> Asked:
         """Return the call for an event, as a :class:`nacre.values.context.HookCall`."""
-        call = {"host": host, "event": name, **self.read(given)}
+        call = {"host": host, "event": name, **self.read(data)}
         call["session"] = f"{self.tool}:{call['session']}" if call["session"] else ""
         return call
 
@@ -86,98 +86,98 @@ def context_of(host: str, name: str, answer: Mapping[str, Any]) -> str:
 def parsed(data: bytes) -> dict[str, Any] | None:
     """Parse a host's input: empty if it is not an object, ``None`` if it is not complete JSON."""
     with suppress(ValueError, RecursionError):
-        given = json.loads(data.decode("utf-8-sig", "replace"))
-        return given if isinstance(given, dict) else {}
+        value = json.loads(data.decode("utf-8-sig", "replace"))
+        return value if isinstance(value, dict) else {}
     return None
 
 
-def _text(given: Given, *names: str) -> str:
+def _text(data: Given, *names: str) -> str:
     for name in names:
-        value = given.get(name)
+        value = data.get(name)
         if isinstance(value, str) and value:
             return value
     return ""
 
 
-def _read_claude(given: Given) -> Asked:
-    budget = given.get("budget_tokens")
+def _read_claude(data: Given) -> Asked:
+    budget = data.get("budget_tokens")
     return {
-        "session": _text(given, "session_id"),
-        "folder": _text(given, "cwd") or None,
-        "prompt": _text(given, "prompt")[:_MAX_PROMPT_CHARACTERS],
-        "occasion": _occasion(_text(given, "source")),
-        "transcript": _text(given, "transcript_path") or None,
-        "reason": _text(given, "reason", "trigger"),
-        "is_apart": _is_apart(given),
-        "tool": _text(given, "tool_name"),
-        "arguments": _arguments(given.get("tool_input")),
-        "goes_on": given.get("stop_hook_active") is True,
+        "session": _text(data, "session_id"),
+        "folder": _text(data, "cwd") or None,
+        "prompt": _text(data, "prompt")[:_MAX_PROMPT_CHARACTERS],
+        "occasion": _occasion(_text(data, "source")),
+        "transcript": _text(data, "transcript_path") or None,
+        "reason": _text(data, "reason", "trigger"),
+        "is_apart": _is_apart(data),
+        "tool": _text(data, "tool_name"),
+        "arguments": _arguments(data.get("tool_input")),
+        "goes_on": data.get("stop_hook_active") is True,
         "budget_tokens": budget
         if isinstance(budget, int) and not isinstance(budget, bool)
         else None,
-        "signals": _signals(given.get("signals")),
+        "signals": _signals(data.get("signals")),
     }
 
 
-def _read_gemini(given: Given) -> Asked:
+def _read_gemini(data: Given) -> Asked:
     """Read a call without the context that other hooks injected into the prompt."""
-    call = _read_claude(given)
+    call = _read_claude(data)
     call["prompt"] = _HOOK_CONTEXT.sub("", call["prompt"]).strip()
     return call
 
 
-def _read_cursor(given: Given) -> Asked:
-    roots = given.get("workspace_roots")
+def _read_cursor(data: Given) -> Asked:
+    roots = data.get("workspace_roots")
     folder = (
         roots[0]
         if isinstance(roots, list) and roots and isinstance(roots[0], str)
-        else _text(given, "cwd")
+        else _text(data, "cwd")
     )
     return {
-        **_read_claude(given),
-        "session": _text(given, "conversation_id", "session_id"),
+        **_read_claude(data),
+        "session": _text(data, "conversation_id", "session_id"),
         "folder": folder or None,
     }
 
 
-def _read_cline(given: Given) -> Asked:
-    roots, submission = given.get("workspaceRoots"), given.get("userPromptSubmit")
+def _read_cline(data: Given) -> Asked:
+    roots, submission = data.get("workspaceRoots"), data.get("userPromptSubmit")
     folder = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
     return {
-        **_read_claude(given),
-        "session": _text(given, "taskId"),
+        **_read_claude(data),
+        "session": _text(data, "taskId"),
         "folder": folder,
         "prompt": _text(submission, "prompt")[:_MAX_PROMPT_CHARACTERS]
         if isinstance(submission, dict)
         else "",
-        "occasion": "resume" if given.get("hookName") == "TaskResume" else "startup",
+        "occasion": "resume" if data.get("hookName") == "TaskResume" else "startup",
     }
 
 
-def _signals(given: object) -> dict[str, int] | None:
+def _signals(data: object) -> dict[str, int] | None:
     """Return the limits of signals that a plugin passes on from its host's settings."""
-    if not isinstance(given, dict):
+    if not isinstance(data, dict):
         return None
-    return {name: given[name] for name in _LIMIT_NAMES if isinstance(given.get(name), int)} or None
+    return {name: data[name] for name in _LIMIT_NAMES if isinstance(data.get(name), int)} or None
 
 
-def _arguments(given: object) -> str:
+def _arguments(data: object) -> str:
     """Return the string arguments of a tool, each shortened; paths and commands are short."""
-    if not isinstance(given, dict):
+    if not isinstance(data, dict):
         return ""
     return json.dumps(
         {
             key: value[:_MAX_ARGUMENT_CHARACTERS]
-            for key, value in given.items()
+            for key, value in data.items()
             if isinstance(value, str)
         }
     )
 
 
-def _is_apart(given: Given) -> bool:
+def _is_apart(data: Given) -> bool:
     """Return True for a session without a user: of a sub-agent, a schedule or a heartbeat."""
-    names = (_text(given, "session_id"), _text(given, "transcript_path"))
-    return bool(given.get("agent_id") or given.get("isSidechain") or any(map(_APART.search, names)))
+    names = (_text(data, "session_id"), _text(data, "transcript_path"))
+    return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
 
 
 def _occasion(source: str) -> str:

@@ -91,20 +91,20 @@ def noted(*lines: str) -> str:
 
 def fitting(blocks: Sequence[str], budget: int) -> int:
     """Return how many leading blocks fit the token budget (at least one if any)."""
-    left = budget - _FRAME_TOKENS
+    remaining = budget - _FRAME_TOKENS
     for number, block in enumerate(blocks):
-        left -= count_tokens(block) + 1
-        if left < 0 and number:
+        remaining -= count_tokens(block) + 1
+        if remaining < 0 and number:
             return number
     return len(blocks)
 
 
 def cut(text: str, tokens: int) -> str:
     """Return the beginning of a text within a number of tokens."""
-    part, size = text, len(text)
-    while size > 1 and (taken := count_tokens(part)) > tokens:
-        size = max(1, min(size - 1, size * tokens // taken))
-        part = shorten_lines(text, size)
+    part, characters = text, len(text)
+    while characters > 1 and (tokens_used := count_tokens(part)) > tokens:
+        characters = max(1, min(characters - 1, characters * tokens // tokens_used))
+        part = shorten_lines(text, characters)
     return part
 
 
@@ -571,9 +571,9 @@ class Desk:
         """
         place = self.place(name)
         if not place.is_known:
-            known = ", ".join(place.known[:20]) or "none yet"
+            names = ", ".join(place.known[:20]) or "none yet"
             raise InvalidInput(
-                f"no project is called {name!r}", hint=f'known: {known}; "*" searches all'
+                f"no project is called {name!r}", hint=f'known: {names}; "*" searches all'
             )
         return (place.project,) if place.project else ()
 
@@ -591,8 +591,8 @@ def page_of(cursor: str | None) -> int:
 
 def going_on(tool: str, at: int, total: int | None = None) -> str:
     """Return the line that describes how to get the next page."""
-    left = f"{total - at:,} more" if total is not None else "There may be more"
-    return f'{left}: ask {tool} the same with cursor "{at}".'
+    remainder = f"{total - at:,} more" if total is not None else "There may be more"
+    return f'{remainder}: ask {tool} the same with cursor "{at}".'
 
 
 # -- Interface of a server -------------------------------------------------------------------------
@@ -704,5 +704,5 @@ def _checked(offer: Offer, arguments: Mapping[str, Any]) -> msgspec.Struct:
         return json_values.convert(dict(arguments), offer.arguments, strict=True)
     except msgspec.ValidationError as error:
         message = str(error)[:_MAX_MESSAGE_CHARACTERS].replace("`$.", "`").replace(" - at `$`", "")
-        taken = ", ".join(offer.arguments.__struct_fields__)
-        raise InvalidInput(f"{offer.name}: {message}", hint=f"it takes {taken}") from None
+        accepted = ", ".join(offer.arguments.__struct_fields__)
+        raise InvalidInput(f"{offer.name}: {message}", hint=f"it takes {accepted}") from None

@@ -404,8 +404,8 @@ def _block(view: MemoryView, line: int, room: int) -> str:
         *(_link(link) for link in view.links[:_MAX_LINKS] if line == 1),
     ]
     parts = [fact for fact in facts if fact]
-    left = max(_MIN_TOKENS, room - count_tokens("\n".join(parts)))
-    shown = cut(content, left)
+    remaining = max(_MIN_TOKENS, room - count_tokens("\n".join(parts)))
+    shown = cut(content, remaining)
     if shown != content:
         at = line + max(1, shown.count("\n"))
         long_line = " and a higher budget" if at >= len(lines) else ""

@@ -222,16 +222,18 @@ def check_envelope(params: Mapping[str, Any], *, is_known: bool = True) -> None:
     if not isinstance(revision, str):
         raise ProtocolError(INVALID_PARAMS, "the protocol-version envelope value must be a string")
     if revision not in ENVELOPES:
-        raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", _served(revision))
+        raise ProtocolError(
+            UNSUPPORTED_VERSION, "Unsupported protocol version", _version_data(revision)
+        )
 
 
 def refused_handshake(params: Mapping[str, Any]) -> ProtocolError:
     """Return the error for a handshake after a start without one."""
     message = f"connection is serving the {ENVELOPES[-1]} protocol; the initialize handshake is not accepted"
-    return ProtocolError(UNSUPPORTED_VERSION, message, _served(params.get("protocolVersion")))
+    return ProtocolError(UNSUPPORTED_VERSION, message, _version_data(params.get("protocolVersion")))
 
 
-def _served(revision: Any) -> dict[str, Any]:
+def _version_data(revision: Any) -> dict[str, Any]:
     return {
         "supported": list(ENVELOPES),
         **({"requested": revision} if isinstance(revision, str) else {}),

@@ -511,17 +511,10 @@ def _hit(hit: MemoryHit) -> str:
     doubts += f"\n  may be out of date: {one_line(harmless(hit.doubt))}" if hit.doubt else ""
     title = title_of(memory)
     body = indented(content)
-    head = (
-        f"[{short_id(memory.id)}] {title}"
-        if not _contains_title(content, title)
-        else f"[{short_id(memory.id)}]"
-    )
+    has_title = title.rstrip("….").lower() in one_line(harmless(content)).lower()
+    head = f"[{short_id(memory.id)}]" if has_title else f"[{short_id(memory.id)}] {title}"
     space = f"space {hit.space}, " if hit.space else ""
     return f"{head}\n{body}{rest}{doubts}\n  ({hit.confidence.value}; {space}{origin_of(memory)}; {said_in(memory)})"
-
-
-def _contains_title(content: str, title: str) -> bool:
-    return title.rstrip("….").lower() in one_line(harmless(content)).lower()
 
 
 def _turn(hit: TurnHit) -> str:
@@ -600,7 +593,10 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> Answer:
         filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
     )
     listing: views.Listing = desk.call("list", request)
-    lines = [_memory_line(memory) for memory in listing.memories]
+    lines = [
+        f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"
+        for memory in listing.memories
+    ]
     shown = fitting(lines, arguments.budget)
     last = at + shown
     text = framed(
@@ -616,7 +612,3 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> Answer:
         "cursor": str(last) if last < listing.total else None,
     }
     return Answer(text, records)
-
-
-def _memory_line(memory: Memory) -> str:
-    return f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"

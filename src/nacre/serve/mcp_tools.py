@@ -145,8 +145,8 @@ def _dream_plan(desk: Desk) -> Answer:
     desk.tell("planning a dream")
     plan: DreamPlan = desk.call("dream-plan", DreamPlanRequest())
     if not plan.steps:
-        seen = count(plan.seen, "memory", "memories")
-        return Answer(framed(f"A dream would do nothing: {seen} looked at."), {"steps": []})
+        looked_at = count(plan.seen, "memory", "memories")
+        return Answer(framed(f"A dream would do nothing: {looked_at} looked at."), {"steps": []})
     lines = [
         f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends or step.links):,}); {step.why}"
         for step in plan.steps
@@ -211,13 +211,13 @@ def _answer(answer: CodeAnswer, budget: int) -> Answer:
         "memories": [node.memory.id for node in answer.memories],
     }
     if answer.choices:
-        listed = [
+        lines = [
             f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
             for node in answer.choices
         ]
-        shown = fitting(listed, budget)
+        shown = fitting(lines, budget)
         return Answer(
-            framed("It may mean several; name one of them:", "\n".join(listed[:shown])), records
+            framed("It may mean several; name one of them:", "\n".join(lines[:shown])), records
         )
     head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
     blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
@@ -716,16 +716,16 @@ def retire(desk: Desk, arguments: mcp_arguments.Retire) -> Answer:
     if removed:
         lines += [
             "Retired; the files are kept, and the person can bring them back:",
-            *map(_named, removed),
+            *map(_memory_line, removed),
         ]
     if proposed:
         lines += [
             "Not retired: these are the person's words. What you want waits for their review:"
         ]
-        lines += map(_named, proposed)
+        lines += map(_memory_line, proposed)
     records = {"retired": [item.id for item in removed], "waiting": [item.id for item in proposed]}
     return Answer(noted(*lines), records)
 
 
-def _named(memory: Memory) -> str:
+def _memory_line(memory: Memory) -> str:
     return f"- [{short_id(memory.id)}] {title_of(memory)}"

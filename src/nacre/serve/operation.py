@@ -101,7 +101,7 @@ class Operation:
 
     def run(
         self,
-        opened: Home | Settings,
+        target: Home | Settings,
         request: Any,
         on_progress: Callable[[Any], object] | None = None,
     ) -> Any:
@@ -110,31 +110,31 @@ class Operation:
         Raises OwnerOnly, InvalidInput for a number or time that is too large, and the operation's
         own errors.
         """
-        if opened.actor.bearer:
+        if target.actor.bearer:
             lazy.load("nacre.serve.catalogue:require")(self.name)
-        if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
+        if self.is_owners(request) or (target.actor.face is Face.HTTP and _names_files(request)):
             fields = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
-            opened.actor.require_owner(self.in_words + fields)
+            target.actor.require_owner(self.in_words + fields)
         arguments = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
             arguments = (*arguments, on_progress)
         try:
-            with self.allowed(opened, request):
-                return self.function(opened, *arguments)
+            with self.allowed(target, request):
+                return self.function(target, *arguments)
         except OverflowError as error:
             raise InvalidInput(
                 f"{self.name}: a number or a time is too large", hint="ask for less"
             ) from error
 
-    def allowed(self, opened: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
+    def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
         """Return a context that checks the caller's role and records writes on a server.
 
         Without a ``request``, the operation does not count as the owner's because of its fields.
         """
-        if self.needs is not Needs.HOME or not cast("Home", opened).database.is_server:
+        if self.needs is not Needs.HOME or not cast("Home", target).database.is_server:
             return nullcontext()
         allowed: AbstractContextManager[None] = lazy.load("nacre.home.home:allowed")(
-            opened, self.name, writes=self.writes, owners=self.is_owners(request)
+            target, self.name, writes=self.writes, owners=self.is_owners(request)
         )
         return allowed
 
@@ -171,31 +171,31 @@ class Operation:
     def answer(
         self,
         home: Home,
-        asked: bytes | msgspec.Raw,
+        data: bytes | msgspec.Raw,
         on_progress: Callable[[Any], object] | None = None,
     ) -> bytes:
         """Run the operation on a JSON request and return the result as JSON.
 
         Raises InvalidInput and the operation's own errors.
         """
-        return json.encode(self.run_in(home, self.decode(asked), on_progress))
+        return json.encode(self.run_in(home, self.decode(data), on_progress))
 
-    def decode(self, asked: bytes | msgspec.Raw) -> Any:
+    def decode(self, data: bytes | msgspec.Raw) -> Any:
         """Decode a JSON request.
 
         Raises InvalidInput if it is malformed, out of bounds or has unknown fields.
         """
         try:
-            request = json.decode(asked, self.request)
+            request = json.decode(data, self.request)
             if not isinstance(request, msgspec.Struct):
-                _refuse_unknown(request, json.decode(asked, dict))
+                _refuse_unknown(request, json.decode(data, dict))
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
             raise InvalidInput(f"{self.name}: {error}") from error
         return request
 
-    def read(self, answered: bytes) -> Any:
+    def read(self, data: bytes) -> Any:
         """Decode a JSON result."""
-        return json.decode(answered, self.result)
+        return json.decode(data, self.result)
 
 
 def _names_files(request: Any) -> bool:

@@ -1039,7 +1039,7 @@ async def _write(resource: Resource, request: Request) -> Response:
             raise InvalidInput(
                 f"{resource.method} {request.url.path} knows no If-Match", hint="leave it out"
             )
-        fields[EXPECTED] = _expected(expected)
+        fields[EXPECTED] = expected.strip().removeprefix("W/").strip('"').partition(".")[0]
     try:
         result = await answer_of(
             request, resource.operation, json_values.encode(operation.make(fields))
@@ -1085,11 +1085,6 @@ def entity_tag(result: bytes) -> str:
 
 def _own_tag(result: bytes) -> str | None:
     return json_values.parse_json_values(result, _Tagged).etag if result.startswith(b"{") else None
-
-
-def _expected(tag: str) -> str:
-    """Return the file's tag in an ``If-Match`` header."""
-    return tag.strip().removeprefix("W/").strip('"').partition(".")[0]
 
 
 class _Tagged(msgspec.Struct):

@@ -189,8 +189,8 @@ class Server:
         try:
             files.make_folder(folder)
             files.refuse_unsafe(folder)
-            for left in folder.glob(f"{Path(self.path).name}.*"):
-                left.unlink(missing_ok=True)  # of a process killed at its start
+            for leftover in folder.glob(f"{Path(self.path).name}.*"):
+                leftover.unlink(missing_ok=True)  # of a process killed at its start
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             fresh = f"{self.path}.{os.getpid()}"
             listening.bind(fresh)
@@ -333,13 +333,13 @@ class Spaces:
         """Call the registry; reconnect once if the connection is broken."""
         with self._asking:
             try:
-                return ask(self._opened())
+                return ask(self._connection())
             except QuotaSpent:
                 raise
             except NacreError:
                 self._drop()
             try:
-                return ask(self._opened())
+                return ask(self._connection())
             except NacreError:
                 self._drop()
                 raise
@@ -349,7 +349,7 @@ class Spaces:
         key = bearer.account, bearer.space, bearer.quota
         with self._guard:
             homes = self._homes[key] = (
-                self._homes.pop(key) if key in self._homes else self._made(bearer)
+                self._homes.pop(key) if key in self._homes else self._make_homes(bearer)
             )
             evicted = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
         if evicted:
@@ -410,7 +410,7 @@ class Spaces:
             return False
         return True
 
-    def _opened(self) -> Registry:
+    def _connection(self) -> Registry:
         if self._registry is None:
             self._registry = load("nacre.store.postgres_schema:Registry")(
                 self._settings.server, _REGISTRY_TIMEOUT_SECONDS
@@ -455,14 +455,16 @@ class Spaces:
             else settings.having("storage.most_turns", bearer.quota.turns)
         )
 
-    def _made(self, bearer: Bearer) -> Homes:
+    def _make_homes(self, bearer: Bearer) -> Homes:
         settings = self._settings_of(bearer)
 
-        def opened() -> Home:
+        def open_space() -> Home:
             home = open_home(settings)
-            return replace(home, load_embedder=lambda wanted: self._embedder(home, wanted))
+            return replace(
+                home, load_embedder=lambda space_settings: self._embedder(home, space_settings)
+            )
 
-        return Homes(opened, settings.home, settings.config, _MAX_HOMES_PER_ACCOUNT)
+        return Homes(open_space, settings.home, settings.config, _MAX_HOMES_PER_ACCOUNT)
 
     def _embedder(self, home: Home, settings: Settings) -> Embedder:
         name = settings.text("embedding.model")
@@ -537,9 +539,9 @@ class Tending:
                 newest = home.vectors.memories_to_embed(1)
                 if newest:
                     embed_memories(home, begins=True)
-                left = home.vectors.memories_to_embed(1)
-                is_stuck = bool(left) and left == newest
-                self._embedded = None if left else home.database.state()
+                remaining = home.vectors.memories_to_embed(1)
+                is_stuck = bool(remaining) and remaining == newest
+                self._embedded = None if remaining else home.database.state()
         self._embed_pause = (
             min(2 * self._embed_pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
         )
@@ -565,8 +567,10 @@ class Tending:
             self._tell(f"no dream: {error.message}")
             return
         if report:
-            done = f"memories that end: {report.plan.ending}, links dropped: {report.plan.dropped}"
-            self._tell(f"dreamt: {done if report.operation else 'planned, and did nothing'}")
+            result = (
+                f"memories that end: {report.plan.ending}, links dropped: {report.plan.dropped}"
+            )
+            self._tell(f"dreamt: {result if report.operation else 'planned, and did nothing'}")
             give_back()
 
 
@@ -588,7 +592,7 @@ class Chores:
         if self._process and self._process.poll() is None:
             return
         if self._process:
-            self._ended(self._process.returncode)
+            self._note_end(self._process.returncode)
         chores.drop(self._settings.home, self._is_needless)
         if time.monotonic() < self._not_before or not chores.is_due(
             self._settings.home, time.time()
@@ -617,7 +621,7 @@ class Chores:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_TERMINATE_SECONDS)
 
-    def _ended(self, code: int) -> None:
+    def _note_end(self, code: int) -> None:
         """Set the pause before the next start: longer after a failure or without progress."""
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
@@ -652,7 +656,7 @@ class Hooks:
             return
         name = shape.name_of(event)
         call = shape.call(host, name, parsed(body) or {})
-        how, answer = self._answered(name, call, caller)
+        how, answer = self._call(name, call, caller)
         if answer is None:
             caller.take(HTTPStatus.SERVICE_UNAVAILABLE, b"")
             return
@@ -668,7 +672,7 @@ class Hooks:
         took = round(1000 * (time.monotonic() - began), 1)
         hook_shapes.log(self._home, hook_shapes.Line(host, event, how, took, len(context)))
 
-    def _answered(
+    def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller
     ) -> tuple[str, dict[str, Any] | None]:
         """Return how a call was answered, for the log, and the answer, ``None`` if it failed."""
@@ -745,16 +749,16 @@ class Daemon:
         self._problems: list[str] = []
         self._threads: list[threading.Thread] = []
         self._following = (
-            Following(settings.home, open_home, self._watched, voice.tell, options.version)
+            Following(settings.home, open_home, self._note_watched, voice.tell, options.version)
             if options.watches
             else None
         )
         self._live = Live(open_home, Bus(utc_now))
         own = {
             "hello": self._greeting,
-            "stop": self._asked_to_stop,
-            "follow": self._asked_to_follow,
-            "open": self._asked_to_open,
+            "stop": self._handle_stop,
+            "follow": self._handle_follow,
+            "open": self._handle_open,
         }
         offered = offered_by(Face.DAEMON)
         catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
@@ -838,7 +842,7 @@ class Daemon:
         if self._settings.flag("gateway.enabled"):
             chatting = Chatting(self._settings, self._homes.lent, self._tell)
             self._start("chatting", lambda: chatting.run(self._stop))
-        self._tell(f"serves {self._settings.home}{self._told_of_http()}; process {os.getpid()}")
+        self._tell(f"serves {self._settings.home}{self._http_summary()}; process {os.getpid()}")
         for problem in self._problems:
             self._tell(problem)
 
@@ -857,7 +861,7 @@ class Daemon:
             self._problems.append(f"not served over HTTP: {error}")
             self._web = None
 
-    def _told_of_http(self) -> str:
+    def _http_summary(self) -> str:
         if not self._web:
             return ""
         token = (
@@ -932,7 +936,7 @@ class Daemon:
         if self._spaces:
             self._spaces.close()
 
-    def _watched(self, event: WatchEvent) -> None:
+    def _note_watched(self, event: WatchEvent) -> None:
         self._tell_watched(event)
         publish_watched(self._live.bus, event)
 
@@ -978,16 +982,16 @@ class Daemon:
             tuple(self._problems),
         )
 
-    def _asked_to_stop(self, _: Waiting) -> bool:
+    def _handle_stop(self, _: Waiting) -> bool:
         self._stop.set()
         return True
 
-    def _asked_to_follow(self, _: Waiting) -> bool:
+    def _handle_follow(self, _: Waiting) -> bool:
         if self._following:
             self._following.again()
         return bool(self._following)
 
-    def _asked_to_open(self, caller: Waiting) -> str:
+    def _handle_open(self, caller: Waiting) -> str:
         """Return an address that makes a browser the owner's, but not for agents."""
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
@@ -996,10 +1000,10 @@ class Daemon:
             )
         with self._opening:
             if self._web is None:
-                self._web = self._opened_web()
+                self._web = self._start_web()
             return self._web.invite()
 
-    def _opened_web(self) -> Web:
+    def _start_web(self) -> Web:
         """Serve HTTP at the port that browsers know, the configured port, or any port."""
         with self._homes.lent() as home:
             door = Door.of(home.settings, "")

@@ -177,9 +177,9 @@ class Web:
                 message, hint="--tls-cert and --tls-key take PEM files that belong together"
             ) from error
         listening = listen_at(self._host, self._port, "another port may be free: --http PORT")
-        shown = f"[{self._host}]" if ":" in self._host else self._host
+        host = f"[{self._host}]" if ":" in self._host else self._host
         self.address = (
-            f"{'https' if self._door.cert else 'http'}://{shown}:{listening.getsockname()[1]}"
+            f"{'https' if self._door.cert else 'http'}://{host}:{listening.getsockname()[1]}"
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(

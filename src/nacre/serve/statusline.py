@@ -41,8 +41,8 @@ def main() -> None:
         started = age()
         environ = environment()
         within = max(ALLOWED_MS, int(environ.get(WITHIN_VARIABLE) or 0)) / 1000
-        left = max(within, _START_FACTOR * started) - started
-        os.write(1, f"{line(look(environ, left))}\n".encode())
+        remaining = max(within, _START_FACTOR * started) - started
+        os.write(1, f"{line(look(environ, remaining))}\n".encode())
     os._exit(0)  # do not wait for the threads
 
 
@@ -54,8 +54,8 @@ def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
     """
     home, until, counts = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
-        "told": lambda: _told(home),
-        "to_review": lambda: _to_review(environ, home),
+        "told": lambda: _count_given(home),
+        "to_review": lambda: _count_pending(environ, home),
     }
 
     def note(name: str) -> None:
@@ -83,7 +83,7 @@ def line(counts: Mapping[str, int]) -> str:
     return f"nacre: {', '.join(parts)}" if parts else "nacre"
 
 
-def _told(home: str) -> int:
+def _count_given(home: str) -> int:
     """Count the memories and handoffs given to a session.
 
     They are in its :class:`nacre.values.context.SessionState`. Raises OSError, ValueError,
@@ -97,7 +97,7 @@ def _told(home: str) -> int:
     )  # turns have a number sign
 
 
-def _to_review(environ: Mapping[str, str], home: str) -> int:
+def _count_pending(environ: Mapping[str, str], home: str) -> int:
     """Count pending candidates and memories; 0 on a server, which is too slow.
 
     Raises StoreUnusable.
