@@ -43,7 +43,7 @@ from nacre.serve.mcp_tools import ask_code
 from nacre.sessions.find import ChatSearchRequest
 from nacre.values import context as contexts
 from nacre.values.codec import plain, stamp
-from nacre.values.memory import USUAL_STRENGTH, Memory
+from nacre.values.memory import USUAL_STRENGTH
 from nacre.values.recall import (
     DeepResult,
     Filter,
