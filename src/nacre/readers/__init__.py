@@ -1,1 +1,1 @@
-"""Readers."""
+"""Readers of transcripts, one module per tool, and their shared code."""

@@ -1,6 +1,7 @@
-"""Exports of whole accounts: one JSON array of conversations, as a file or inside the zip the service sends.
+"""Exports of whole ChatGPT and Claude.ai accounts: a JSON array of conversations, also inside the
+service's zip.
 
-Such files grow to gigabytes, so one conversation is in memory at a time.
+Exports grow to gigabytes, so only one conversation is in memory at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
-    """Every conversation of an export; what is torn or no object is counted. Raises TranscriptUnreadable."""
+    """Yield every conversation of an export. Torn ones and those that are not objects are counted.
+    Raises TranscriptUnreadable.
+    """
     try:
         for raw in _all_objects(source):
             value = decode(_ANY, raw)
@@ -55,7 +58,9 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def first_text(head: Head) -> str:
-    """The beginning of an export's conversations, also where they lie in a zip; empty when there are none."""
+    """Return the beginning of an export's conversations, also inside a zip. Empty if there are
+    none.
+    """
     if not head.data.startswith(b"PK\x03\x04"):
         return head.text
     try:
@@ -70,13 +75,13 @@ def first_text(head: Head) -> str:
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
-    """The outermost objects of a JSON text that comes in blocks; ``None`` at the end for one that is torn."""
+    """Yield the outermost objects of JSON in blocks. The last item is None if an object is torn."""
     buffer, at, depth, start = b"", 0, 0, -1
     for block in blocks:
         buffer += block
         while token := _TOKEN.search(buffer, at):
             if token.group(1) == b"" and buffer[token.start()] == 0x22:
-                break  # a string goes on in the next block
+                break  # the string continues in the next block
             if buffer[token.start()] == 0x7B:
                 start = token.start() if depth == 0 else start
                 depth += 1
@@ -86,9 +91,9 @@ def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
                     yield buffer[start : token.end()]
                     start = -1
             at = token.end()
-        kept = start if start >= 0 else (token.start() if token else len(buffer))
-        at = (token.start() if token else len(buffer)) - kept
-        buffer, start = buffer[kept:], 0 if start >= 0 else -1
+        keep_from = start if start >= 0 else (token.start() if token else len(buffer))
+        at = (token.start() if token else len(buffer)) - keep_from
+        buffer, start = buffer[keep_from:], 0 if start >= 0 else -1
         if len(buffer) > MAX_CONVERSATION_BYTES:
             break
     if start >= 0:
@@ -131,12 +136,9 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield block
 
 
-# ----------------------------------------------------------------------------
-# ChatGPT's data export: conversations as trees of messages, of which the owner sees one branch.
-#
-# Only the branch that ends at ``current_node`` is read: an answer that was made anew, or a question
-# that was edited
-# away, was discarded by the owner. Hidden and system messages, thoughts and tool output are no turns.
+# -- ChatGPT: conversations as trees of messages -------------------------------
+# Only the branch to ``current_node`` is read, because the owner discarded regenerated answers and
+# edited questions. Hidden and system messages, thoughts and tool output are not turns.
 
 
 TOOL = "chatgpt"
@@ -144,8 +146,8 @@ TOOL = "chatgpt"
 _START = re.compile(r"\A\ufeff?\s*[\[{]")
 _MAPPING = re.compile(r'(?<!\\)"mapping"\s*:\s*\{')
 _CITATION = re.compile("\ue200.*?\ue201|【[^】\n]{0,80}†[^】\n]{0,200}】", re.DOTALL)
-_SPOKEN = frozenset({"text", "multimodal_text"})
-_UNSPOKEN = frozenset(
+_TEXT_TYPES = frozenset({"text", "multimodal_text"})
+_IGNORED_TYPES = frozenset(
     {
         "thoughts",
         "reasoning_recap",
@@ -163,7 +165,7 @@ _UNSPOKEN = frozenset(
 _OUTSIDE_TOOL = re.compile(
     r"web|brows|search|tether|myfiles|connector|plugin|gmail|jit", re.IGNORECASE
 )
-_FROM_THE_WEB = ("citations", "search_result_groups")
+_WEB_FIELDS = ("citations", "search_result_groups")
 
 
 def parse(source: Source) -> Items:
@@ -181,7 +183,7 @@ class _Reader:
         self.conversation = conversation
         self.exchange = Exchange()
         self.calls: list[ToolCall] = []
-        self.waiting: tuple[str, object] | None = None
+        self.pending_call: tuple[str, object] | None = None
 
     def read(self) -> Items:
         messages = list(_branch(self.conversation))
@@ -192,7 +194,7 @@ class _Reader:
             yield from turns
 
     def session(self, messages: Sequence[Mapping[str, Any]], turns: Sequence[Turn]) -> Session:
-        own = self.conversation.get("conversation_id") or self.conversation.get("id")
+        native_id = self.conversation.get("conversation_id") or self.conversation.get("id")
         first = turn_hash("session", turns[0].text, 0)
         models = (_facts(message).get("model_slug") for message in reversed(messages))
         model = next(
@@ -202,7 +204,7 @@ class _Reader:
         title = self.conversation.get("title")
         return Session(
             TOOL,
-            str(own or first),
+            str(native_id or first),
             title=title if isinstance(title, str) else None,
             started=parse_time(self.conversation.get("create_time")) or turns[0].time,
             model=model if isinstance(model, str) else None,
@@ -229,12 +231,14 @@ class _Reader:
         recipient = message.get("recipient")
         if isinstance(recipient, str) and recipient not in ("all", "assistant", "user"):
             self.calls.append(asked(recipient, _plain(message)))
-            self.waiting = (str(message.get("id")), message.get("create_time"))
+            self.pending_call = (str(message.get("id")), message.get("create_time"))
             return
         yield from self.say(message, Speaker.AGENT)
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """A tool answered: the call is done, and what it brought from outside taints what the agent says of it."""
+        """Record a tool's output and complete its call. Outside text affects the trust of the
+        agent's next words.
+        """
         name = str(_mapping(message, "author").get("name") or "")
         if self.calls and self.calls[-1].outcome is None:
             run = _mapping(_facts(message), "aggregate_result")
@@ -249,18 +253,20 @@ class _Reader:
 
     def say(self, message: Mapping[str, Any], speaker: Speaker) -> Iterator[Turn]:
         kind = str(_mapping(message, "content").get("content_type") or "text")
-        if kind not in _SPOKEN:
-            if kind not in _UNSPOKEN:
+        if kind not in _TEXT_TYPES:
+            if kind not in _IGNORED_TYPES:
                 self.source.unknown(f"content {kind}")
             return
         cleaned = self.exchange.clean(_CITATION.sub("", _plain(message)))
         if not cleaned.text:
             return
-        calls, self.calls, self.waiting = tuple(self.calls), [], None
+        calls, self.calls, self.pending_call = tuple(self.calls), [], None
         stamp = message.get("create_time") or self.conversation.get("create_time")
         judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
-        drawn = speaker is Speaker.AGENT and any(_facts(message).get(key) for key in _FROM_THE_WEB)
-        trust = Trust.UNTRUSTED if drawn else judged.trust
+        cites_web = speaker is Speaker.AGENT and any(
+            _facts(message).get(key) for key in _WEB_FIELDS
+        )
+        trust = Trust.UNTRUSTED if cites_web else judged.trust
         flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
         identity = message.get("id")
         turn = Turn(
@@ -280,15 +286,15 @@ class _Reader:
         yield turn
 
     def flush(self) -> Iterator[Turn]:
-        """Calls after which the agent said nothing are a turn of their own."""
-        if self.calls and self.waiting:
-            (identity, stamp), calls = self.waiting, tuple(self.calls)
-            self.calls, self.waiting = [], None
+        """Yield a turn for calls without later words of the agent."""
+        if self.calls and self.pending_call:
+            (identity, stamp), calls = self.pending_call, tuple(self.calls)
+            self.calls, self.pending_call = [], None
             yield Turn(identity, Speaker.AGENT, "", parse_time(stamp), calls, unique=True)
 
 
 def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The messages from the root to the current node; without one, to the node that was written last."""
+    """Yield the messages from the root to the current node, or to the newest leaf if there is none."""
     mapping: dict[str, Any] = conversation["mapping"]
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     at = conversation.get("current_node")
@@ -310,16 +316,16 @@ def _written(node: Mapping[str, Any]) -> float:
 
 
 def _plain(message: Mapping[str, Any]) -> str:
-    """A message's words, and the names of what was attached to it."""
+    """Return a message's words and the names of its attachments."""
     content = _mapping(message, "content")
     parts = content.get("parts")
-    said = [_part(part) for part in parts] if isinstance(parts, list) else []
-    said += [value for key in ("text", "result") if isinstance(value := content.get(key), str)]
+    texts = [_part(part) for part in parts] if isinstance(parts, list) else []
+    texts += [value for key in ("text", "result") if isinstance(value := content.get(key), str)]
     attached = _facts(message).get("attachments")
     for item in attached if isinstance(attached, list) else ():
         if isinstance(item, dict) and item.get("name"):
-            said.append(f"[attachment: {item['name']}]")
-    return "\n\n".join(text for text in said if text.strip())
+            texts.append(f"[attachment: {item['name']}]")
+    return "\n\n".join(text for text in texts if text.strip())
 
 
 def _part(part: object) -> str:
@@ -327,7 +333,7 @@ def _part(part: object) -> str:
         return part
     if not isinstance(part, dict):
         return ""
-    if isinstance(part.get("text"), str):  # what was said aloud, written down
+    if isinstance(part.get("text"), str):  # a transcript of speech
         return str(part["text"])
     return "[image]" if part.get("content_type") == "image_asset_pointer" else ""
 
@@ -363,12 +369,9 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# Claude.ai's data export: conversations whose messages know their parent where the owner edited or
-# retried.
-#
-# Of several branches the current one is read: the one that ends at the leaf the export names, else at
-# the newest.
+# -- Claude.ai: messages with a parent, if the owner edited or retried ---------
+# Of several branches, the one to the leaf that the export names is read, or else to the newest
+# leaf.
 
 
 TOOL_CLAUDE_AI = "claude-ai"
@@ -419,10 +422,10 @@ class _ClaudeAiReader:
             return
         blocks = [block for block in _list(message, "content") if isinstance(block, dict)]
         calls = self.calls(blocks)
-        said = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
-        said = said if any(said) else [str(message.get("text") or "")]
+        texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
+        texts = texts if any(texts) else [str(message.get("text") or "")]
         cleaned = self.exchange.clean(
-            "\n\n".join(part for part in (*said, *self.attached(message)) if part.strip())
+            "\n\n".join(part for part in (*texts, *self.attached(message)) if part.strip())
         )
         if not cleaned.text and not calls:
             return
@@ -430,16 +433,16 @@ class _ClaudeAiReader:
         judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
         trust = Trust.UNTRUSTED if cited and speaker is Speaker.AGENT else judged.trust
         flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
-        stamp, own = message.get("created_at"), message.get("uuid")
+        stamp, native_id = message.get("created_at"), message.get("uuid")
         turn = Turn(
-            str(own or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)),
+            str(native_id or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)),
             speaker,
             cleaned.text,
             parse_time(stamp),
             calls,
             flags,
             trust,
-            unique=bool(own),
+            unique=bool(native_id),
         )
         turn = attribute(
             turn, TOOL_CLAUDE_AI, self.source.identities, self.exchange, message, *blocks
@@ -449,28 +452,30 @@ class _ClaudeAiReader:
         yield turn
 
     def calls(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
-        """Tool calls with their outcomes; what they bring from outside is noted before the words are judged."""
-        made: dict[str, ToolCall] = {}
+        """Return tool calls with their outcomes. Outside text in results is recorded before the
+        words are judged.
+        """
+        calls: dict[str, ToolCall] = {}
         for number, block in enumerate(blocks):
             kind = str(block.get("type"))
             name = str(block.get("name") or "")
             if kind == "tool_use":
                 arguments = block.get("input")
                 call = asked(name, arguments if isinstance(arguments, str | dict) else "")
-                made[str(block.get("id") or f"#{number}")] = call
+                calls[str(block.get("id") or f"#{number}")] = call
             elif kind == "tool_result":
-                self.result(made, block)
+                self.result(calls, block)
             elif kind not in _QUIET and kind != "text":
                 self.source.unknown(f"block {kind}")
-        return tuple(made.values())
+        return tuple(calls.values())
 
-    def result(self, made: dict[str, ToolCall], block: Mapping[str, Any]) -> None:
-        waiting = [key for key, call in made.items() if call.outcome is None]
-        key = str(block.get("tool_use_id") or (waiting[0] if waiting else ""))
+    def result(self, calls: dict[str, ToolCall], block: Mapping[str, Any]) -> None:
+        pending = [key for key, call in calls.items() if call.outcome is None]
+        key = str(block.get("tool_use_id") or (pending[0] if pending else ""))
         output = _words(block.get("content"))
-        call = made.get(key)
+        call = calls.get(key)
         if call:
-            made[key] = answered(
+            calls[key] = answered(
                 call, outcome(output, is_error=block.get("is_error") is True), lambda: output
             )
         name = str(block.get("name") or (call.name if call else ""))
@@ -478,7 +483,7 @@ class _ClaudeAiReader:
         self.exchange.heard(output, outside=is_outside(name, brief), own=is_own(name, brief))
 
     def attached(self, message: Mapping[str, Any]) -> list[str]:
-        """Names of attached files. What they hold came from elsewhere: it is not the owner's words."""
+        """Return the names of attached files. Their content is not the owner's words."""
         names = []
         for item in (*_list(message, "attachments"), *_list(message, "files")):
             if not isinstance(item, dict):
@@ -492,20 +497,20 @@ class _ClaudeAiReader:
 
 def _branch_claude_ai(conversation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     messages: list[Mapping[str, Any]] = [
-        one for one in conversation["chat_messages"] if isinstance(one, dict)
+        message for message in conversation["chat_messages"] if isinstance(message, dict)
     ]
-    known = {str(message.get("uuid")): message for message in messages if message.get("uuid")}
+    by_id = {str(message.get("uuid")): message for message in messages if message.get("uuid")}
     parents = {str(message.get("parent_message_uuid")) for message in messages}
-    if not parents & known.keys():
+    if not parents & by_id.keys():
         return messages
     leaf = str(conversation.get("current_leaf_message_uuid"))
-    if leaf not in known:
-        leaves = [key for key in known if key not in parents]
-        leaf = max(leaves, key=lambda key: str(known[key].get("created_at") or ""), default="")
+    if leaf not in by_id:
+        leaves = [key for key in by_id if key not in parents]
+        leaf = max(leaves, key=lambda key: str(by_id[key].get("created_at") or ""), default="")
     path: dict[str, Mapping[str, Any]] = {}
-    while leaf in known and leaf not in path:
-        path[leaf] = known[leaf]
-        leaf = str(known[leaf].get("parent_message_uuid"))
+    while leaf in by_id and leaf not in path:
+        path[leaf] = by_id[leaf]
+        leaf = str(by_id[leaf].get("parent_message_uuid"))
     return list(reversed(path.values()))
 
 
@@ -513,15 +518,15 @@ def _words(content: object) -> str:
     if isinstance(content, str):
         return content
     items = content if isinstance(content, list) else [content]
-    found = []
+    texts = []
     for item in items:
         if isinstance(item, dict):
-            found += [
+            texts += [
                 str(item[key])
                 for key in ("title", "text", "url", "content")
                 if isinstance(item.get(key), str)
             ]
-    return "\n".join(found)
+    return "\n".join(texts)
 
 
 def _list(values: Mapping[str, Any], key: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Continue: ``~/.continue/sessions/<id>.json``. The index beside the sessions is all that knows when they were."""
+"""Continue: ``~/.continue/sessions/<id>.json``, with times only in the index file of the folder."""
 
 from __future__ import annotations
 
@@ -42,10 +42,12 @@ class _Reader:
     def __init__(self, source: Source, values: Mapping[str, Any]) -> None:
         self.source = source
         self.values = values
-        own = string(values, "sessionId") or source.path.stem
-        index = beside(source.path.with_name(source.path.name.replace(own, "sessions")))
+        native_id = string(values, "sessionId") or source.path.stem
+        index = beside(source.path.with_name(source.path.name.replace(native_id, "sessions")))
         listed = index if isinstance(index, list) else []
-        facts: Any = next((one for one in listed if mapping(one).get("sessionId") == own), {})
+        facts: Any = next(
+            (entry for entry in listed if mapping(entry).get("sessionId") == native_id), {}
+        )
         self.time: datetime | None = parse_time(mapping(facts).get("dateCreated")) or modified(
             source
         )
@@ -53,7 +55,7 @@ class _Reader:
             source,
             Session(
                 TOOL,
-                own,
+                native_id,
                 title=string(values, "title"),
                 started=self.time,
                 model=string(values, "chatModelTitle"),
@@ -84,7 +86,7 @@ class _Reader:
         yield from self.talk.end()
 
     def learn(self, item: Mapping[str, Any]) -> None:
-        """Who answered: a session names its model by the title that the owner gave it."""
+        """Update the model. A session names it by the owner's title for it."""
         for log in objects(item, "promptLogs"):
             model = answered_by(
                 string(log, "modelTitle") or self.talk.session.model, string(log, "modelProvider")
@@ -93,7 +95,7 @@ class _Reader:
                 self.talk.session = replace(self.talk.session, model=model)
 
     def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Items:
-        """A prompt; what was attached to it is not the owner's words."""
+        """Yield a prompt. Attachments are not the owner's words."""
         for attached in objects(item, "contextItems"):
             where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
             self.talk.exchange.heard(str(attached.get("content") or ""), outside="http" in where)
@@ -129,26 +131,28 @@ class _Reader:
         for call in calls:
             function = mapping(call, "function")
             arguments = function.get("arguments")
-            known = arguments if isinstance(arguments, str | dict) else ""
+            parameters = arguments if isinstance(arguments, str | dict) else ""
             self.talk.add_call(
-                str(call.get("id") or ""), str(function.get("name") or "tool"), known
+                str(call.get("id") or ""), str(function.get("name") or "tool"), parameters
             )
         for state in objects(item, "toolCallStates"):
             self.state(state)
 
     def answer(self, call_id: str, output: str) -> None:
-        """What a tool said, as a message of its own; how its call came out may be known already."""
+        """Record a tool's output from its own message. The outcome of the call may be known
+        already.
+        """
         call = self.talk.opened.calls.get(call_id) if self.talk.opened else None
         self.talk.result(call_id, (call.call.outcome if call else None) or "ok", lambda: output)
 
     def state(self, state: Mapping[str, Any]) -> None:
-        output = "\n".join(str(one.get("content") or "") for one in objects(state, "output"))
+        output = "\n".join(str(item.get("content") or "") for item in objects(state, "output"))
         status = state.get("status")
         if status in ("canceled", "cancelled"):
             self.talk.result(str(state.get("toolCallId")), "rejected", lambda: output)
         elif status in ("done", "errored", "error"):
             code = _EXIT.search(
-                " ".join(string(one, "status") or "" for one in objects(state, "output"))
+                " ".join(string(item, "status") or "" for item in objects(state, "output"))
             )
             result = outcome(
                 output, exit_code=int(code[1]) if code else None, is_error=status != "done"
@@ -156,10 +160,12 @@ class _Reader:
             self.talk.result(str(state.get("toolCallId")), result, lambda: output)
 
 
-def _tokens(told: Mapping[str, Any]) -> Tokens:
-    """What an answer cost, or a whole session where single answers do not tell."""
-    cached = total(mapping(told, "promptTokensDetails"), "cachedTokens")
-    return Tokens.with_cached(total(told, "promptTokens"), cached, total(told, "completionTokens"))
+def _tokens(usage: Mapping[str, Any]) -> Tokens:
+    """Return the tokens of an answer, or of a session whose answers have no counts."""
+    cached = total(mapping(usage, "promptTokensDetails"), "cachedTokens")
+    return Tokens.with_cached(
+        total(usage, "promptTokens"), cached, total(usage, "completionTokens")
+    )
 
 
 def _words(message: Mapping[str, Any]) -> str:
@@ -184,8 +190,8 @@ def _sniff(head: Head) -> bool:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    told = places.environ.get("CONTINUE_GLOBAL_DIR")
-    folder = Path(told).expanduser() if told else places.home / ".continue"
+    configured = places.environ.get("CONTINUE_GLOBAL_DIR")
+    folder = Path(configured).expanduser() if configured else places.home / ".continue"
     return [Root(folder / "sessions", ("*.json",))]
 
 

@@ -1,8 +1,9 @@
-"""Gemini CLI: ``~/.gemini/tmp/<project>/chats``, one JSON document a session, or (since 0.40) a log of events.
+"""Gemini CLI: ``~/.gemini/tmp/<project>/chats``, one JSON document per session, or since 0.40 an
+event log.
 
-The log says things again and takes them back: a message under a known id replaces the earlier copy, ``$rewindTo``
-drops a message with all that follows, ``$set`` changes the header and may bring other messages. Only the end of it
-tells what was said, so both forms are read as a whole.
+A message with a known id replaces the earlier copy, ``$rewindTo`` removes a message and all after
+it, and ``$set`` changes the header and may replace messages. Only the whole log has the final
+messages, so both forms are read whole.
 """
 
 from __future__ import annotations
@@ -38,11 +39,13 @@ TOOL = "gemini-cli"
 
 Message = Mapping[str, Any]
 
-_AGENT = frozenset({"gemini", "model"})
+_AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
-"""To the end of the message, where the tool puts it: a file may hold the mark that ends it."""
-_LEFT_OUT = ("<hook_context>", "/", "?")
+"""Matches to the end of the message, where the tool puts files, because a file may contain the end
+mark.
+"""
+_OMITTED_PREFIXES = ("<hook_context>", "/", "?")
 _SNAPSHOT = "<state_snapshot>"
 _CANCELLED = "Request cancelled."
 _COMMAND = re.compile(r"/[a-z][\w-]*(?:\s|\Z)")
@@ -53,12 +56,12 @@ _FRAME = re.compile(
     r"|^(?:Error|Output|Stdout|Stderr): (?:\((?:none|empty)\)(?:\n|\Z))?",
     re.MULTILINE,
 )
-"""What the tool says of a command around what the command said."""
+"""The tool's lines around the output of a command."""
 _UUID_LENGTH = 36
 
 
 class _Log:
-    """The header and the messages, as the events left them."""
+    """The header and the messages after all events."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -82,12 +85,14 @@ class _Log:
         if target not in self.messages:
             self.source.unknown("$rewindTo an unknown message")
             return
-        for known in ids[ids.index(target) :]:
-            del self.messages[known]
+        for message_id in ids[ids.index(target) :]:
+            del self.messages[message_id]
 
     def change(self, values: Mapping[str, Any], message: object) -> None:
-        """Change one message, or the header. Other messages replace those before, except where the tool only made
-        the model's context shorter: what was said stays said.
+        """Change one message or the header.
+
+        A list of messages replaces the earlier ones, unless the tool only compressed the model's
+        context.
         """
         if isinstance(message, str) and message in self.messages:
             self.messages[message] = {**self.messages[message], **values}
@@ -96,22 +101,25 @@ class _Log:
         if not isinstance(values.get("messages"), list):
             return
         listed = objects(values, "messages")
-        fresh = {str(one.get("id") or f"#{number}"): one for number, one in enumerate(listed)}
-        if any(_SNAPSHOT in _words(one.get("content")) for one in listed):
+        new_messages = {
+            str(item.get("id") or f"#{number}"): item for number, item in enumerate(listed)
+        }
+        if any(_SNAPSHOT in _words(item.get("content")) for item in listed):
             known = {
-                (one.get("type"), _words(one.get("content"))) for one in self.messages.values()
+                (item.get("type"), _words(item.get("content"))) for item in self.messages.values()
             }
-            said = {
-                key: one
-                for key, one in fresh.items()
-                if (one.get("type"), _words(one.get("content"))) not in known
+            self.messages |= {
+                key: item
+                for key, item in new_messages.items()
+                if (item.get("type"), _words(item.get("content"))) not in known
             }
-            self.messages |= said
         else:
             kept = {
-                key: one for key, one in self.messages.items() if key in fresh or _is_left_out(one)
+                key: item
+                for key, item in self.messages.items()
+                if key in new_messages or _is_omitted(item)
             }
-            self.messages = kept | fresh
+            self.messages = kept | new_messages
 
 
 class _Reader:
@@ -126,12 +134,14 @@ class _Reader:
         folder = self.source.path.parent.name
         parent = None if is_main or folder == "chats" else folder
         directories = self.header.get("directories")
-        named = str(directories[0]) if isinstance(directories, list) and directories else None
+        listed_folder = (
+            str(directories[0]) if isinstance(directories, list) and directories else None
+        )
         return Session(
             TOOL,
             string(self.header, "sessionId") or self.source.path.stem,
             title=string(self.header, "summary"),
-            cwd=named or _project_root(self.source.path, self.header),
+            cwd=listed_folder or _project_root(self.source.path, self.header),
             kind=SessionKind.MAIN if is_main else SessionKind.SUBAGENT,
             parent=parent,
             started=parse_time(self.header.get("startTime")),
@@ -142,7 +152,7 @@ class _Reader:
             kind = str(message.get("type"))
             if kind == "user":
                 yield from self.user(identity, message)
-            elif kind in _AGENT:
+            elif kind in _AGENT_TYPES:
                 yield from self.agent(identity, message)
             elif kind in _NOTICES:
                 yield from self.notice(identity, message)
@@ -151,14 +161,14 @@ class _Reader:
         yield from self.talk.end()
 
     def user(self, identity: str, message: Message) -> Items:
-        said = _words(message.get("displayContent")) or _words(message.get("content"))
-        for brought in _FILES.findall(_words(message.get("content"))):
-            self.talk.exchange.heard(brought)
+        words = _words(message.get("displayContent")) or _words(message.get("content"))
+        for file_content in _FILES.findall(_words(message.get("content"))):
+            self.talk.exchange.heard(file_content)
         for result in _responses(message.get("content")):
             self.talk.result(str(result.get("id")), "ok", lambda result=result: _output(result))  # type: ignore[misc]
-        is_summary = _SNAPSHOT in said
-        said = said.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
-        cleaned = self.talk.clean(_FILES.sub("", said))
+        is_summary = _SNAPSHOT in words
+        words = words.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
+        cleaned = self.talk.clean(_FILES.sub("", words))
         if not cleaned.text:
             return
         speaker, flags = (
@@ -179,7 +189,9 @@ class _Reader:
         )
 
     def notice(self, identity: str, message: Message) -> Items:
-        """What the tool shows: that the owner stopped the agent, or that the model failed. All else passes."""
+        """Yield a notice that the owner stopped the agent or that the model failed. Other notices
+        are skipped.
+        """
         words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
         if message.get("type") == "error":
             yield from self.talk.failed(identity, words, time)
@@ -206,19 +218,21 @@ class _Reader:
         name, arguments = str(call.get("name") or "tool"), call.get("args")
         identity = str(call.get("id") or "")
         key = self.talk.add_call(identity, name, arguments if isinstance(arguments, dict) else "")
-        output = "\n".join(_output(one) for one in _responses(call.get("result")))
+        output = "\n".join(_output(response) for response in _responses(call.get("result")))
         shown = call.get("resultDisplay")
         output = output or (shown if isinstance(shown, str) else "")
         if call.get("status") in ("success", "error", "cancelled"):
-            said = _FRAME.sub("", output) if name == _SHELL else output
-            self.talk.result(key, _outcome(call, output), lambda: said)
+            printed = _FRAME.sub("", output) if name == _SHELL else output
+            self.talk.result(key, _outcome(call, output), lambda: printed)
 
 
-def _tokens(told: Mapping[str, Any]) -> Tokens:
-    """What an answer cost; what was read from the cache is part of the input, thoughts are no part of the output."""
-    cached = total(told, "cached")
+def _tokens(counts: Mapping[str, Any]) -> Tokens:
+    """Return the tokens of an answer. The input includes cached tokens, the output excludes
+    thoughts.
+    """
+    cached = total(counts, "cached")
     return Tokens(
-        max(0, total(told, "input", "tool") - cached), cached, total(told, "output", "thoughts")
+        max(0, total(counts, "input", "tool") - cached), cached, total(counts, "output", "thoughts")
     )
 
 
@@ -234,52 +248,55 @@ def _outcome(call: Mapping[str, Any], output: str) -> str:
 
 
 def _words(content: Any) -> str:
-    """The words of a text, or of a list of parts; without thoughts, images and the results of tools."""
+    """Return the words of a text or a list of parts, without thoughts, images and tool results."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]
-    said = (
+    texts = (
         part if isinstance(part, str) else string(part, "text")
         for part in parts
         if not mapping(part).get("thought")
     )
-    return "\n\n".join(text for text in said if text)
+    return "\n\n".join(text for text in texts if text)
 
 
-def _is_left_out(message: Message) -> bool:
-    """Whether a tool that resumes a session leaves a message out, as if nobody had said it: a command, or a prompt
-    that a hook put something in front of."""
+def _is_omitted(message: Message) -> bool:
+    """Return True if the tool omits a message on resuming a session: a command, or a prompt with
+    text added by a hook.
+    """
     return message.get("type") == "user" and _words(message.get("content")).lstrip().startswith(
-        _LEFT_OUT
+        _OMITTED_PREFIXES
     )
 
 
 def _responses(parts: Any) -> list[Mapping[str, Any]]:
     listed = parts if isinstance(parts, list) else []
-    return [found for part in listed if (found := mapping(part, "functionResponse"))]
+    return [response for part in listed if (response := mapping(part, "functionResponse"))]
 
 
 def _output(response: Mapping[str, Any]) -> str:
-    said = mapping(response, "response")
+    body = mapping(response, "response")
     return "\n".join(
-        value for key in ("output", "error", "content") if isinstance(value := said.get(key), str)
+        value for key in ("output", "error", "content") if isinstance(value := body.get(key), str)
     )
 
 
 def _project_root(path: Path, header: Mapping[str, Any]) -> str | None:
-    """The folder that a session worked in: its name lies beside the chats, or the project's hash is of a known one."""
+    """Return the folder of a session, from a file next to the chats, or from a known project with
+    the same hash.
+    """
     for parent in list(path.parents)[:4]:
         if parent.name == "chats":
             try:
                 return (parent.parent / ".project_root").read_text(encoding="utf-8").strip() or None
             except (OSError, UnicodeDecodeError):
-                known = (
+                projects = (
                     mapping(beside(parent.parents[2] / "projects.json"), "projects")
                     if len(parent.parents) > 2
                     else {}
                 )
                 return next(
-                    (root for root in known if _hash(root) == header.get("projectHash")), None
+                    (root for root in projects if _hash(root) == header.get("projectHash")), None
                 )
     return None
 

@@ -1,4 +1,4 @@
-"""What messages and sessions are called in JSON of no tool in particular."""
+"""JSON lines, plain text and Markdown of unknown tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nacre.values.reports import FORMAT
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
 
 CALLS = ("tool_call", "function_call", "tool_use")
-"""Types of records that are one call of the agent's."""
+"""Types of records that are one call of the agent."""
 
 ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("user", "human", "owner"), Speaker.OWNER),
@@ -40,22 +40,22 @@ _RESULTS = (*_TEXTS, "result", "output")
 _ROLE_KEYS = ("role", "type", "from", "sender", "speaker", "author", "name")
 _NAME_KEYS = ("from", "sender", "speaker", "author", "name")
 _MESSAGE_LISTS = ("messages", "turns", "conversation", "conversations")
-_FACTS = {
+_FACT_FIELDS = {
     "title": ("title", "conversation_title"),
     "cwd": ("cwd", "workspace", "workspaceDirectory", "working_directory"),
     "label": ("label", "project", "conversation_label"),
     "branch": ("branch", "gitBranch", "git_branch"),
     "model": ("model", "model_slug"),
 }
-_DEEPEST = 5
-_UNSAID = frozenset(
+_MAX_DEPTH = 5
+_NON_TEXT_TYPES = frozenset(
     {"thinking", "reasoning", "tool_use", "tool_call", "tool_result", "image", "image_url"}
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message. ``author`` is a person's name, or for a tool's result the tool's."""
+    """One message. ``author`` is a person's name, or the tool's name for a tool's result."""
 
     speaker: Speaker
     text: str
@@ -66,7 +66,7 @@ class Line:
 
 
 def read_line(record: Mapping[str, Any]) -> Line | None:
-    """The message in a record; ``None`` when it holds none."""
+    """Return the message in a record, or None if there is none."""
     record = unwrapped(record)
     speaker, author = _who(record)
     if speaker is None:
@@ -85,12 +85,12 @@ def read_line(record: Mapping[str, Any]) -> Line | None:
 
 
 def is_message(record: Mapping[str, Any]) -> bool:
-    """Whether a record holds one message."""
+    """Return True if a record has one message."""
     return read_line(record) is not None
 
 
 def messages_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The messages of a record that is a whole session; empty when it is none."""
+    """Return the messages of a record that is a whole session; empty for others."""
     for key in _MESSAGE_LISTS:
         value = record.get(key)
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
@@ -99,34 +99,34 @@ def messages_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def message_id(record: Mapping[str, Any]) -> str | None:
-    """The id that the message was given."""
+    """Return the id of the message in a record."""
     return _first(record, _MESSAGE_IDS) or _first(unwrapped(record), _MESSAGE_IDS)
 
 
 def session_id(record: Mapping[str, Any]) -> str | None:
-    """The id of the session that a line belongs to."""
+    """Return the id of a line's session."""
     return _first(record, _SESSION_IDS) or _first(unwrapped(record), _SESSION_IDS)
 
 
 def whole_session_id(record: Mapping[str, Any]) -> str | None:
-    """The id of a record that is a whole session."""
+    """Return the id of a record that is a whole session."""
     return session_id(record) or _first(record, ("id", "uuid"))
 
 
 def session_facts(record: Mapping[str, Any]) -> dict[str, str]:
-    """What a line says about its session."""
-    found = {fact: _first(record, keys) for fact, keys in _FACTS.items()}
-    return {fact: value for fact, value in found.items() if value}
+    """Return the facts about the session in a line."""
+    facts = {fact: _first(record, keys) for fact, keys in _FACT_FIELDS.items()}
+    return {fact: value for fact, value in facts.items() if value}
 
 
 def said(content: Any, depth: int = 0) -> str:
-    """The words of a message: a string, a block, or a list of either."""
+    """Return the words of a message: a string, a block, or a list of either."""
     if isinstance(content, str):
         return content
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return ""
     if isinstance(content, Mapping):
-        if str(content.get("type")) in _UNSAID:
+        if str(content.get("type")) in _NON_TEXT_TYPES:
             return ""
         return said(next((content[key] for key in _TEXTS if content.get(key)), None), depth + 1)
     if isinstance(content, Sequence):
@@ -135,7 +135,9 @@ def said(content: Any, depth: int = 0) -> str:
 
 
 def unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Messages lie under ``message``, or under ``payload`` where that says it is one."""
+    """Return the message under ``message``, or under ``payload`` if its type is message, merged
+    with the record.
+    """
     inner = record.get("message")
     payload = record.get("payload")
     if isinstance(payload, Mapping) and payload.get("type") == "message":
@@ -160,7 +162,7 @@ def _who(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
         elif key in _NAME_KEYS:
             author = author or value.strip()
     if record.get("type") in CALLS:
-        author = None  # what is named is the tool
+        author = None  # the name is the tool's
     return (speaker or (Speaker.OWNER if author else None)), author
 
 
@@ -168,8 +170,8 @@ def _calls(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     content = record.get("content")
     blocks = content if isinstance(content, list) else ()
     listed = record.get("tool_calls")
-    alone = (record,) if record.get("type") in CALLS else ()
-    for call in (*blocks, *(listed if isinstance(listed, list) else ()), *alone):
+    single = (record,) if record.get("type") in CALLS else ()
+    for call in (*blocks, *(listed if isinstance(listed, list) else ()), *single):
         if not isinstance(call, Mapping):
             continue
         function = call.get("function")
@@ -190,7 +192,7 @@ def _stamp(record: Mapping[str, Any]) -> str | None:
 
 
 def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """The first of the fields that has a value, as text."""
+    """Return the first non-empty field as text."""
     for key in keys:
         value = record.get(key)
         if (
@@ -202,25 +204,21 @@ def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
     return None
 
 
-# ----------------------------------------------------------------------------
-# JSON lines of no tool in particular: one message a line, or one whole session a line.
-#
-# Field names are taken as they come, see :mod:`nacre.readers.generic`. A file may hold
-# several
-# sessions.
+# -- JSON lines: one message or one whole session per line ---------------------
+# Field names may be those of any tool. A file may have several sessions.
 
 
 TOOL = "jsonl"
 
-_SESSIONS_CARRIED = 200
-_CALLS_CARRIED = 200
+_MAX_SESSIONS_CARRIED = 200
+_MAX_CALLS_CARRIED = 200
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.known: dict[str, dict[str, Any]] = source.carry.setdefault("sessions", {})
+        self.facts: dict[str, dict[str, Any]] = source.carry.setdefault("sessions", {})
         self.exchanges: dict[str, Exchange] = {}
         self.outside: set[str] = set(source.carry.get("outside", ()))
         self.own: set[str] = set(source.carry.get("own", ()))
@@ -238,8 +236,8 @@ class _Reader:
     def take(self, record: dict[str, Any]) -> Items:
         messages = messages_of(record)
         if messages:
-            said = "\n".join(line.text for line in map(read_line, messages) if line)
-            native_id = whole_session_id(record) or turn_hash("session", said, 0)
+            words = "\n".join(line.text for line in map(read_line, messages) if line)
+            native_id = whole_session_id(record) or turn_hash("session", words, 0)
             self.learn(native_id, record)
             for message in messages:
                 yield from self.message(native_id, message)
@@ -253,7 +251,9 @@ class _Reader:
             self.source.unknown(str(record.get("type") or "no message"))
 
     def _nameless(self, record: Mapping[str, Any]) -> str:
-        """Return an id for a session without one: from its first message if that has a time, else from the file."""
+        """Return an id for a session without one: from its first message if that has a time, else
+        from the file.
+        """
         line = read_line(record)
         return (
             turn_hash("session", f"{line.stamp}\n{line.text}", 0)
@@ -263,7 +263,7 @@ class _Reader:
 
     def learn(self, native_id: str, record: Mapping[str, Any]) -> dict[str, str]:
         facts = session_facts(record)
-        self.known.setdefault(native_id, {}).update(facts)
+        self.facts.setdefault(native_id, {}).update(facts)
         return facts
 
     def message(self, native_id: str, record: Mapping[str, Any]) -> Items:
@@ -271,7 +271,7 @@ class _Reader:
         if line is None:
             self.source.unknown(str(record.get("type") or "no message"))
             return
-        known = self.known.setdefault(native_id, {})
+        facts = self.facts.setdefault(native_id, {})
         exchange = self.exchange(native_id)
         cleaned = exchange.clean(line.text)
         if line.speaker is Speaker.TOOL:
@@ -284,14 +284,14 @@ class _Reader:
         calls = tuple(self.call(call) for call in line.calls)
         if not (cleaned.text or calls):
             return
-        known.setdefault("started", line.stamp)
-        yield from self.announce(native_id, known)
+        facts.setdefault("started", line.stamp)
+        yield from self.announce(native_id, facts)
         flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
         if cleaned.injected:
             flags |= Flag.INJECTED
         judged = exchange.judge(cleaned.text) if line.speaker is not Speaker.OWNER else Judgement()
         flags, trust = flags | judged.flags, judged.trust
-        identity = self.identify(known, record, line, cleaned.text)
+        identity = self.identify(facts, record, line, cleaned.text)
         turn = Turn(
             identity,
             line.speaker,
@@ -308,41 +308,43 @@ class _Reader:
         yield turn
 
     def identify(
-        self, known: dict[str, Any], record: Mapping[str, Any], line: Line, text: str
+        self, facts: dict[str, Any], record: Mapping[str, Any], line: Line, text: str
     ) -> str:
-        """The message's id, unless the line before had the same: then it is no message's."""
+        """Return the message's id. If the line before had the same, it is not a message's id, and a
+        hash is used.
+        """
         own = message_id(record)
-        if own and own != known.get("last_id"):
-            known["last_id"] = own
+        if own and own != facts.get("last_id"):
+            facts["last_id"] = own
             return own
-        return hashed_id(known, line.speaker, line.stamp, f"{line.author or ''}\n{text}")
+        return hashed_id(facts, line.speaker, line.stamp, f"{line.author or ''}\n{text}")
 
     def call(self, call: Mapping[str, Any]) -> ToolCall:
         name, arguments = str(call["name"]), call["arguments"]
-        made = asked(name, arguments if isinstance(arguments, str | dict) else "")
-        if is_outside(name, made.input):
+        brief_call = asked(name, arguments if isinstance(arguments, str | dict) else "")
+        if is_outside(name, brief_call.input):
             self.outside.add(str(call["id"]))
-        if is_own(name, made.input):
+        if is_own(name, brief_call.input):
             self.own.add(str(call["id"]))
-        return made
+        return brief_call
 
     def exchange(self, native_id: str) -> Exchange:
         if native_id not in self.exchanges:
             self.exchanges[native_id] = Exchange(
-                self.known.get(native_id, {}).pop("exchange", None)
+                self.facts.get(native_id, {}).pop("exchange", None)
             )
         return self.exchanges[native_id]
 
-    def announce(self, native_id: str, known: Mapping[str, Any]) -> Items:
+    def announce(self, native_id: str, facts: Mapping[str, Any]) -> Items:
         session = Session(
             TOOL,
             native_id,
-            title=known.get("title"),
-            cwd=known.get("cwd"),
-            branch=known.get("branch"),
-            label=known.get("label"),
-            model=known.get("model"),
-            started=parse_time(known.get("started")),
+            title=facts.get("title"),
+            cwd=facts.get("cwd"),
+            branch=facts.get("branch"),
+            label=facts.get("label"),
+            model=facts.get("model"),
+            started=parse_time(facts.get("started")),
         )
         if session != self.yielded:
             self.yielded = session
@@ -350,19 +352,19 @@ class _Reader:
 
     def finish(self) -> None:
         for native_id, exchange in self.exchanges.items():
-            self.known[native_id]["exchange"] = exchange.carried()
-        self.source.carry["outside"] = sorted(self.outside)[-_CALLS_CARRIED:]
-        self.source.carry["own"] = sorted(self.own)[-_CALLS_CARRIED:]
-        recent = list(self.known.items())[-_SESSIONS_CARRIED:]
+            self.facts[native_id]["exchange"] = exchange.carried()
+        self.source.carry["outside"] = sorted(self.outside)[-_MAX_CALLS_CARRIED:]
+        self.source.carry["own"] = sorted(self.own)[-_MAX_CALLS_CARRIED:]
+        recent = list(self.facts.items())[-_MAX_SESSIONS_CARRIED:]
         self.source.carry["sessions"] = dict(recent)
 
 
 def _sniff(head: Head) -> bool:
     objects = head.objects
     if objects and objects[0].get("format") == FORMAT:
-        return False  # nacre's own export is imported, not read as talk
-    said = [record for record in objects if messages_of(record) or is_message(record)]
-    return any("role" in record for record in said) or len(said) * 2 >= len(objects) > 0
+        return False  # nacre's own export is imported, not read as a transcript
+    messages = [record for record in objects if messages_of(record) or is_message(record)]
+    return any("role" in record for record in messages) or len(messages) * 2 >= len(objects) > 0
 
 
 def _roots(_: Places) -> Sequence[Root]:
@@ -391,12 +393,9 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# Plain text of any origin: notes, logs of a chat, minutes. The owner's, as far as anybody can tell.
-#
-# A text has no id of its own: the session is named after the file's name and path, so that a text
-# stays one
-# session while it is edited.
+# -- Plain text of any origin: notes, chat logs, minutes -----------------------
+# The text counts as the owner's. The session's id is made from the file's name and path, so that it
+# stays the same while the text is edited.
 
 
 TOOL_PLAIN_TEXT = "text"
@@ -412,24 +411,26 @@ _NOT_TEXT = frozenset(
 
 
 def is_text(head: Head) -> bool:
-    """Whether a file is text that somebody may have written: not empty, not binary, not data."""
+    """Return True if a file is text that a person may have written: not empty, not binary, not
+    data.
+    """
     if b"\x00" in head.data or not head.data.strip():
         return False
     name = head.path.name.lower()
     if head.path.suffix.lower() in _NOT_TEXT or ".jsonl." in name or head.objects:
-        return False  # a transcript that was renamed may begin with a line that is torn as yet
+        return False  # a renamed transcript may begin with a torn line
     # The head may end in the middle of a character.
     undecodable = head.text[:-1].count("\ufffd")
     return undecodable <= len(head.text) * _UNDECODABLE_SHARE
 
 
 def name_session(path: Path) -> str:
-    """The id of the session in a file that has none of its own."""
+    """Return the id of the session in a file without one."""
     return f"{path.stem}-{turn_hash('file', path.absolute().as_posix(), 0)[:8]}"
 
 
 def date_in_name(name: str) -> datetime | None:
-    """Return the local day, and perhaps the time, in a file's name or a title."""
+    """Return the local date, and possibly the time, in a file's name or a title."""
     match = _DATE_IN_NAME.search(name)
     if match is None:
         return None
@@ -441,7 +442,7 @@ def date_in_name(name: str) -> datetime | None:
 
 
 def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
-    """One turn of the owner for each text that says something."""
+    """Yield one turn of the owner for each non-empty text."""
     seen: dict[str, object] = {}
     for text in texts:
         cleaned = clean(text)
@@ -452,7 +453,7 @@ def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
 
 
 def group_paragraphs(text: str, limit: int = TURN_CHARACTERS) -> Iterator[str]:
-    """Paragraphs together as long as they fit; one that is longer alone is cut between words."""
+    """Join paragraphs up to the limit. A longer paragraph is split between words."""
     group = ""
     for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
         for piece in _pieces(paragraph.strip("\n"), limit):
@@ -499,9 +500,8 @@ ADAPTER_PLAIN_TEXT = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# Markdown notes: front matter, one turn a section. SpecStory's copies of sessions keep their
-# speakers.
+# -- Markdown notes: front matter, and one turn per section --------------------
+# SpecStory's copies of sessions keep their speakers.
 
 
 TOOL_MARKDOWN = "markdown"
@@ -513,7 +513,7 @@ _FRONT_MATTER = re.compile(
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)")
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _SPECSTORY = re.compile(r"<!-- Generated by SpecStory", re.IGNORECASE)
-_SAID = re.compile(
+_SPEAKER_HEADING = re.compile(
     r"^_\*\*(?P<role>User|Assistant|Agent|Human)\b(?P<facts>[^*\n]*)\*\*_[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -569,7 +569,7 @@ def _title(facts: Mapping[str, Any], body: str) -> str | None:
 
 
 def _label(facts: Mapping[str, Any]) -> str | None:
-    """The project that a note names, else its tags."""
+    """Return the project of a note, or its tags."""
     tags = facts.get("tags")
     listed = ", ".join(str(tag) for tag in tags) if isinstance(tags, list) else tags
     value = facts.get("project") or listed
@@ -577,9 +577,11 @@ def _label(facts: Mapping[str, Any]) -> str | None:
 
 
 def _sections(body: str) -> Iterator[str]:
-    """Each heading, without its marks, with its text. A heading with nothing below it goes with the next.
+    """Yield each heading, without its marks, with its text. A heading without text is joined with
+    the next one.
 
-    Marked headings in an owner's words mean a pasted document, from which nothing is learned; a note is not pasted.
+    Headings with marks in an owner's words would count as a pasted document, from which nothing is
+    learned.
     """
     lines: list[str] = []
     fence = ""
@@ -600,9 +602,9 @@ def _sections(body: str) -> Iterator[str]:
 def _rendered(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
     seen: dict[str, Any] = {}
     exchange = Exchange()
-    marks = list(_SAID.finditer(body))
+    marks = list(_SPEAKER_HEADING.finditer(body))
     ends = [*(mark.start() for mark in marks[1:]), len(body)]
-    for mark, end in zip(marks, ends, strict=False):  # without any mark there is still an end
+    for mark, end in zip(marks, ends, strict=False):  # without marks there is still one end
         cleaned = exchange.clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
         text, flags = cleaned.text, Flag.INJECTED if cleaned.injected else Flag.NONE
         is_owner = mark["role"].lower() in ("user", "human")

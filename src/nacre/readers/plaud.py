@@ -1,8 +1,8 @@
-"""Plaud: transcripts of recorded talk, as Markdown, text or subtitles.
+"""Plaud: transcripts of recorded conversations, as Markdown, text or subtitles.
 
-The speakers are people. Which of them is the owner cannot be known, so everybody speaks as the owner, under
-the name that the recorder gave: ``Turn.author``. Times count from the start of the recording, which the
-file's name dates.
+The speakers are people, and it is unknown which one is the owner. All turns are the owner's, with
+the recorder's name for the speaker in ``Turn.author``. Times count from the start of the recording,
+whose date is in the file's name.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _SUBTITLE_NAME = re.compile(rf"{_NAME}\s*[:：]\s+(?P<text>.+)")
 _PLAUD_NAME = re.compile(
     r"^\d{4}-\d{2}-\d{2} \d{2}[_:]?\d{2}.*\.md$|-transcript\.(?:txt|md|srt)$", re.IGNORECASE
 )
-_FEWEST = 3
-_MOST_WORDS = 5
+_MIN_PARTS = 3
+_MAX_NAME_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one person said in one go."""
+    """An uninterrupted speech of one person."""
 
     name: str | None
     seconds: int | None
@@ -82,7 +82,7 @@ def _moment(start: datetime, seconds: int) -> datetime:
 
 
 def _parts(text: str) -> Iterator[_Part]:
-    """What was said, from each line that names a speaker to the next."""
+    """Yield the text between each line that names a speaker and the next."""
     part: _Part | None = None
     lines: list[str] = []
     for line in text.splitlines():
@@ -98,18 +98,24 @@ def _parts(text: str) -> Iterator[_Part]:
 
 
 def _complete(part: _Part, lines: Sequence[str]) -> _Part:
-    """A subtitle ends with the number of the next one, and may name its speaker in its text."""
+    """Complete a part. A subtitle ends with the number of the next one, and may name its speaker in
+    the text.
+    """
     if part.name is not None:
         return replace(part, text="\n".join(lines))
-    kept = [line for line in lines if line.strip() and not line.strip().isdigit()]
-    named = _SUBTITLE_NAME.fullmatch(kept[0].strip()) if kept else None
-    if named is None:
-        return replace(part, text="\n".join(kept))
-    return replace(part, name=named["name"].strip(), text="\n".join([named["text"], *kept[1:]]))
+    text_lines = [line for line in lines if line.strip() and not line.strip().isdigit()]
+    match = _SUBTITLE_NAME.fullmatch(text_lines[0].strip()) if text_lines else None
+    if match is None:
+        return replace(part, text="\n".join(text_lines))
+    return replace(
+        part, name=match["name"].strip(), text="\n".join([match["text"], *text_lines[1:]])
+    )
 
 
 def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
-    """Subtitles cut a speech into seconds; a speaker who goes on has one turn, within limits."""
+    """Join consecutive parts of one speaker, since subtitles split a speech, up to
+    ``TURN_CHARACTERS``.
+    """
     last: _Part | None = None
     for part in parts:
         if last and last.name == part.name and len(last.text) + len(part.text) < TURN_CHARACTERS:
@@ -128,11 +134,11 @@ def _read_header(line: str) -> _Part | None:
         return _Part(None, _seconds(subtitle["clock"]), "")
     for pattern in _HEADERS:
         match = pattern.fullmatch(line)
-        if match and len(match["name"].split()) <= _MOST_WORDS:
-            found = match.groupdict()
-            clock = found.get("clock")
+        if match and len(match["name"].split()) <= _MAX_NAME_WORDS:
+            groups = match.groupdict()
+            clock = groups.get("clock")
             return _Part(
-                match["name"].strip(), _seconds(clock) if clock else None, found.get("text") or ""
+                match["name"].strip(), _seconds(clock) if clock else None, groups.get("text") or ""
             )
     return None
 
@@ -150,8 +156,8 @@ def _sniff(head: Head) -> bool:
     parts = [part for line in head.text.splitlines() if (part := _read_header(line.strip()))]
     if _PLAUD_NAME.search(head.path.name):
         return bool(parts)
-    # A diary has times too, but in a talk the same people speak again and again.
-    return len(parts) >= _FEWEST and len({part.name for part in parts}) * 2 <= len(parts) + 1
+    # A diary has times too, but in a conversation the same names recur.
+    return len(parts) >= _MIN_PARTS and len({part.name for part in parts}) * 2 <= len(parts) + 1
 
 
 def _roots(_: Places) -> Sequence[Root]:

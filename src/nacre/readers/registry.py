@@ -1,4 +1,6 @@
-"""Find adapters by name, and the one that reads a file. Built-ins and third parties use the same door."""
+"""Find adapters by name or by file, both built-in and from third parties, and read the tools'
+retention settings.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from nacre.errors import NotFound, Unavailable
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, read_head, read_later
 
 GROUP = "nacre.readers"
-"""The entry-point group in which a third party registers ``<tool> = "<module>:<adapter record>"``."""
+"""Entry-point group in which third parties register ``<tool> = "<module>:<adapter record>"``."""
 
 BUILTINS: dict[str, str] = {
     "claude-code": "nacre.readers.claude_code:ADAPTER",
@@ -48,97 +50,105 @@ BUILTINS: dict[str, str] = {
     "markdown": "nacre.readers.generic:ADAPTER_MARKDOWN",
     "text": "nacre.readers.generic:ADAPTER_PLAIN_TEXT",
 }
-"""By name (the tool's, or ``<tool>-<format>``), in the order in which they are asked: the decisive formats first, the
-ones that take anything last."""
+"""Adapters by name (the tool, or ``<tool>-<format>``) in sniffing order: specific formats first,
+permissive ones last.
+"""
 
 
 @cache
 def adapters() -> tuple[Adapter, ...]:
-    """All adapters: third parties' first, so that one may take over a built-in's files, then the built-ins.
+    """Return all adapters: third-party ones first, so that they may replace built-ins, then the
+    built-ins.
 
-    Raises Unavailable when a third party's cannot be loaded.
+    Raises Unavailable when a third-party adapter cannot be loaded.
     """
-    return tuple(_one_by_one())
+    return tuple(_iter_adapters())
 
 
 @cache
 def builtins() -> dict[str, Adapter]:
-    """nacre's own adapters by name, in the order in which they are asked."""
+    """Return nacre's own adapters by name, in sniffing order."""
     return {name: _load(path) for name, path in BUILTINS.items()}
 
 
 def find_adapter(head: Head) -> Adapter | None:
-    """The first adapter that recognises a file by its content; ``None`` when none does.
+    """Return the first adapter that recognises a file by its content, or None.
 
-    Of one whose beginning tells nothing, as its first record holds pictures, later lines are looked at.
+    If the head does not identify the format, for example because the first record holds pictures,
+    later lines are tried.
     """
-    found = next((adapter for adapter in _one_by_one() if adapter.sniff(head)), None)
-    if found or head.database is not None or len(head.data) < HEAD_BYTES:
-        return found
+    match = next((adapter for adapter in _iter_adapters() if adapter.sniff(head)), None)
+    if match or head.database is not None or len(head.data) < HEAD_BYTES:
+        return match
     later = read_later(head.path)
     return (
-        next((adapter for adapter in _one_by_one() if adapter.sniff(later)), None)
+        next((adapter for adapter in _iter_adapters() if adapter.sniff(later)), None)
         if later
         else None
     )
 
 
 def get_adapter(tool: str) -> Adapter:
-    """The adapter of a tool, the first where it has several. Raises NotFound."""
-    adapter = next((adapter for adapter in _one_by_one() if adapter.tool == tool), None)
+    """Return the first adapter of a tool. Raises NotFound."""
+    adapter = next((adapter for adapter in _iter_adapters() if adapter.tool == tool), None)
     if adapter:
         return adapter
     raise NotFound(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """The adapter that reads a file which was read as a tool's before: of several, the one that recognises it.
+    """Return the adapter for a file that was read as a tool's before. Of several, the one that
+    recognises it.
 
-    What was only a guess is made again: a file that was hardly begun may have looked like a note.
+    A guess is repeated, because a file that was nearly empty may have looked like a note.
     """
-    known = [adapter for adapter in adapters() if adapter.tool == tool]
-    if len(known) == 1 and not known[0].guesses:
-        return known[0]
+    candidates = [adapter for adapter in adapters() if adapter.tool == tool]
+    if len(candidates) == 1 and not candidates[0].guesses:
+        return candidates[0]
     head = read_head(path)
-    sure = (adapter for adapter in known if not adapter.guesses)
-    return next((adapter for adapter in sure if adapter.sniff(head)), None) or find_adapter(head)
+    specific = (adapter for adapter in candidates if not adapter.guesses)
+    return next((adapter for adapter in specific if adapter.sniff(head)), None) or find_adapter(
+        head
+    )
 
 
 def is_guess(tool: str) -> bool:
-    """Whether a file that is read as this tool's may turn out to be another's."""
+    """Return True if a file of this tool may turn out to be another tool's."""
     return any(adapter.guesses for adapter in adapters() if adapter.tool == tool)
 
 
 def tools() -> Iterator[str]:
-    """The names of all tools that have an adapter, each once."""
+    """Return the names of all tools that have an adapter, without repetition."""
     return iter(dict.fromkeys(adapter.tool for adapter in adapters()))
 
 
 def environment() -> frozenset[str]:
-    """The names of the environment's variables that say where tools keep their transcripts."""
+    """Return the environment variables that determine where tools keep their transcripts."""
     return frozenset(name for adapter in adapters() for name in adapter.environment)
 
 
 def parts_of(path: Path) -> Iterator[Path]:
-    """The files that belong to a transcript, without itself: the log of a database, the messages of a session."""
-    for beside in _beside():
-        yield from beside(path)
+    """Yield the other files of a transcript: the log of a database, the messages of a session."""
+    for side_files in _side_file_functions():
+        yield from side_files(path)
 
 
 @cache
-def _beside() -> tuple[Callable[[Path], Iterable[Path]], ...]:
-    """What tells of a transcript's other files; every transcript is asked about, so each once."""
+def _side_file_functions() -> tuple[Callable[[Path], Iterable[Path]], ...]:
+    """Return the distinct functions that list a transcript's other files, because every transcript
+    is checked.
+    """
     return tuple(dict.fromkeys(adapter.beside for adapter in adapters() if adapter.beside))
 
 
-def _one_by_one() -> Iterator[Adapter]:
-    """All adapters in order, each loaded when it is its turn: most files are of the first tools."""
-    yield from _outside()
+def _iter_adapters() -> Iterator[Adapter]:
+    """Yield all adapters in order, loading each when needed: most files belong to the first tools."""
+    yield from _third_party()
     yield from map(_load, BUILTINS.values())
 
 
 @cache
-def _outside() -> tuple[Adapter, ...]:
+def _third_party() -> tuple[Adapter, ...]:
     return tuple(_load_outside(point) for point in entry_points(group=GROUP))
 
 
@@ -162,25 +172,24 @@ def _load(path: str) -> Adapter:
     return adapter
 
 
-# ----------------------------------------------------------------------------
-# When agent tools delete transcripts by themselves, as their settings on this machine say, or their
-# code.
+# -- Automatic deletion of transcripts by the tools ----------------------------
 
 
 CLAUDE_CODE_DAYS = 30
-"""What Claude Code keeps when its settings are silent."""
+"""Claude Code's default retention in days."""
 COPILOT_CHAT_SESSIONS = 400
-"""What VS Code keeps of the chats of one workspace, whatever its settings say; older versions kept 25."""
+"""Number of chats per workspace that VS Code keeps, without a setting. Older versions kept 25."""
 
-_MOST_BYTES = 1_000_000
+_MAX_SETTINGS_BYTES = 1_000_000
 _LENGTH = re.compile(r"(\d+)\s*([hdwm])")
 _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A tool deletes transcripts that did not change for so many ``days``, or what goes beyond the newest ``files`` of
-    a folder; ``setting`` is what says so, and where."""
+    """A tool's deletion of transcripts that are unchanged for ``days``, or beyond the newest
+    ``files`` of a folder. ``setting`` is the name and place of the setting.
+    """
 
     tool: str
     label: str
@@ -190,9 +199,9 @@ class Retention:
 
 
 def retentions(places: Places) -> list[Retention]:
-    """The tools that delete. Settings that cannot be read count as silent."""
-    found = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
-    return [one for one in found if one]
+    """Return the tools that delete transcripts. Unreadable settings count as unset."""
+    candidates = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
+    return [retention for retention in candidates if retention]
 
 
 _COPILOT_CHAT = Retention(
@@ -218,13 +227,13 @@ def _claude_code(places: Places) -> Retention:
 
 
 def _gemini_cli(places: Places) -> Retention | None:
-    """It deletes where that is turned on."""
+    """Return Gemini CLI's retention, if it is enabled."""
     file = places.home / ".gemini" / "settings.json"
     general = _settings(file).get("general")
-    kept = general.get("sessionRetention") if isinstance(general, dict) else None
-    if not isinstance(kept, dict) or kept.get("enabled") is not True:
+    retention = general.get("sessionRetention") if isinstance(general, dict) else None
+    if not isinstance(retention, dict) or retention.get("enabled") is not True:
         return None
-    length = _LENGTH.fullmatch(str(kept.get("maxAge", "")).strip())
+    length = _LENGTH.fullmatch(str(retention.get("maxAge", "")).strip())
     if not length:
         return None
     days = int(length.group(1)) * _DAYS[length.group(2)]
@@ -234,7 +243,7 @@ def _gemini_cli(places: Places) -> Retention | None:
 def _settings(file: Path) -> Mapping[str, Any]:
     try:
         with file.open("rb") as opened:
-            values = json.loads(opened.read(_MOST_BYTES))
+            values = json.loads(opened.read(_MAX_SETTINGS_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}

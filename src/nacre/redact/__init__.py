@@ -1,1 +1,1 @@
-"""Redact."""
+"""Redaction of secrets in text."""
