@@ -192,7 +192,7 @@ def test_a_compressed_event_that_is_damaged_is_counted(
 def test_what_unpacks_to_more_than_fits_is_counted(
     look: Any, store: OpenClaw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openclaw_store, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(openclaw_store, "_MAX_UNPACKED_BYTES", 1000)
     store.event(store.window("s1"), {}, packed=compress(b" " * 5000, b""))
     assert look(store.path).unknown == {"compressed event": 1}
 
