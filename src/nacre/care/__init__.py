@@ -1,1 +1,1 @@
-"""Care."""
+"""Care of a home: checks, proofs, the database, watching, moving, and servers."""

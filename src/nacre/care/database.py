@@ -1,4 +1,4 @@
-"""Care of the database: what is in it, rebuild, backup, reset."""
+"""Care of the database: statistics, rebuild, backup, reset, vacuum, restore drill, and upkeep of memories."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ToolStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a home holds; sizes in bytes."""
+    """The contents of a home; sizes in bytes."""
 
     memories: dict[str, int]
     links: int
@@ -108,34 +108,38 @@ def rebuild(
     *,
     vectors: bool = True,
 ) -> IngestReport:
-    """Make the database anew from the vault, the transcripts that still exist, and the archive.
+    """Rebuild the database from the vault, the remaining transcripts, and the archive.
 
-    The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
-    from their files alone; sessions are indexed and count as seen by extraction as far as they did before, and wholly
-    where nobody can tell, so that a rebuild writes no memories; those that began after all that was known are new.
-    Usage, reviews, candidates, traces, what models cost and which sessions wait for a writer are carried over from the
-    old one as far as it can be read: today's budget is spent after a rebuild, too, and what was dropped does not come
-    back. Raises SchemaTooNew: a newer nacre's database is not replaced.
+    The new database replaces the old one when it is complete; the old file is kept as ``nacre.db.old``. Memories come
+    only
+    from their files. Sessions are indexed and count as extracted as far as before, or completely if that is unknown, so
+    that a rebuild writes no memories; only sessions that began later are new. Usage, reviews, candidates, traces, costs
+    of
+    models and sessions waiting for a writer are carried over if readable: today's budget stays spent, and dropped
+    candidates
+    stay dropped. Raises SchemaTooNew for the database of a newer nacre.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
-    known = _read_before(settings, open_home)
+    paths = _read_before(settings, open_home)
     _remove(fresh.database)
     try:
-        with _earlier(settings, open_home) as earlier:
-            report = _make_anew(
-                replace(open_home(fresh), earlier=earlier), known, on_progress, vectors=vectors
+        with _earlier_vectors(settings, open_home) as earlier:
+            report = _build(
+                replace(open_home(fresh), earlier=earlier), paths, on_progress, vectors=vectors
             )
         lost = _put_in_place(settings, fresh.database, open_home)
     finally:
         with contextlib.suppress(OSError):
-            _remove(fresh.database)  # a full disk has no room for half of one
+            _remove(fresh.database)  # remove the partial database: the disk may be full
     return replace(report, problems=(*report.problems, *lost))
 
 
 @contextlib.contextmanager
-def _earlier(settings: Settings, open_home: Callable[[Settings], Home]) -> Iterator[Vectors | None]:
-    """The vectors of the old database: a text that has one is not embedded again, which takes hours or money."""
+def _earlier_vectors(
+    settings: Settings, open_home: Callable[[Settings], Home]
+) -> Iterator[Vectors | None]:
+    """Yield the vectors of the old database, which save hours or money of embedding again."""
     home = _opened(settings, open_home) if settings.database.exists() else None
     if home is None:
         yield None
@@ -149,11 +153,11 @@ def _earlier(settings: Settings, open_home: Callable[[Settings], Home]) -> Itera
         home.close()
 
 
-def _make_anew(
-    home: Home, known: list[Path], on_progress: OnProgress | None, *, vectors: bool
+def _build(
+    home: Home, known_paths: list[Path], on_progress: OnProgress | None, *, vectors: bool
 ) -> IngestReport:
     try:
-        paths = tuple(path for path in sorted({*known, *named_before(home)}) if path.exists())
+        paths = tuple(path for path in sorted({*known_paths, *named_before(home)}) if path.exists())
         options = IngestOptions(
             paths=paths,
             discover=True,
@@ -172,9 +176,9 @@ def _make_anew(
 
 
 def backup(home: Home, target: Path | None = None) -> Path:
-    """Write a consistent copy of the database: beside it, named after the time, or to a file that the owner names.
+    """Write a consistent copy of the database: next to it with the time in its name, or to a given file.
 
-    Raises Conflict when that exists, or lies in the home.
+    Raises Conflict if that file exists or is in the home.
     """
     if target is None:
         return _copy(
@@ -198,9 +202,9 @@ def _refuse_server(settings: Settings) -> None:
 
 
 def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | None:
-    """Remove the database, keeping a copy beside it; the vault stays. Returns the copy, ``None`` if there was none.
+    """Remove the database and keep a copy next to it; the vault stays. Return the copy, or ``None`` without a database.
 
-    Writes that are pending reach the vault first. A file that cannot be opened is kept as it is.
+    Pending writes reach the vault first. An unreadable file is copied unchanged.
     """
     _refuse_server(settings)
     database = settings.database
@@ -227,19 +231,19 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
 def _put_in_place(
     settings: Settings, new: Path, open_home: Callable[[Settings], Home]
 ) -> list[Problem]:
-    """Let a new database take the place of the old one, in one step; what was stored meanwhile reaches the vault first.
+    """Replace the database in one step, after writing later changes to the vault. Return parts that were lost.
 
-    The log of the old one goes before: SQLite would take it for the new one's. Returns what could not be carried over.
+    The old log is removed first, because SQLite would apply it to the new database.
     """
     database = settings.database
     lost: list[Problem] = []
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         if database.exists():
             home = _opened(settings, open_home)
             if home:
                 with contextlib.closing(home.database):
-                    held.enter_context(home.vault_lock)
-                    lost = _empty(home)
+                    stack.enter_context(home.vault_lock)
+                    lost = _flush_writes(home)
                 lost += _carry_over(database, new)
             take_place(database, new)
         else:
@@ -248,15 +252,15 @@ def _put_in_place(
 
 
 def take_place(database: Path, new: Path) -> None:
-    """Let a new file, which is whole and closed, take the place of a database; that is kept as ``….old``."""
+    """Replace a database by a complete, closed file; the old one is kept as ``….old``."""
     old = database.with_name(f"{database.name}.old")
     _remove(old)
-    for file, kept in list(zip(_files(database), _files(old), strict=True))[1:]:
+    for file, kept_file in list(zip(_files(database), _files(old), strict=True))[1:]:
         with contextlib.suppress(FileNotFoundError):
-            file.replace(kept)
+            file.replace(kept_file)
     try:
         os.link(database, old)
-    except OSError:  # not every file system can
+    except OSError:  # unsupported by some file systems
         database.replace(old)
     new.replace(database)
 
@@ -266,19 +270,19 @@ def _carry_over(old: Path, new: Path) -> list[Problem]:
         lost = carry_over(old, fresh)
         fresh.fold_log()
     hint = "the vault has every memory; what a day cost so far is counted from here"
-    return [Problem(str(old), f"{what} could not be read any more", hint) for what in lost]
+    return [Problem(str(old), f"{part} could not be read any more", hint) for part in lost]
 
 
 def set_aside(database: Path, name: Path) -> None:
-    """Give a database, which is closed, another name; its log goes before it. What has that name goes."""
+    """Rename a closed database, its log first. An existing file of the new name is removed."""
     _remove(name)
-    for file, kept in list(zip(_files(database), _files(name), strict=True))[::-1]:
+    for file, kept_file in list(zip(_files(database), _files(name), strict=True))[::-1]:
         with contextlib.suppress(FileNotFoundError):
-            file.replace(kept)
+            file.replace(kept_file)
 
 
 def _opened(settings: Settings, open_home: Callable[[Settings], Home]) -> Home | None:
-    """The home with its old database, unless that cannot be read any more."""
+    """Open the home with its old database; return ``None`` if that is unreadable."""
     try:
         return open_home(settings)
     except SchemaTooNew:
@@ -287,10 +291,10 @@ def _opened(settings: Settings, open_home: Callable[[Settings], Home]) -> Home |
         return None
 
 
-def _empty(home: Home) -> list[Problem]:
-    """Bring every pending write to the vault; returns that it could not be read whether there were any.
+def _flush_writes(home: Home) -> list[Problem]:
+    """Write all pending changes to the vault; return a problem if the pending changes are unreadable.
 
-    Raises VaultUnusable where one stays, as it would be lost.
+    Raises VaultUnusable if one cannot be written, because it would be lost.
     """
     try:
         apply_intents(home)
@@ -298,18 +302,18 @@ def _empty(home: Home) -> list[Problem]:
     except VaultUnusable:
         raise
     except (StoreUnusable, *UNREADABLE):
-        told = "what was about to be written to the vault could not be read any more"
-        return [Problem(str(home.settings.database), told, "nacre log shows what reached it")]
+        problem = "what was about to be written to the vault could not be read any more"
+        return [Problem(str(home.settings.database), problem, "nacre log shows what reached it")]
     if is_pending:
-        told = home.problems[-1] if home.problems else "a write is pending"
+        problem = home.problems[-1] if home.problems else "a write is pending"
         raise VaultUnusable(
-            f"the old database is kept: {told}", hint="mend that, then run: nacre db rebuild"
+            f"the old database is kept: {problem}", hint="mend that, then run: nacre db rebuild"
         )
     return []
 
 
 def _remove(database: Path) -> None:
-    """Remove a database; its log first, which would be taken for that of the next one of that name."""
+    """Remove a database, its log first: SQLite would apply it to the next database of that name."""
     for file in reversed(_files(database)):
         file.unlink(missing_ok=True)
 
@@ -319,7 +323,7 @@ def _files(database: Path) -> list[Path]:
 
 
 def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> list[Path]:
-    """What the old database had read, where it can still tell."""
+    """Return the transcripts that the old database had read, if it is readable."""
     if not settings.database.exists():
         return []
     try:
@@ -331,7 +335,7 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
     try:
         with contextlib.suppress(StoreUnusable, *UNREADABLE):
             apply_intents(home)
-            apply_tombstones(home)  # of another machine: what they bar is not carried over
+            apply_tombstones(home)  # of another machine: forgotten content is not carried over
             fold_usage(home)
             _keep_history(home)
         return [Path(file.path) for file in home.sessions.seen_files()]
@@ -342,20 +346,21 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
 
 
 def _keep_history(home: Home) -> None:
-    """Commit what waits, before the journal goes; where that cannot be, the next commit takes the files as they are."""
+    """Commit pending operations before the journal is removed, or leave the files to the next commit."""
     if home.journal.waiting()[0]:
         with contextlib.suppress(NacreError):
             commit_operations(home)
 
 
-# ----------------------------------------------------------------------------
-# Look after the database file: make it smaller, tell what made it.
+# -- Vacuum and version ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What vacuuming did: bytes of the database and its log before and after. ``is_clean`` is false where another
-    process still reads, and the log keeps old bytes until it is done."""
+    """The result of a vacuum: bytes of the database and its log before and after.
+
+    ``is_clean`` is false while another process reads: until then the log keeps old bytes.
+    """
 
     before: int
     after: int
@@ -364,9 +369,9 @@ class Vacuumed:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseVersion:
-    """What made the database and what reads it.
+    """The versions that made and read the database.
 
-    ``schema`` is the number of its last migration, ``database`` where it is.
+    ``schema`` is the number of its last migration, ``database`` its place.
     """
 
     nacre: str
@@ -376,9 +381,9 @@ class DatabaseVersion:
 
 
 def vacuum(home: Home) -> Vacuumed:
-    """Give free pages back to the disk, and leave no byte of what was deleted. Raises StoreBusy.
+    """Return free pages to the disk and erase deleted bytes. Raises StoreBusy.
 
-    Others who write wait meanwhile: seconds where the file is large.
+    Other writers wait meanwhile, for seconds if the file is large.
     """
     before = _bytes(home.settings)
     is_clean = home.database_file.compact()
@@ -386,7 +391,7 @@ def vacuum(home: Home) -> Vacuumed:
 
 
 def version(home: Home) -> DatabaseVersion:
-    """What made the database and what reads it."""
+    """Return the versions that made and read the database."""
     return DatabaseVersion(
         __version__, home.database.schema(), engine_version(), home.settings.where
     )
@@ -399,9 +404,7 @@ def _bytes(settings: Settings) -> int:
     return sum(file.stat().st_size for file in files if file.exists())
 
 
-# ----------------------------------------------------------------------------
-# The restore drill: a backup is brought back into a folder of its own, opened, and proved as a home
-# is.
+# -- Restore drill: a backup is restored into a temporary folder and proved ------------------------
 
 
 _COUNTED = ("memories", "projects", "sessions", "turns")
@@ -413,9 +416,9 @@ def verify(
     open_home: Callable[[Settings], Home],
     on_progress: OnProgress | None = None,
 ) -> list[Check]:
-    """Restore a backup for a moment and prove it: hashes, database, counts, index against vault, git, a recall.
+    """Restore a backup temporarily and prove it: hashes, database, counts, index against vault, git, a recall.
 
-    Raises NotFound, InvalidInput for what is no backup or is damaged. The home is not touched.
+    Raises NotFound, InvalidInput if it is damaged or not a backup. The home is not touched.
     """
     folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
     home_path = folder / "home"
@@ -442,7 +445,7 @@ def verify(
 
 
 def _settings(home: Path, settings: Settings) -> Settings:
-    """The home on its own: no file of this machine stands in for one of the backup's, and no model is loaded."""
+    """Return settings for the home alone, without other files of this machine and without models."""
     own = {name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")}
     return load_settings(
         home, own | {"NACRE_EMBEDDING_MODEL": "none", "NACRE_RECALL_RERANKER": "none"}
@@ -477,13 +480,15 @@ def _counts(home: Home, manifest: Manifest) -> Check:
 
 
 def _recall(home: Home) -> Check:
-    """One memory, asked for by its own words, is among the answers."""
-    memory = next((one for one in home.memories.everything() if one.is_active), None)
+    """Check that a memory is recalled by its own words."""
+    memory = next(
+        (candidate for candidate in home.memories.everything() if candidate.is_active), None
+    )
     if memory is None:
         return Check("recall", OK, "there is no memory to ask for")
     question = f"{memory.subject} {memory.content}"[:300]
-    found = recall(home, RecallQuery(text=question, mode=Mode.LEXICAL, turns=0, update=False))
-    if any(hit.memory.id == memory.id for hit in found.hits):
+    answer = recall(home, RecallQuery(text=question, mode=Mode.LEXICAL, turns=0, update=False))
+    if any(hit.memory.id == memory.id for hit in answer.hits):
         return Check("recall", OK, f"{memory.subject!r} is found")
     return Check(
         "recall",
@@ -493,9 +498,7 @@ def _recall(home: Home) -> Check:
     )
 
 
-# ----------------------------------------------------------------------------
-# How memories age: when they were last used, which todos and which kinds lie idle, what a dream would
-# end.
+# -- Ageing of memories ----------------------------------------------------------------------------
 
 
 _SPANS = (
@@ -504,10 +507,10 @@ _SPANS = (
     (92, "within a quarter"),
     (183, "within half a year"),
 )
-_LONGER = "longer ago"
+_LONGEST_SPAN = "longer ago"
 
 _STALE_TODO = timedelta(days=30)
-"""From then on an open todo is stale that nobody says again or asks for (seed facts 1.11)."""
+"""An open todo that was neither restated nor recalled for this time is stale (seed facts 1.11)."""
 
 IDLE_DAYS = {
     Kind.FACT: (180, 365),
@@ -517,21 +520,21 @@ IDLE_DAYS = {
     Kind.LESSON: (60, 120),
     Kind.EVENT: (30, 90),
 }
-"""Days for which memories of a kind count as used lately, and from which on they count as unused.
+"""Days until which memories of a kind count as recently used, and from which they count as unused.
 
-Those of agent-knowledge (seed facts 2.6): facts are its projects, relationships and preferences its people, lessons its
-workflows, events its notes. Todos are stale sooner.
+The values are agent-knowledge's (seed facts 2.6) for projects (facts), people (relationships and preferences),
+workflows (lessons) and notes (events). Todos are stale sooner.
 """
 
-_MANY_ENDING = 50
-_MANY_ACTIVE = 10_000
-_MOST_NAMED = 3
-_SUBJECT = 40
-_ID_SHOWN = 8
+_MANY_ENDING_MEMORIES = 50
+_MANY_ACTIVE_MEMORIES = 10_000
+_MAX_NAMED = 3
+_SUBJECT_CHARACTERS = 40
+_ID_CHARACTERS = 8
 
 
 def upkeep(home: Home) -> Iterator[Check]:
-    """How memories age; nothing where there is nothing to say. Call it when usage is folded."""
+    """Yield findings on the age of memories. Call it after usage is folded."""
     now = home.now()
     idle = home.usage.idle(now)
     yield from _recency(idle)
@@ -543,72 +546,75 @@ def upkeep(home: Home) -> Iterator[Check]:
         if near
         else []
     )
-    yield from _dream(home, ending, sum(one.count for one in idle))
+    yield from _dream(home, ending, sum(group.count for group in idle))
 
 
 def _recency(idle: Sequence[Idle]) -> Iterator[Check]:
     spans: Counter[str] = Counter()
-    for one in idle:
-        spans[_span(one.begun)] += one.count
-    told = [
+    for group in idle:
+        spans[_span(group.begun)] += group.count
+    parts = [
         f"{spans[name]:,} {name}"
-        for name in (*(name for _, name in _SPANS), _LONGER)
+        for name in (*(name for _, name in _SPANS), _LONGEST_SPAN)
         if spans[name]
     ]
     if any(name != _SPANS[0][1] for name in spans):
-        yield Check("recency", OK, f"last said or recalled: {', '.join(told)}")
+        yield Check("recency", OK, f"last said or recalled: {', '.join(parts)}")
 
 
 def _span(days: int) -> str:
-    return next((name for most, name in _SPANS if days <= most), _LONGER)
+    return next((name for most, name in _SPANS if days <= most), _LONGEST_SPAN)
 
 
 def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
     if stale:
         named = "; ".join(
-            f"{shorten(subject, _SUBJECT)} ({memory[-_ID_SHOWN:]}, {shown_day(last)})"
-            for memory, subject, last in stale[:_MOST_NAMED]
+            f"{shorten(subject, _SUBJECT_CHARACTERS)} ({memory[-_ID_CHARACTERS:]}, {shown_day(last)})"
+            for memory, subject, last in stale[:_MAX_NAMED]
         )
-        more = f"; and {len(stale) - _MOST_NAMED:,} more" if len(stale) > _MOST_NAMED else ""
-        told = f"{len(stale):,} open, neither said nor recalled for {_STALE_TODO.days} days: {named}{more}"
+        more = f"; and {len(stale) - _MAX_NAMED:,} more" if len(stale) > _MAX_NAMED else ""
+        finding = f"{len(stale):,} open, neither said nor recalled for {_STALE_TODO.days} days: {named}{more}"
         yield Check(
             "todos",
             WARNING,
-            told,
-            f"nacre retire {stale[0][0][-_ID_SHOWN:]}, if it is done or dropped",
+            finding,
+            f"nacre retire {stale[0][0][-_ID_CHARACTERS:]}, if it is done or dropped",
         )
 
 
 def _unused(idle: Sequence[Idle]) -> Iterator[Check]:
-    told, lately = [], 0
+    parts, lately = [], 0
     for kind, (recent, since) in IDLE_DAYS.items():
-        of_kind = [one for one in idle if one.kind is kind]
-        lately += sum(one.count for one in of_kind if one.days < recent)
-        every = sum(one.count for one in of_kind)
-        if unused := sum(one.count for one in of_kind if one.days >= since):
-            told.append(f"{unused:,} of {every:,} {kind}{'' if every == 1 else 's'} ({since} days)")
-    if told:
+        of_kind = [group for group in idle if group.kind is kind]
+        lately += sum(group.count for group in of_kind if group.days < recent)
+        every = sum(group.count for group in of_kind)
+        if unused := sum(group.count for group in of_kind if group.days >= since):
+            parts.append(
+                f"{unused:,} of {every:,} {kind}{'' if every == 1 else 's'} ({since} days)"
+            )
+    if parts:
         yield Check(
             "unused",
             OK,
-            f"neither said nor recalled for long: {', '.join(told)}; used lately: {lately:,}",
+            f"neither said nor recalled for long: {', '.join(parts)}; used lately: {lately:,}",
         )
 
 
 def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
-    """What a dream would end, and a hint to have one where that is much and no daemon has it at night.
+    """Yield the effects of a dream, and a hint to start one if they are large and no daemon dreams at night.
 
-    Much is what the seed runs by itself for (seed facts 1.4), but for the size of the database: here sessions fill it.
+    The limits are the seed's for automatic dreams (seed facts 1.4), without the database size, which sessions dominate
+    here.
     """
     if not ending:
         return
-    over = sum(one.action is DreamAction.EXPIRE for one in ending)
+    over = sum(step.action is DreamAction.EXPIRE for step in ending)
     parts = {"over": over, "never asked for": len(ending) - over}
-    told = " and ".join(f"{number:,} {name}" for name, number in parts.items() if number)
+    finding = " and ".join(f"{number:,} {name}" for name, number in parts.items() if number)
     if home.settings.flag("dream.at_night"):
-        yield Check("dream", OK, f"{told}: the daemon's dreams end them, some a night")
-    elif len(ending) > _MANY_ENDING or active > _MANY_ACTIVE:
-        ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready to be tidied: {told}"
+        yield Check("dream", OK, f"{finding}: the daemon's dreams end them, some a night")
+    elif len(ending) > _MANY_ENDING_MEMORIES or active > _MANY_ACTIVE_MEMORIES:
+        ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready to be tidied: {finding}"
         yield Check("dream", WARNING, ready, "nacre dream shows them and asks; nothing is deleted")
     else:
-        yield Check("dream", OK, f"{told}: nacre dream --dry-run shows them")
+        yield Check("dream", OK, f"{finding}: nacre dream --dry-run shows them")

@@ -1,4 +1,4 @@
-"""What is watched: the folders in which tools keep transcripts, and which transcript a changed file belongs to."""
+"""Following transcripts: watched folders, change notices, the pace of the watcher, and its health."""
 
 from __future__ import annotations
 
@@ -25,44 +25,48 @@ from nacre.learn import discovery
 from nacre.readers.adapter import Root, log_of
 
 _LOGS = ("-wal", "-journal")
-"""What a database writes beside itself; a change there is a change of the database."""
+"""Suffixes of files that a database writes next to itself; their changes are the database's."""
 
-_UNTOLD = ("-shm", ".lock", ".tmp")
+_IGNORED = ("-shm", ".lock", ".tmp")
 
 
 @dataclass(frozen=True, slots=True)
 class Territory:
-    """Roots of tools, folders whose every transcript counts, and single files."""
+    """Roots of tools, folders with only transcripts, and single files."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
     files: tuple[Path, ...] = ()
     scattered: tuple[Path, ...] = ()
-    """Folders of tools whose transcripts lie in several files each: any change there may be one of a transcript."""
+    """Folders of tools whose transcripts consist of several files: any change may belong to one."""
 
     def deep(self) -> list[Path]:
-        """The folders that exist and are watched with all that is below them; none lies within another."""
+        """Return the existing folders that are watched recursively, without nested ones."""
         return _outermost(
-            folder for folder, is_deep in self._wanted() if is_deep and folder.is_dir()
+            folder for folder, is_deep in self._candidates() if is_deep and folder.is_dir()
         )
 
     def flat(self) -> list[Path]:
-        """The folders that exist and of which only the files in them count."""
+        """Return the existing folders that are watched without subfolders."""
         deep = self.deep()
-        there = dict.fromkeys(
-            folder for folder, is_deep in self._wanted() if not is_deep and folder.is_dir()
+        existing = dict.fromkeys(
+            folder for folder, is_deep in self._candidates() if not is_deep and folder.is_dir()
         )
         return [
-            folder for folder in there if not any(folder.is_relative_to(above) for above in deep)
+            folder for folder in existing if not any(folder.is_relative_to(above) for above in deep)
         ]
 
     def missing(self) -> list[Path]:
-        """The folders that would be watched if they were there."""
-        return list(dict.fromkeys(folder for folder, _ in self._wanted() if not folder.is_dir()))
+        """Return the folders that would be watched if they existed."""
+        return list(
+            dict.fromkeys(folder for folder, _ in self._candidates() if not folder.is_dir())
+        )
 
-    def _wanted(self) -> Iterator[tuple[Path, bool]]:
-        """Folders, and whether what lies deeper counts. Of a tool's folder only those parts in which patterns look:
-        beside its transcripts lie caches and logs that change all the time."""
+    def _candidates(self) -> Iterator[tuple[Path, bool]]:
+        """Yield folders, and True if they are watched recursively.
+
+        Of a tool's folder, only the parts that patterns match are watched: caches and logs elsewhere change constantly.
+        """
         for root in self.roots:
             for pattern in root.patterns:
                 *above, _ = pattern.split("/")
@@ -72,7 +76,7 @@ class Territory:
         yield from ((file.parent, False) for file in self.files)
 
     def transcript(self, path: Path) -> Path | None:
-        """The transcript that a path is, or that a side file belongs to; ``None`` for everything else."""
+        """Return the transcript at a path or of a side file, or ``None``."""
         for log in _LOGS:
             if path.name.endswith(log):
                 path = path.with_name(path.name.removesuffix(log))
@@ -85,21 +89,21 @@ class Territory:
         return None
 
     def is_hint(self, path: Path) -> bool:
-        """Whether a change of what is no transcript is a reason to look at all of them: a folder may hold new ones."""
-        if path.name.endswith(_UNTOLD):
+        """Return True if the change of another path may mean new transcripts, as of a folder."""
+        if path.name.endswith(_IGNORED):
             return False
         return path.is_dir() or any(path.is_relative_to(folder) for folder in self.scattered)
 
 
 def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
-    """What to watch: the folders and files named, or where tools keep transcripts. Raises NotFound."""
+    """Return the given folders and files to watch, or else the tools' folders. Raises NotFound."""
     if not paths:
-        found = list(discovery.tool_roots(home, discovery.projects_of(home), []))
+        roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
         scattered = tuple(
-            root.folder for adapter, root in found if adapter.beside not in (None, log_of)
+            root.folder for adapter, root in roots if adapter.beside not in (None, log_of)
         )
         folders = tuple(Path(folder).expanduser() for folder in home.settings.texts("ingest.roots"))
-        return Territory(tuple(root for _, root in found), folders, scattered=scattered)
+        return Territory(tuple(root for _, root in roots), folders, scattered=scattered)
     named = [path.expanduser().absolute() for path in paths]
     for path in named:
         if not path.exists():
@@ -122,13 +126,12 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
     return list(found())
 
 
-# ----------------------------------------------------------------------------
-# What the system tells of changed files, gathered in threads. It may tell late, twice or nothing: it
-# only hints.
+# -- Notices of changed files ----------------------------------------------------------------------
+# The system's notices, gathered in threads. They may be late, repeated or missing, and are only hints.
 
 
 GATHER_MS = 500
-"""So long, at most, changes are gathered before they are told."""
+"""The maximum time for gathering changes before a notice, in milliseconds."""
 
 _STEP_MS = 150
 
@@ -136,7 +139,7 @@ Tell = Callable[[frozenset[Path]], None]
 
 
 class Notices:
-    """Listens for changes in a territory's folders, and tells of paths. Use ``listen`` again when folders appear."""
+    """Watches a territory's folders and reports changed paths. Call ``listen`` again when folders appear."""
 
     def __init__(self, tell: Tell, *, polling: bool) -> None:
         self._tell = tell
@@ -149,22 +152,22 @@ class Notices:
 
     @property
     def mode(self) -> str:
-        """``events``, or ``polling`` where the system tells nothing; then ``why_not`` says why."""
+        """Return ``events``, or ``polling`` if notices are unavailable; ``why_not`` is the reason."""
         return "polling" if self.why_not else "events"
 
     def listen(self, territory: Territory) -> None:
-        """Listen to the folders that are there now; nothing happens where they are the same as before."""
+        """Watch the folders that exist now, if they changed since the last call."""
         while not self._failed.empty():
             self.why_not = self._failed.get()
         folders = (territory.deep(), territory.flat())
-        there = [(path, _inode(path)) for paths in folders for path in paths]
+        current = [(path, _inode(path)) for paths in folders for path in paths]
         if self.why_not or (
-            there == self._heard and all(thread.is_alive() for thread in self._threads)
+            current == self._heard and all(thread.is_alive() for thread in self._threads)
         ):
             return
         self.close()
         self._stop = threading.Event()
-        self._heard = there
+        self._heard = current
         for paths, deep in zip(folders, (True, False), strict=True):
             if paths:
                 thread = threading.Thread(
@@ -177,7 +180,7 @@ class Notices:
                 self._threads.append(thread)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop watching."""
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=5)
@@ -185,12 +188,12 @@ class Notices:
 
     def _gather(self, paths: Sequence[Path], deep: bool, stop: threading.Event) -> None:
         try:
-            for found in _changes(paths, deep, stop):
-                self._tell(found)
+            for changed_paths in _changes(paths, deep, stop):
+                self._tell(changed_paths)
         except ImportError:
             self._failed.put("the library watchfiles is not installed")
         except FileNotFoundError:
-            pass  # a folder went away just now: who listens next hears of those that are left
+            pass  # a folder was deleted: the next listen() watches the others
         except (OSError, RuntimeError) as error:
             self._failed.put(f"the system cannot tell of changes: {error}")
         if not stop.is_set():
@@ -198,7 +201,7 @@ class Notices:
 
 
 def _inode(path: Path) -> int:
-    """Which folder it is: one that is made anew under its name is another one."""
+    """Return a folder's inode, which differs if it was created again."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -206,7 +209,7 @@ def _inode(path: Path) -> int:
 
 
 def _changes(paths: Sequence[Path], deep: bool, stop: threading.Event) -> Iterator[frozenset[Path]]:
-    """Raises ImportError without the library; OSError or RuntimeError where the system's limits are reached."""
+    """Yield changed paths. Raises ImportError without the library; OSError or RuntimeError at limits of the system."""
 
     for changes in watchfiles.watch(
         *paths,
@@ -222,8 +225,7 @@ def _changes(paths: Sequence[Path], deep: bool, stop: threading.Event) -> Iterat
         yield frozenset(Path(path) for _, path in changes)
 
 
-# ----------------------------------------------------------------------------
-# When the watcher does what: soon after a change, seldom otherwise, and never more than it is worth.
+# -- The watcher's pace ----------------------------------------------------------------------------
 
 
 HOT_SECONDS = 2.0
@@ -236,29 +238,28 @@ RETRY_SECONDS = 5.0
 MOST_RETRY_SECONDS = 300.0
 
 SHARE = 100
-"""A look at everything is followed by a pause so many times as long: it takes 1 % of a core at most."""
+"""A look at everything is followed by a pause of this many times its duration: at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""The same where a change hints that there is something new."""
+"""The same after a hint of something new."""
 
 QUIET_SECONDS = 3.0
-"""A round of learning waits until so long nothing was written, …"""
+"""Learning starts after this time without new turns, …"""
 
 PATIENCE_SECONDS = 15.0
-"""… but not longer than this."""
+"""… or at the latest after this time."""
 
 PAUSE_SECONDS = 10.0
-"""Between two rounds there is so much time, at least, and twice what the last one took."""
+"""The minimum time between two rounds, and at least twice the duration of the last."""
 
 _IDLE_SHARE = 30
 _JUMP_SECONDS = 10.0
-_EVERY = {"hot": HOT_SECONDS, "beat": BEAT_SECONDS, "forgive": FORGIVE_SECONDS}
+_INTERVALS = {"hot": HOT_SECONDS, "beat": BEAT_SECONDS, "forgive": FORGIVE_SECONDS}
 
 
 @dataclass
 class Pace:
-    """Times of a clock that never jumps, in seconds; ``started`` is the present, ``interval`` the usual time between
-    two looks at everything."""
+    """Times of a monotonic clock, in seconds; ``interval`` is the usual time between two looks at everything."""
 
     started: float
     interval: float = 120.0
@@ -284,62 +285,64 @@ class Pace:
         }
         self._unlearned_since = self._last_read = self.started
 
-    def is_time(self, what: str, now: float) -> bool:
-        """Whether it is time for ``look``, ``hot``, ``beat``, ``forgive`` or ``retry``."""
-        return now >= self._due[what]
+    def is_time(self, task: str, now: float) -> bool:
+        """Return True if ``look``, ``hot``, ``beat``, ``forgive`` or ``retry`` is due."""
+        return now >= self._due[task]
 
     def next_due(self, now: float) -> float:
-        """Seconds until something is due; never quite none."""
+        """Return the seconds until a task is due, at least 0.01."""
         soonest = min(self._due[name] for name in ("look", "hot", "beat"))
         return max(0.01, soonest - now)
 
-    def again(self, what: str, now: float, *, polling: bool = False) -> None:
-        """It was done."""
-        self._beaten = now if what == "beat" else self._beaten
-        self._due[what] = now + (POLLED_SECONDS if polling and what == "hot" else _EVERY[what])
+    def again(self, task: str, now: float, *, polling: bool = False) -> None:
+        """Schedule a task after it was done."""
+        self._beaten = now if task == "beat" else self._beaten
+        self._due[task] = now + (POLLED_SECONDS if polling and task == "hot" else _INTERVALS[task])
 
     def beat_soon(self) -> None:
-        """There is something new to say, which may wait for a moment."""
+        """Advance the next heartbeat because of news."""
         self._due["beat"] = min(self._due["beat"], self._beaten + SOON_SECONDS)
 
     def looked(self, began: float, now: float, *, polling: bool) -> None:
-        """Everything was looked at."""
+        """Schedule the next look at everything."""
         self._look_cost, self._looked = now - began, now
         usual = self._polled(now) if polling else self.interval
         share = HINTED_SHARE if polling else SHARE
         self._due["look"] = now + max(usual, share * self._look_cost)
 
     def _polled(self, now: float) -> float:
-        """Every second while agents are at work, ever more seldom when nothing comes."""
+        """Return the polling interval: a second while agents work, longer while nothing arrives."""
         return min(MOST_POLLED_SECONDS, max(POLLED_SECONDS, (now - self._last_read) / _IDLE_SHARE))
 
     def look_soon(self, now: float) -> None:
-        """A hint says that there is something new."""
+        """Advance the next look because of a hint."""
         earliest = max(now + 0.1, self._looked + max(1.0, HINTED_SHARE * self._look_cost))
         self._due["look"] = min(self._due["look"], earliest)
 
     def look_later(self, now: float) -> None:
-        """There is no use in a look now."""
+        """Postpone the next look."""
         self._due["look"] = now + PAUSE_SECONDS
 
     def notice_jump(self, offset: float, now: float) -> None:
-        """``offset`` is how far the wall clock is from this one: where that changes, the machine slept, or somebody
-        set the clock. What happened meanwhile nobody told."""
+        """Look now if ``offset``, the distance of the wall clock, changed: the machine slept or the clock was set.
+
+        Changes during that time were not reported.
+        """
         if self._offset is not None and abs(offset - self._offset) > _JUMP_SECONDS:
             self._due["look"] = now
         self._offset = offset
 
     def has_read(self, now: float) -> None:
-        """Turns were read, which may teach something."""
+        """Record that turns were read."""
         self._last_read = now
         self._unlearned_since = min(self._unlearned_since, now)
 
     def learn_soon(self, now: float) -> None:
-        """Something else waits for a round."""
+        """Request a round for another reason."""
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:
-        """Whether a round should begin."""
+        """Return True if a round should begin."""
         if now < self._rounds_from or self._unlearned_since == math.inf:
             return False
         return (
@@ -348,44 +351,45 @@ class Pace:
         )
 
     def begin_round(self, now: float) -> None:
-        """A round begins."""
+        """Record the beginning of a round."""
         self._round_began = now
         self._unlearned_since = math.inf
 
     def learned(self, now: float, *, more: bool) -> None:
-        """A round ended well; ``more`` waits for the next one."""
+        """Record the success of a round; ``more``: another round is needed."""
         self._rounds_from = now + max(PAUSE_SECONDS, 2 * (now - self._round_began))
         self._retry_seconds = RETRY_SECONDS
         if more:
             self.learn_soon(now)
 
     def went_well(self) -> None:
-        """Reading went well."""
+        """Record that reading succeeded."""
         self._retry_seconds = RETRY_SECONDS
 
     def failed(self, now: float) -> None:
-        """Something failed: reading and rounds wait, longer each time."""
+        """Record a failure: reading and rounds are delayed, longer each time."""
         self._due["retry"] = self._rounds_from = now + self._retry_seconds
         self._unlearned_since = min(self._unlearned_since, now)
         self._retry_seconds = min(2 * self._retry_seconds, MOST_RETRY_SECONDS)
 
 
-# ----------------------------------------------------------------------------
-# One watcher a home: its lock, what it tells of itself in ``watcher.health.json``, and how others ask
-# it to end.
+# -- The watcher's lock, health and end ------------------------------------------------------------
+# There is one watcher per home. Its state is in ``watcher.health.json``.
 
 
 STALE = timedelta(minutes=5)
-"""A watcher that said nothing for so long does not work."""
+"""A watcher without a heartbeat for this time does not work."""
 
-_PATIENCE_SECONDS = 1.0
+_LOCK_WAIT_SECONDS = 1.0
 _MAX_BYTES = 64_000
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a watcher says of itself. Counts are of this run: ``transcripts`` grew by ``turns``, which taught
-    ``memories``. ``vectors_left`` is ``None`` where nobody counted yet."""
+    """A watcher's report. Counts are of this run: ``transcripts`` grew by ``turns``, which led to ``memories``.
+
+    ``vectors_left`` is ``None`` if unknown.
+    """
 
     pid: int
     started: datetime
@@ -406,10 +410,10 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How it stands with a home's watcher.
+    """The state of a home's watcher.
 
-    ``state`` is ``starting``, ``running``, ``stale`` (it runs and says nothing), ``died`` (it ended without saying
-    so), ``stopped`` or ``never``. ``health`` is what it, or the one before it, said last.
+    ``state`` is ``starting``, ``running``, ``stale`` (no heartbeat), ``died`` (without a final report), ``stopped`` or
+    ``never``. ``health`` is the last report of this watcher or the previous one.
     """
 
     state: str
@@ -417,17 +421,17 @@ class Standing:
 
     @property
     def lives(self) -> bool:
-        """Whether there is one."""
+        """Return True if a watcher is running."""
         return self.state in ("starting", "running", "stale")
 
 
 def health_file(home: Path) -> Path:
-    """Where a watcher says how it is."""
+    """Return the path of the watcher's report."""
     return home / "watcher.health.json"
 
 
 def read_health(home: Path) -> Health | None:
-    """What the last watcher said; ``None`` where it is not there or cannot be read."""
+    """Return the last report, or ``None`` if it is missing or unreadable."""
     try:
         with os.fdopen(files.open_file(health_file(home), os.O_RDONLY), "rb") as file:
             health: Health = json.decode(file.read(_MAX_BYTES), Health)
@@ -437,12 +441,12 @@ def read_health(home: Path) -> Health | None:
 
 
 def write_health(home: Path, health: Health) -> None:
-    """Say how it is, whole or not at all. Raises OSError."""
+    """Write a report atomically. Raises OSError."""
     files.write_file(health_file(home), msgspec.json.format(msgspec.json.encode(health), indent=2))
 
 
 def standing(home: Path, now: datetime) -> Standing:
-    """How it stands with the watcher of a home. Raises StoreUnusable."""
+    """Return the state of a home's watcher. Raises StoreUnusable."""
     health = read_health(home)
     if not _lock_path(home).exists():
         return Standing("never", health)
@@ -459,16 +463,16 @@ def standing(home: Path, now: datetime) -> Standing:
 
 @contextlib.contextmanager
 def only_watcher(home: Path) -> Iterator[None]:
-    """Be the only watcher of a home while the block runs. The system frees the place of one that died.
+    """Hold the watcher's lock of a home during the block. The system releases it if the process dies.
 
-    Raises Conflict where another one lives.
+    Raises Conflict if another watcher is running.
     """
     lock = _lock(home)
-    if not lock.acquire(_PATIENCE_SECONDS):
+    if not lock.acquire(_LOCK_WAIT_SECONDS):
         health = read_health(home)
-        told = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
+        owner = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
         raise Conflict(
-            f"another watcher follows the sessions of {home}{told}",
+            f"another watcher follows the sessions of {home}{owner}",
             hint="nacre watcher status tells how it is; nacre watcher stop ends it",
         )
     try:
@@ -480,7 +484,7 @@ def only_watcher(home: Path) -> Iterator[None]:
 
 
 def ask_to_end(home: Path) -> None:
-    """Ask the home's watcher to finish what it is at, and end. Raises StoreUnusable."""
+    """Request the home's watcher to finish and end. Raises StoreUnusable."""
     try:
         files.write_file(_request_path(home), "")
     except OSError as error:
@@ -491,7 +495,7 @@ def ask_to_end(home: Path) -> None:
 
 
 def is_asked_to_end(home: Path) -> bool:
-    """Whether somebody wants the watcher to end."""
+    """Return True if the watcher is requested to end."""
     return _request_path(home).exists()
 
 

@@ -1,4 +1,7 @@
-"""Has a tool's format changed? Records that no adapter knows, and sessions in which the owner suddenly says nothing."""
+"""Health checks of the installation and the home, traces, and the status page.
+
+The first checks detect changes of a tool's format: unknown records, and sessions suddenly without the user's words.
+"""
 
 from __future__ import annotations
 
@@ -68,16 +71,18 @@ from nacre.vault import files
 from nacre.vault.files import LEDGER
 
 FEWEST_NEW = 4
-"""So many sessions in a row without the owner's words, at least: fewer happen by chance, or have only begun."""
+"""The minimum run of sessions without the user's words: shorter runs may be chance, or sessions that have just
+begun.
+"""
 
 FEWEST_BEFORE = 8
-"""So many sessions before them say what is usual with a tool; of fewer, nothing is said."""
+"""The minimum number of earlier sessions that show the usual behaviour of a tool."""
 
 ODDS = 0.001
-"""How unlikely the row must be, if all were as before."""
+"""The maximum probability of the run by chance, if nothing had changed."""
 
-_COMPARED = 80
-_NAMED = 5
+_COMPARED_SESSIONS = 80
+_MAX_LISTED_RECORDS = 5
 
 
 @dataclass(slots=True)
@@ -88,96 +93,101 @@ class _Odd:
 
 
 def format_checks(home: Home) -> Iterator[Check]:
-    """What was not understood, by tool and with the tool's versions, then tools that the canary warns of."""
+    """Yield findings on records that were not understood, by tool and version, then on silent sessions."""
     for tool, odd in sorted(_odd_records(home).items()):
-        told = f"{tool} {', '.join(sorted(odd.versions))}" if odd.versions else tool
+        label = f"{tool} {', '.join(sorted(odd.versions))}" if odd.versions else tool
         if odd.unknown:
             listed = ", ".join(
-                f"{record} ({count})" for record, count in sorted(odd.unknown.items())[:_NAMED]
+                f"{record} ({count})"
+                for record, count in sorted(odd.unknown.items())[:_MAX_LISTED_RECORDS]
             )
             more = (
-                f" and {len(odd.unknown) - _NAMED} more kinds" if len(odd.unknown) > _NAMED else ""
+                f" and {len(odd.unknown) - _MAX_LISTED_RECORDS} more kinds"
+                if len(odd.unknown) > _MAX_LISTED_RECORDS
+                else ""
             )
-            detail = f"unknown records in {told}: {listed}{more}"
+            detail = f"unknown records in {label}: {listed}{more}"
             yield Check(f"format {tool}", "warning", detail, "a newer nacre may know them")
         if odd.corrupt:
-            lines = f"{odd.corrupt} lines of {told} could not be understood, or were too long to be read"
+            lines = f"{odd.corrupt} lines of {label} could not be understood, or were too long to be read"
             yield Check(f"format {tool}", "warning", lines, None)
-    yield from _canary(home.sessions.heard(_COMPARED))
+    yield from _canary(home.sessions.heard(_COMPARED_SESSIONS))
 
 
 def _odd_records(home: Home) -> dict[str, _Odd]:
-    found: dict[str, _Odd] = {}
+    records: dict[str, _Odd] = {}
     versions = home.sessions.versions()
     for file in home.sessions.seen_files():
         if not file.unknown and not file.corrupt:
             continue
-        odd = found.setdefault(file.tool, _Odd())
+        odd = records.setdefault(file.tool, _Odd())
         odd.unknown.update(file.unknown)
         odd.corrupt += file.corrupt
         if file.path in versions:
             odd.versions.add(versions[file.path])
-    return found
+    return records
 
 
 def _canary(sessions: Sequence[Heard]) -> Iterator[Check]:
-    for tool, group in groupby(sessions, key=lambda one: one.tool):
+    for tool, group in groupby(sessions, key=lambda session: session.tool):
         listed = list(group)
-        silent = list(takewhile(lambda one: not one.owner_spoke, listed))
+        silent = list(takewhile(lambda session: not session.owner_spoke, listed))
         before = listed[len(silent) :]
-        if not is_sudden(len(silent), len(before), sum(one.owner_spoke for one in before)):
+        if not is_sudden(len(silent), len(before), sum(session.owner_spoke for session in before)):
             continue
-        versions = sorted({one.version for one in silent if one.version})
-        told = f"{tool} {', '.join(versions)}" if versions else tool
-        spoke = sum(one.owner_spoke for one in before)
+        versions = sorted({session.version for session in silent if session.version})
+        label = f"{tool} {', '.join(versions)}" if versions else tool
+        spoke = sum(session.owner_spoke for session in before)
         yield Check(
             f"format {tool}",
             "warning",
-            f"the last {len(silent)} sessions of {told} hold no words of yours; {spoke} of {len(before)} before did",
+            f"the last {len(silent)} sessions of {label} hold no words of yours; {spoke} of {len(before)} before did",
             f"its format may have changed: look at one (nacre sessions list --tool {tool}), and for a newer nacre",
         )
 
 
 def is_sudden(silent: int, before: int, spoke: int) -> bool:
-    """Whether so many sessions in a row without the owner's words are no accident.
+    """Return True if a run of sessions without the user's words is no chance.
 
-    Of ``before`` sessions, the owner spoke in ``spoke``: by Laplace's rule the next one is silent with a chance of
-    ``1 - (spoke + 1) / (before + 2)``, and all of the row with that to the power of its length. A tool in whose
-    sessions the owner seldom speaks is never warned of.
+    The user spoke in ``spoke`` of ``before`` sessions. By Laplace's rule the next session is silent with a probability
+    of
+    ``1 - (spoke + 1) / (before + 2)``, and the run with its power. A tool in which the user seldom speaks never causes
+    a
+    warning.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
     return float((1 - (spoke + 1) / (before + 2)) ** silent) < ODDS
 
 
-# ----------------------------------------------------------------------------
-# Whether the gateway does what it is configured for.
+# -- Gateway ---------------------------------------------------------------------------------------
 
 
 def gateway(home: Home) -> list[Check]:
-    """Whether the channels that are configured can be opened, somebody answers, and answers arrive."""
+    """Check that configured channels open, a model answers, and answers are sent."""
     if not home.settings["gateway.channels"]:
         return []
     state = gateway_status(home)
-    broken = [f"{one.name}: {one.problem}" for one in state.channels if one.problem]
+    broken = [f"{item.name}: {item.problem}" for item in state.channels if item.problem]
     if state.model == NONE:
         broken.append("nobody answers: models.chat is not set")
     if broken:
         return [Check("gateway", WARNING, "; ".join(broken), "docs/gateway.md tells how")]
-    late = [one for one in state.undelivered if one.state == "waiting"]
+    late = [item for item in state.undelivered if item.state == "waiting"]
     if late:
-        told = f"{count(len(late), 'answer')} cannot be sent: {late[0].channel}: {late[0].problem}"
-        return [Check("gateway", WARNING, told, "nacre gateway status")]
+        finding = (
+            f"{count(len(late), 'answer')} cannot be sent: {late[0].channel}: {late[0].problem}"
+        )
+        return [Check("gateway", WARNING, finding, "nacre gateway status")]
     runs = "runs" if state.running else "does not run: nacre gateway run, or gateway.enabled"
     return [Check("gateway", OK, f"{count(len(state.channels), 'channel')}; it {runs}")]
 
 
-# ----------------------------------------------------------------------------
-# Whether this home is in step with others: through git, or with a server.
+# -- Sync with git and with a server ---------------------------------------------------------------
 
 
 def sync(home: Home) -> Iterator[Check]:
-    """How the last sync ended."""
+    """Report the outcome of the last sync."""
     last = last_sync(home) if home.settings.flag("git.enabled") else None
     if last and last.failing_since:
         yield Check(
@@ -188,7 +198,7 @@ def sync(home: Home) -> Iterator[Check]:
 
 
 def remote(home: Home) -> Iterator[Check]:
-    """How the last exchange with the server ended."""
+    """Report the outcome of the last exchange with the server."""
     if not home.settings.text("remote.url"):
         return
     state = read_state(home.settings)
@@ -207,9 +217,8 @@ def remote(home: Home) -> Iterator[Check]:
         )
 
 
-# ----------------------------------------------------------------------------
-# A quick look at the ledger, the git history and the archive: bounded in time, so a sample where
-# there is much.
+# -- Quick checks of the ledger, the git history and the archive -----------------------------------
+# They are limited in time, and use samples of large data.
 
 
 _LEDGER_BYTES = 4_000_000
@@ -227,8 +236,10 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
     broken = files.broken_lines(data[start:])
     if broken:
         number = data.count(b"\n", 0, start) + broken[0]
-        told = f"{len(broken):,} of its lines are no entries, the first is line {number:,}"
-        yield Check("ledger", WARNING, told, f"mend or remove them in {home.vault.root}/{LEDGER}")
+        finding = f"{len(broken):,} of its lines are no entries, the first is line {number:,}"
+        yield Check(
+            "ledger", WARNING, finding, f"mend or remove them in {home.vault.root}/{LEDGER}"
+        )
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
@@ -243,17 +254,17 @@ def damaged_history(home: Home) -> Iterator[Check]:
         yield Check("history", FAILURE, error.message, error.hint)
         return
     if damage:
-        told = f"the git history is damaged: {damage}"
+        finding = f"the git history is damaged: {damage}"
         yield Check(
             "history",
             FAILURE,
-            told,
+            finding,
             "nacre doctor --deep tells what is missing; a clone or a backup has it",
         )
 
 
 def damaged_archive(home: Home) -> Iterator[Check]:
-    """Report damaged packs; where there are many, other ones are looked at on another day."""
+    """Report damaged packs; of many packs, different ones are checked each day."""
     states = [state for state in home.archive.all() if state.pack]
     first = int(home.clock().timestamp()) // _DAY_SECONDS % max(1, len(states))
     until = time.monotonic() + _ARCHIVE_SECONDS
@@ -266,103 +277,106 @@ def damaged_archive(home: Home) -> Iterator[Check]:
         if number % 100 == 0 and time.monotonic() > 2 * _ARCHIVE_SECONDS + until:
             break
     if damaged:
-        told = f"{len(damaged):,} of its packs are damaged, as that of {damaged[0]}"
-        yield Check("archive", FAILURE, told, "nacre archive verify --repair")
+        finding = f"{len(damaged):,} of its packs are damaged, as that of {damaged[0]}"
+        yield Check("archive", FAILURE, finding, "nacre archive verify --repair")
 
 
-# ----------------------------------------------------------------------------
-# What reads the sessions of this home by itself: a writer is shown only what was read.
+# -- Readers of sessions ---------------------------------------------------------------------------
+# A writer is shown only sessions that were read.
 
 
 NOTHING = "nothing by itself: nacre ingest reads them now, nacre init has your agents do it"
-"""What is said where no session is read unless somebody asks for it."""
+"""Shown if sessions are read only on request."""
 
 
 def readers(settings: Settings, clock: Clock) -> tuple[str, ...]:
-    """What reads sessions: the agents that nacre is wired into, and the daemon or the watcher while it runs."""
+    """Return the readers of sessions: wired agents, and the daemon or the watcher while running."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
-    found = [f"what nacre init put into {', '.join(wired)}"] if wired else []
+    names = [f"what nacre init put into {', '.join(wired)}"] if wired else []
     if is_held(settings.home / LOCK):
-        found.append("the daemon while it runs")
+        names.append("the daemon while it runs")
     elif standing(settings.home, clock()).lives:
-        found.append("the watcher")
-    return tuple(found)
+        names.append("the watcher")
+    return tuple(names)
 
 
-def in_words(found: Sequence[str]) -> str:
-    """What reads sessions, as one line."""
-    return "; ".join(found) or NOTHING
+def in_words(names: Sequence[str]) -> str:
+    """Describe the readers in one line."""
+    return "; ".join(names) or NOTHING
 
 
-# ----------------------------------------------------------------------------
-# What models do in the background: who writes, and what waits for a judgement.
+# -- Models in the background ----------------------------------------------------------------------
 
 
 def writer(home: Home) -> Iterator[Check]:
-    """Who writes, and what waits for it or for review."""
-    found, candidates = status_writer(home), home.candidates.count()
+    """Report the writer, and sessions and candidates that are pending."""
+    state, candidates = status_writer(home), home.candidates.count()
     waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
-    if found.state == "off":
+    if state.state == "off":
         yield Check(
             "writer", OK, f"none: only what you say plainly is kept (nacre writer set){waiting}"
         )
         return
-    told = f"{found.writer}, {STATES[found.state]}, {_taken(found)}; sessions waiting: {found.waiting}{waiting}"
-    if found.problem:
-        told += f"; {found.problem}"
-    if found.state == "ready":
-        told += f"; sessions are read by {in_words(readers(home.settings, home.clock))}"
-    is_well = found.state == "ready" or not (found.problem or found.waiting)
+    finding = f"{state.writer}, {STATES[state.state]}, {_use_today(state)}; sessions waiting: {state.waiting}{waiting}"
+    if state.problem:
+        finding += f"; {state.problem}"
+    if state.state == "ready":
+        finding += f"; sessions are read by {in_words(readers(home.settings, home.clock))}"
+    is_well = state.state == "ready" or not (state.problem or state.waiting)
     yield Check(
         "writer",
         OK if is_well else WARNING,
-        told,
-        None if is_well else found.hint or "nacre writer",
+        finding,
+        None if is_well else state.hint or "nacre writer",
     )
 
 
-def _taken(found: WriterStatus) -> str:
-    if found.limit is None:
-        return f"{found.calls_today} calls today"
-    return f"{found.tokens_today:,} of {found.limit:,} tokens today"
+def _use_today(state: WriterStatus) -> str:
+    if state.limit is None:
+        return f"{state.calls_today} calls today"
+    return f"{state.tokens_today:,} of {state.limit:,} tokens today"
 
 
 def judging(home: Home) -> Iterator[Check]:
-    """What waits for a model to judge it, and why the last try failed; what a person is to settle is told by review."""
+    """Report memories pending judgement by a model, and the last failure.
+
+    ``nacre review`` shows decisions for the user.
+    """
     waiting = home.claims.waiting()
     if not waiting.count:
         return
     since = f" since {shown_minute(waiting.since)}" if waiting.since else ""
     many = "1 new memory waits" if waiting.count == 1 else f"{waiting.count:,} new memories wait"
-    told = f"{many} for a model to judge{since}"
+    finding = f"{many} for a model to judge{since}"
     if waiting.note:
         yield Check(
-            "contradictions", WARNING, f"{told}; {waiting.note}", "nacre review judge tries it now"
+            "contradictions",
+            WARNING,
+            f"{finding}; {waiting.note}",
+            "nacre review judge tries it now",
         )
     else:
-        yield Check("contradictions", OK, told)
+        yield Check("contradictions", OK, finding)
 
 
-# ----------------------------------------------------------------------------
-# Is everything well? The installation, what is remembered and how it is used, what waits, what was
-# not understood.
+# -- Doctor ----------------------------------------------------------------------------------------
 
 
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
-_PATIENCE_SECONDS = 10.0
+_EMBED_TIMEOUT_SECONDS = 10.0
 _STALE_LOCK_SECONDS = 600
 _TOP_EDGES = 5
-_MOST_NAMED = 5
-_RECENT = timedelta(hours=1)
+_MAX_NAMED = 5
+_RECENT_PERIOD = timedelta(hours=1)
 _LATE_CHORE_SECONDS = 3_600.0
-_TOLD_CHORE_SECONDS = 7 * 86_400.0
+_REPORT_CHORE_SECONDS = 7 * 86_400.0
 
 
 def doctor(home: Home, *, repair: bool = False) -> list[Check]:
-    """Check everything; every finding that is not ok says what to do.
+    """Check everything; every finding that is not ok has a remedy.
 
-    With ``repair`` what can be mended without a choice is mended: permissions.
+    ``repair`` fixes problems with only one solution: permissions.
     """
     return [
         *installation(home, repair=repair),
@@ -376,16 +390,16 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
 
 
 def _chats(home: Home) -> list[Check]:
-    """Messages of chats with an agent that may be the owner's, while no setting tells who that is."""
+    """Report chat messages that may be the user's, while no setting identifies the user."""
     senders = home.sessions.unknown_senders() if not home.settings.texts("owner.identities") else []
     if not senders:
         return []
-    told = ", ".join(f"{name} ({count:,})" for name, count in senders[:_MOST_NAMED])
+    names = ", ".join(f"{name} ({count:,})" for name, count in senders[:_MAX_NAMED])
     return [
         Check(
             "chats",
             WARNING,
-            f"nothing is learned from what these wrote to your agents: {told}",
+            f"nothing is learned from what these wrote to your agents: {names}",
             "if one is you: nacre config set owner.identities '[\"telegram:ID\"]'; docs/adapters.md tells more",
         )
     ]
@@ -395,18 +409,18 @@ _Look = Callable[[Home], Check | Iterable[Check]]
 
 
 def _checked(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
-    """Checks; what cannot be read is one that failed, and keeps no other from being made."""
+    """Run checks; an unreadable part is a failed check, and does not stop the others."""
     for name, look in looks.items():
         try:
-            found = look(home)
-            yield from [found] if isinstance(found, Check) else list(found)
+            result = look(home)
+            yield from [result] if isinstance(result, Check) else list(result)
         except (StoreUnusable, *UNREADABLE) as error:
-            told = told_of(error)
-            yield Check(name, FAILURE, told.message, told.hint)
+            problem = told_of(error)
+            yield Check(name, FAILURE, problem.message, problem.hint)
 
 
 def installation(home: Home, *, repair: bool = False) -> list[Check]:
-    """Check what nacre runs on: Python, SQLite, the home's folder and its permissions, the models."""
+    """Check the environment: Python, SQLite, the home's folder and permissions, the models."""
     return [
         Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
         Check("sqlite", OK, engine_version()),
@@ -420,12 +434,12 @@ def installation(home: Home, *, repair: bool = False) -> list[Check]:
 
 
 def contents(home: Home) -> list[Check]:
-    """What is remembered and how it is used, what waits, what was not understood."""
+    """Check memories and their use, pending work, and records that were not understood."""
     return [
         *_checked(
             home, {"edits": _caught_up, "memories": _memories, "usage": _usage, "upkeep": upkeep}
         ),
-        *_at_work(home),
+        *_activity(home),
         *_checked(
             home, {"ledger": damaged_ledger, "history": damaged_history, "archive": damaged_archive}
         ),
@@ -439,15 +453,15 @@ def _caught_up(home: Home) -> Iterator[Check]:
 
 
 def problems(home: Home) -> list[Check]:
-    """What is amiss, without what waits for review, and without upkeep, which looks at every memory."""
+    """Return problems, without pending reviews, and without upkeep, which reads every memory."""
     return [
-        one
-        for one in (*_checked(home, {"memories": _memories}), *_at_work(home))
-        if one.state != OK
+        finding
+        for finding in (*_checked(home, {"memories": _memories}), *_activity(home))
+        if finding.state != OK
     ]
 
 
-def _at_work(home: Home) -> list[Check]:
+def _activity(home: Home) -> list[Check]:
     return [
         *_checked(home, {"sessions": _sessions, "vectors": _vectors}),
         *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
@@ -474,28 +488,28 @@ def _home(home: Home) -> Check:
 
 
 def _permissions(home: Home, repair: bool) -> Check:
-    """What others may read or change, of the home and of what lies elsewhere by configuration."""
+    """Check access by other users to the home and configured files elsewhere."""
     settings = home.settings
     outside = [settings.config, *settings.database.parent.glob(f"{settings.database.name}*")]
-    found = list(
+    shared = list(
         private_files.shared(
             [settings.home, *(path for path in outside if settings.home not in path.parents)]
         )
     )
     if settings.vault.is_symlink():
-        found += private_files.shared([settings.vault.resolve()])
-    if not found:
+        shared += private_files.shared([settings.vault.resolve()])
+    if not shared:
         return Check("permissions", OK, "yours alone")
-    path, mode = found[0]
+    path, mode = shared[0]
     if repair:
-        for path, mode in found:
+        for path, mode in shared:
             path.chmod(mode)
         return Check(
-            "permissions", OK, f"made yours alone: {len(found):,} of the files and folders"
+            "permissions", OK, f"made yours alone: {len(shared):,} of the files and folders"
         )
-    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-    told = f"{path}{more} can be used by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
-    return Check("permissions", WARNING, told, "nacre doctor --repair")
+    more = f" and {len(shared) - 1:,} more" if len(shared) > 1 else ""
+    finding = f"{path}{more} can be used by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
+    return Check("permissions", WARNING, finding, "nacre doctor --repair")
 
 
 def _disk(home: Home) -> Check:
@@ -508,15 +522,15 @@ def _disk(home: Home) -> Check:
 def _integrity(home: Home) -> Check:
     if home.database.is_server:
         return Check("database", OK, home.settings.where)
-    found = home.database_file.check()
-    if found:
-        return Check("database", FAILURE, found[0], "nacre db rebuild; the vault has every memory")
+    errors = home.database_file.check()
+    if errors:
+        return Check("database", FAILURE, errors[0], "nacre db rebuild; the vault has every memory")
     size = home.settings.database.stat().st_size
     return Check("database", OK, f"{home.settings.database} ({size / 1e6:,.1f} MB)")
 
 
 def _parity(home: Home) -> Check:
-    """Every file has its index row and every row its file."""
+    """Check that every file has an index row and every row a file."""
     catch_up(home)
     files = {file.memory for file in home.files.seen().values()}
     rows = home.memories.all_ids()
@@ -529,7 +543,7 @@ def _parity(home: Home) -> Check:
 
 
 def _forgetting(home: Home) -> Iterator[Check]:
-    """Forgetting that was cut short, or that waits for another process to stop reading."""
+    """Report forgetting that is incomplete because of an interruption or another reader."""
     if home.tombstones.due() or home.tombstones.value("erase"):
         yield Check(
             "forgetting",
@@ -540,19 +554,19 @@ def _forgetting(home: Home) -> Iterator[Check]:
 
 
 def _lost(home: Home) -> Iterator[Check]:
-    """Memories that nobody meant to lose: what should have taken their place does not hold."""
+    """Report memories that were lost because their replacement is not active."""
     lost = home.memories.lost()
     if lost:
         named = "; ".join(
-            f"{shorten(subject, 40)} ({memory[-8:]})" for memory, subject in lost[:_MOST_NAMED]
+            f"{shorten(subject, 40)} ({memory[-8:]})" for memory, subject in lost[:_MAX_NAMED]
         )
-        more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
+        more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
         detail = f"superseded by nothing that holds, so never recalled: {named}{more}"
         yield Check("changes", WARNING, detail, f"nacre unretire {lost[0][0][-8:]}")
 
 
 def _history(home: Home) -> Iterator[Check]:
-    """Whether git keeps the history, and what it is not given."""
+    """Check that git keeps the history, and report files that it does not get."""
     if not home.settings.flag("git.enabled"):
         yield Check("history", OK, "off (git.enabled = false)")
         return
@@ -571,7 +585,7 @@ def _history(home: Home) -> Iterator[Check]:
 
 
 def _repository(home: Home) -> Check:
-    """Raises GitUnavailable, RepositoryUnusable."""
+    """Check the repository. Raises GitUnavailable, RepositoryUnusable."""
     waiting, oldest = home.journal.waiting()
     if not home.repository.exists:
         home.repository.git.version()
@@ -606,7 +620,7 @@ def _reranker(home: Home) -> Iterator[Check]:
 
 
 def _credentials(home: Home) -> Iterator[Check]:
-    """Whether nacre can sign in to the models that are set, and where a credential should not lie as it does."""
+    """Check the sign-in of the configured models, and report badly placed credentials."""
     settings = home.settings
     own = settings["models.providers"]
     for provider in sorted(
@@ -619,7 +633,7 @@ def _credentials(home: Home) -> Iterator[Check]:
 
 
 def _credential(home: Home, provider: str) -> Check:
-    """Raises ModelRefused."""
+    """Check a provider's credential. Raises ModelRefused."""
     place = place_for(home.settings, provider, clock=home.clock)
     if place is None and models.expects_key(home.settings, provider):
         return Check(
@@ -630,11 +644,11 @@ def _credential(home: Home, provider: str) -> Check:
         )
     if place is None or place.credential is None:
         return Check("credentials", OK, f"{provider} needs none from nacre")
-    told = f"{provider}: {place.credential.masked} from {place.origin}"
+    finding = f"{provider}: {place.credential.masked} from {place.origin}"
     return (
         Check("credentials", WARNING, place.warning, place.hint)
         if place.warning
-        else Check("credentials", OK, told)
+        else Check("credentials", OK, finding)
     )
 
 
@@ -644,7 +658,7 @@ def _model(home: Home) -> Check:
     try:
         embedder = configured_embedder(home)
         if isinstance(embedder, RemoteEmbedder):
-            embedder = embedder.within(_PATIENCE_SECONDS)
+            embedder = embedder.within(_EMBED_TIMEOUT_SECONDS)
         vector = embedder.embed(["a test"])
     except NacreError as error:
         return Check(
@@ -666,7 +680,7 @@ def _memories(home: Home) -> Check:
 
 
 def _usage(home: Home) -> Iterator[Check]:
-    """How much of it is used, how good it turned out to be, what is used together, what waits for review."""
+    """Report the use and quality of memories, those used together, and pending reviews."""
     used = home.usage.buckets()
     if not used.never + used.some + used.often:
         return
@@ -719,19 +733,19 @@ def _sessions(home: Home) -> Check:
 
 
 def _held_out(home: Home) -> Iterator[Check]:
-    """Whether a share of sessions is told nothing."""
+    """Report the share of sessions without context, if any."""
     if share := home.settings.number(hooks.SHARE):
-        told = f"{share:.0%} of sessions are told nothing, to see what telling does"
-        yield Check("held out", OK, f"{told}; nacre usefulness tells what that shows")
+        finding = f"{share:.0%} of sessions are told nothing, to see what telling does"
+        yield Check("held out", OK, f"{finding}; nacre usefulness tells what that shows")
 
 
 def _daemon(home: Home) -> Iterator[Check]:
-    """Whether the daemon answers, where one ever ran."""
+    """Check that the daemon answers, if one ever ran."""
     home_path = home.settings.home
     if not (home_path / LOCK).exists():
         return
     try:
-        told = ask(str(home_path), "hello", {}, seconds=1.0)
+        answer = ask(str(home_path), "hello", {}, seconds=1.0)
     except (Away, Refused) as error:
         if is_held(home_path / LOCK):
             yield Check(
@@ -746,33 +760,33 @@ def _daemon(home: Home) -> Iterator[Check]:
                 "daemon", OK, "none runs now; hooks start one" if does_start else "none runs now"
             )
         return
-    memory = f", {told['memory_mb']:,.0f} MB" if told.get("memory_mb") else ""
+    memory = f", {answer['memory_mb']:,.0f} MB" if answer.get("memory_mb") else ""
     yield Check(
-        "daemon", OK, f"process {told['pid']}, {told['answered']:,} questions answered{memory}"
+        "daemon", OK, f"process {answer['pid']}, {answer['answered']:,} questions answered{memory}"
     )
-    for problem in told.get("problems", ()):
+    for problem in answer.get("problems", ()):
         yield Check("daemon", WARNING, problem, "nacre serve logs tells more")
 
 
 def _watcher(home: Home) -> Iterator[Check]:
-    """Whether the watcher works, where one ever did."""
-    found = standing(home.settings.home, home.clock())
-    health = found.health
-    if health is None or found.state == "never":
+    """Check that the watcher works, if one ever did."""
+    state = standing(home.settings.home, home.clock())
+    health = state.health
+    if health is None or state.state == "never":
         return
     at = shown_minute(health.heartbeat)
-    if found.state in ("running", "starting"):
+    if state.state in ("running", "starting"):
         how = f" by polling: {health.why_polling}" if health.why_polling else ""
         yield Check(
             "watcher",
             OK,
             f"runs since {shown_minute(health.started)}, follows {health.folders} folders{how}",
         )
-    elif found.state == "stale":
+    elif state.state == "stale":
         yield Check(
             "watcher", WARNING, f"runs, and has said nothing since {at}", "nacre watcher restart"
         )
-    elif found.state == "died":
+    elif state.state == "died":
         yield Check(
             "watcher",
             WARNING,
@@ -781,25 +795,29 @@ def _watcher(home: Home) -> Iterator[Check]:
         )
     else:
         yield Check("watcher", OK, f"stopped {at}")
-    if health.last_error and health.last_error_at and home.clock() - health.last_error_at < _RECENT:
+    if (
+        health.last_error
+        and health.last_error_at
+        and home.clock() - health.last_error_at < _RECENT_PERIOD
+    ):
         yield Check("watcher", WARNING, health.last_error, "nacre watcher logs tells more")
 
 
 def _chores(home: Home) -> Iterator[Check]:
-    """What hooks left to be done, where anything waits long, and what was given up lately."""
-    there, lost = waiting(home.settings.home), given_up(home.settings.home)
+    """Report chores that are late, and those given up recently."""
+    pending, lost = waiting(home.settings.home), given_up(home.settings.home)
     now = home.clock().timestamp()
-    late = [one for one in there if now - one.at > _LATE_CHORE_SECONDS]
-    recent = [one for one in lost if now - one.at < _TOLD_CHORE_SECONDS]
+    late = [chore for chore in pending if now - chore.at > _LATE_CHORE_SECONDS]
+    recent = [chore for chore in lost if now - chore.at < _REPORT_CHORE_SECONDS]
     if recent:
-        told = f"{len(recent)} given up; the last one, {recent[-1].kind}: {recent[-1].note or 'nobody knows why'}"
+        finding = f"{len(recent)} given up; the last one, {recent[-1].kind}: {recent[-1].note or 'nobody knows why'}"
         yield Check(
-            "chores", WARNING, told, f"they lie in {home.settings.home}/run/chores/given-up"
+            "chores", WARNING, finding, f"they lie in {home.settings.home}/run/chores/given-up"
         )
     elif late:
         yield Check("chores", WARNING, f"{len(late)} wait for long", "nacre chores does them")
-    elif there:
-        yield Check("chores", OK, f"{len(there)} wait")
+    elif pending:
+        yield Check("chores", OK, f"{len(pending)} wait")
 
 
 def _vectors(home: Home) -> Check:
@@ -807,28 +825,31 @@ def _vectors(home: Home) -> Check:
         return Check("vectors", OK, "off")
     try:
         turns, memories = home.vectors.missing()
-        made, memories_made = home.vectors.count(), home.vectors.count_memories()
+        passages, memories_made = home.vectors.count(), home.vectors.count_memories()
     except NacreError as error:
         return Check("vectors", WARNING, error.message, error.hint)
-    wanted = home.settings.text("embedding.model")
-    held = hold(home, wanted)
-    why = f": {held.message}" if held else ""
+    model = home.settings.text("embedding.model")
+    used = hold(home, model)
+    why = f": {used.message}" if used else ""
     if is_switching(home):
-        told = (
-            f"{made:,} passages of {home.vectors.model()}, until those of {wanted} are whole{why}"
-        )
+        finding = f"{passages:,} passages of {home.vectors.model()}, until those of {model} are whole{why}"
         return Check(
-            "vectors", WARNING, told, held.hint if held else "nacre embed resume goes on with them"
+            "vectors",
+            WARNING,
+            finding,
+            used.hint if used else "nacre embed resume goes on with them",
         )
     if turns + memories:
-        told = f"{made + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
-        return Check("vectors", WARNING, told, held.hint if held else "nacre ingest goes on")
-    told = f"of {count(memories_made, 'memory', 'memories')} and {made:,} passages of sessions"
-    return Check("vectors", OK, told)
+        finding = f"{passages + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
+        return Check("vectors", WARNING, finding, used.hint if used else "nacre ingest goes on")
+    finding = (
+        f"of {count(memories_made, 'memory', 'memories')} and {passages:,} passages of sessions"
+    )
+    return Check("vectors", OK, finding)
 
 
 def _archive(home: Home) -> Iterator[Check]:
-    """What is kept of transcripts, and what their tools are about to delete."""
+    """Report archived transcripts, and those that tools will delete soon."""
     states = [state for state in home.archive.all() if state.pack]
     is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
@@ -842,16 +863,19 @@ def _archive(home: Home) -> Iterator[Check]:
             OK,
             f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB",
         )
-    for one in leaving(home):
+    for transcript in leaving(home):
         hint = (
             None
-            if one.is_kept
+            if transcript.is_kept
             else "nacre ingest"
             if is_wanted
             else "nacre config set archive.enabled true"
         )
         yield Check(
-            f"retention {one.retention.tool}", OK if one.is_kept else WARNING, one.in_words(), hint
+            f"retention {transcript.retention.tool}",
+            OK if transcript.is_kept else WARNING,
+            transcript.in_words(),
+            hint,
         )
 
 
@@ -864,12 +888,11 @@ def _problems(home: Home) -> Iterator[Check]:
         )
 
 
-def _waiting(number: int, what: str) -> str:
-    return f"{number:,} {what} waits" if number == 1 else f"{number:,} {what}s wait"
+def _waiting(number: int, noun: str) -> str:
+    return f"{number:,} {noun} waits" if number == 1 else f"{number:,} {noun}s wait"
 
 
-# ----------------------------------------------------------------------------
-# Requests about the state of a home, its database, and traces.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class TracesRequest(Request, frozen=True, kw_only=True):
@@ -924,44 +947,42 @@ class VerifyRequest(Request, frozen=True, kw_only=True):
     backup: Annotated[Path, Meta(description="The backup's file.")]
 
 
-# ----------------------------------------------------------------------------
-# Look at what runs and answers went through.
+# -- Traces ----------------------------------------------------------------------------------------
 
 
 def list_traces(
     home: Home, kind: TraceKind | None = None, since: datetime | None = None, limit: int = 20
 ) -> list[Trace]:
-    """The latest first."""
+    """Return traces, the latest first."""
     fold_notes(home)
     return home.traces.latest(kind, since, limit)
 
 
 def show_trace(home: Home, reference: str) -> TraceView:
-    """A trace by its id, or the end or the beginning of that. Raises NotFound, Conflict."""
+    """Return a trace by its id, or the end or start of it. Raises NotFound, Conflict."""
     fold_notes(home)
-    found = home.traces.find(reference.strip())
-    if not found:
+    traces = home.traces.find(reference.strip())
+    if not traces:
         raise NotFound(f"no trace is called {reference!r}", hint="nacre traces list shows ids")
-    if len(found) > 1:
-        ids = ", ".join(trace.id for trace in found)
+    if len(traces) > 1:
+        ids = ", ".join(trace.id for trace in traces)
         raise Conflict(f"{reference!r} means several traces: {ids}", hint="give more of the id")
-    trace = found[0]
+    trace = traces[0]
     refs = sorted({ref for step in trace.steps for ref in step.refs})
     names = {memory.id: memory.subject for memory in home.memories.in_any_state(refs)}
     return TraceView(trace, names)
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about the state of a home; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def overview(home: Home) -> Overview:
-    """What is remembered, and how everything is."""
-    found = tuple(contents(home))
+    """Return the contents and the state of the home."""
+    findings = tuple(contents(home))
     counts = home.memories.counts()
     for state in ("superseded", "retired"):
         counts.pop(state, None)
-    return Overview(counts, tuple(projects(home)), found, home.links.count(home.today()))
+    return Overview(counts, tuple(projects(home)), findings, home.links.count(home.today()))
 
 
 def doctor_answers(home: Home, request: DoctorRequest) -> list[Check]:
@@ -972,7 +993,7 @@ def doctor_answers(home: Home, request: DoctorRequest) -> list[Check]:
 def prove_home(
     home: Home, request: ProveRequest, on_progress: OnProgress | None = None
 ) -> list[Check]:
-    """Prove every part of the home against what it was made from."""
+    """Prove every part of the home against its sources."""
     proofs = prove.prove(home, everything=request.everything, on_progress=on_progress)
     if request.repair and prove.repair(home, proofs):
         proofs = prove.prove(home, everything=request.everything, on_progress=on_progress)
@@ -980,58 +1001,57 @@ def prove_home(
 
 
 def list_traces_answers(home: Home, request: TracesRequest) -> list[Trace]:
-    """What models and answers went through, the latest first."""
+    """Return traces of runs and answers, the latest first."""
     return list_traces(home, request.kind, request.since, max(0, request.limit))
 
 
 def show_trace_answers(home: Home, request: TraceRequest) -> TraceView:
-    """One trace with its steps. Raises NotFound, Conflict."""
+    """Return a trace with its steps. Raises NotFound, Conflict."""
     return show_trace(home, request.reference)
 
 
 def rebuild(
     settings: Settings, request: RebuildRequest, on_progress: OnProgress | None = None
 ) -> IngestReport:
-    """Make the database anew from the vault, the transcripts and the archive. Raises SchemaTooNew."""
+    """Rebuild the database from the vault, the transcripts and the archive. Raises SchemaTooNew."""
     return database.rebuild(settings, open_home, on_progress, vectors=request.vectors)
 
 
 def reset(settings: Settings) -> Path | None:
-    """Remove the database, and keep a copy beside it; returns the copy."""
+    """Remove the database and keep a copy next to it; return the copy."""
     return database.reset(settings, open_home)
 
 
 def back_up_database(home: Home, request: TargetRequest) -> Path:
-    """Write a consistent copy of the database. Raises Conflict where the file exists."""
+    """Write a consistent copy of the database. Raises Conflict if the file exists."""
     return database.backup(home, request.target)
 
 
 def verify_backup(
     settings: Settings, request: VerifyRequest, on_progress: OnProgress | None = None
 ) -> list[Check]:
-    """Restore a backup into a folder of its own, open it and prove it. Raises NotFound, InvalidInput."""
+    """Restore a backup into a temporary folder and prove it. Raises NotFound, InvalidInput."""
     return database.verify(request.backup, settings, open_home, on_progress)
 
 
-# ----------------------------------------------------------------------------
-# What a person sees first: is nacre wired, what happened today, what was learned last, what waits,
-# what it cost.
-#
-# It is shown at once: the database is read as it is, no lock is waited for, and nothing is made,
-# caught up or asked.
+# -- Status page -----------------------------------------------------------------------------------
+# It appears immediately: it reads the database without locks, catching up, or models.
 
 
-_PATIENCE_MS = 100
-_MOST_SESSIONS = 1000
-_SESSIONS = 5
-_MEMORIES = 5
+_BUSY_TIMEOUT_MS = 100
+_MAX_SESSIONS = 1000
+_SHOWN_SESSIONS = 5
+_SHOWN_MEMORIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The hosts that are wired, and those that are here and are not; how much is remembered; today's sessions and when
-    transcripts were read last; the memories that were learned last; how much waits; who writes, and how it fares; what
-    today cost (millionths of a US dollar) and may cost in the background, without what a subscription pays.
+    """The state of a home at a glance.
+
+    It has wired and other installed hosts, the number of memories, today's sessions and the last reading, the latest
+    memories, pending items, the writer's state, and today's cost and background budget (millionths of a US dollar),
+    without
+    use under a subscription.
 
     An empty home has no memories and no sessions.
     """
@@ -1053,9 +1073,13 @@ class Status:
 
 
 def status(settings: Settings) -> Status:
-    """What a person sees first; where there is no home yet, none is made. Raises StoreUnusable and its kin."""
+    """Return the status; a missing home is not created. Raises StoreUnusable and its subclasses."""
     wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
-    not_wired = tuple(one.host.name for one in found_hosts(settings) if one.host.name not in wired)
+    not_wired = tuple(
+        found_host.host.name
+        for found_host in found_hosts(settings)
+        if found_host.host.name not in wired
+    )
     if not (settings.server or settings.database.is_file()):
         return Status(tuple(wired), not_wired)
     with closing(_opened(settings)) as home:
@@ -1063,9 +1087,9 @@ def status(settings: Settings) -> Status:
 
 
 def _opened(settings: Settings) -> Home:
-    """The home as it is; one of an older nacre is brought to the present schema. Raises StoreUnusable and its kin."""
+    """Open the home read-only, or migrate that of an older nacre. Raises StoreUnusable and its subclasses."""
     try:
-        return open_to_read(settings, patience_ms=_PATIENCE_MS)
+        return open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
     except StoreUnusable:
         return open_home(settings)
 
@@ -1073,14 +1097,16 @@ def _opened(settings: Settings) -> Home:
 def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Status:
     day = home.today()
     counts = home.memories.counts()
-    lately = home.sessions.newest(SessionFilter(since=day_interval(day)[0]), limit=_MOST_SESSIONS)
-    active = home.sessions.active([one.row for one in lately[:_SESSIONS]])
+    lately = home.sessions.newest(SessionFilter(since=day_interval(day)[0]), limit=_MAX_SESSIONS)
+    active = home.sessions.active([entry.row for entry in lately[:_SHOWN_SESSIONS]])
     candidates, doubts, conflicts = home.reviews.waiting()
-    spent = sum(one.cost for one in home.spending.since(day) if is_priced(home.settings, one.model))
+    spent = sum(
+        entry.cost for entry in home.spending.since(day) if is_priced(home.settings, entry.model)
+    )
     noted = sum(
-        one.cost or 0
-        for one in noted_calls(home)
-        if one.day == day and is_priced(home.settings, one.model)
+        entry.cost or 0
+        for entry in noted_calls(home)
+        if entry.day == day and is_priced(home.settings, entry.model)
     )
     return Status(
         wired,
@@ -1088,8 +1114,8 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
         memories=sum(counts.values()) - counts["superseded"] - counts["retired"],
         sessions=sum(row[1] for row in home.sessions.counts()),
         today=tuple(
-            SessionLine(one, opening_of(home, one), active.get(one.row))
-            for one in lately[:_SESSIONS]
+            SessionLine(entry, opening_of(home, entry), active.get(entry.row))
+            for entry in lately[:_SHOWN_SESSIONS]
         ),
         sessions_today=len(lately),
         read=home.sessions.last_ingest(),
@@ -1104,6 +1130,8 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
 
 
 def _learned(home: Home) -> tuple[Memory, ...]:
-    rows, _ = home.selection.list_memories(Filter(), limit=_MEMORIES, offset=0, today=home.today())
-    found = home.memories.by_rows(rows)
-    return tuple(found[row] for row in rows if row in found)
+    rows, _ = home.selection.list_memories(
+        Filter(), limit=_SHOWN_MEMORIES, offset=0, today=home.today()
+    )
+    memories = home.memories.by_rows(rows)
+    return tuple(memories[row] for row in rows if row in memories)

@@ -1,4 +1,4 @@
-"""Documents go from one vault to another, byte for byte."""
+"""Moving a home to a server and back: documents, rows, full text, and a comparison of answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from nacre.vault.files import LEDGER, Vault
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """What a vault holds: how many documents, their bytes, the lines of the ledger, and one hash over all of it."""
+    """The contents of a vault: the number and bytes of documents, the lines of the ledger, and a hash of everything."""
 
     count: int
     bytes: int
@@ -48,7 +48,7 @@ class Documents:
 
 
 def documents_of(vault: Vault) -> Documents:
-    """Count and hash what a vault holds: paths and bytes, in the order of the paths, then the ledger."""
+    """Count and hash the contents of a vault: paths and bytes in the order of paths, then the ledger."""
     digest, count, size = sha256(), 0, 0
     for path, data in _read(vault):
         digest.update(f"{path}\0{len(data)}\0".encode())
@@ -61,21 +61,22 @@ def documents_of(vault: Vault) -> Documents:
 
 
 def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], object]) -> int:
-    """Write what the target has not, or has otherwise, and remove what the source has not; returns how many.
+    """Make the target's documents equal to the source's; return the number written.
 
-    ``keep`` is given each document before it goes or becomes another. Raises EditConflict where somebody else writes to
-    the target meanwhile.
+    ``keep`` receives each document before it is removed or replaced. Raises EditConflict if another process writes to
+    the
+    target.
     """
-    written, kept = 0, set()
+    written, source_paths = 0, set()
     for path, data in _read(source):
-        kept.add(path)
+        source_paths.add(path)
         present = _present(target, path)
         if present != data:
             if present is not None:
                 keep(path, present)
             target.write_bytes(path, data, base=None if present is None else bytes_hash(present))
             written += 1
-    for path in set(target.paths()) - kept:
+    for path in set(target.paths()) - source_paths:
         keep(path, _present(target, path) or b"")
         target.remove(path)
         written += 1
@@ -83,7 +84,7 @@ def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], o
 
 
 def _carry_ledger(source: Vault, target: Vault) -> int:
-    """Append the lines that the target has not. One that it alone has means that it is another memory's."""
+    """Append missing lines. A line that only the target has belongs to another memory."""
     lines, present = _ledger(source), _ledger(target)
     if not set(present) <= set(lines):
         raise EditConflict(
@@ -113,8 +114,7 @@ def _ledger(vault: Vault) -> list[bytes]:
     return (_present(vault, LEDGER) or b"").splitlines()
 
 
-# ----------------------------------------------------------------------------
-# The two ends of a move: the home in its folder, and a tenant on a server.
+# -- The ends of a move: a home's folder, and a tenant on a server ---------------------------------
 
 
 Open = Callable[[Settings], Home]
@@ -124,7 +124,7 @@ _PASSWORD = re.compile(r"(://[^/@:]*):[^/]*@|([?&])password=[^&]*&?")
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a home keeps of its move: the id of the move, where to, and whether it ended."""
+    """A home's record of its last move: its id, the target, and True if it was completed."""
 
     id: str
     server: str
@@ -133,14 +133,14 @@ class Moved:
 
 
 def without_password(address: str) -> str:
-    """An address as it may be written down and shown."""
-    return _PASSWORD.sub(lambda found: f"{found[1]}@" if found[1] else found[2], address).rstrip(
+    """Return an address without its password."""
+    return _PASSWORD.sub(lambda match: f"{match[1]}@" if match[1] else match[2], address).rstrip(
         "?&"
     )
 
 
 def in_folder(settings: Settings) -> Settings:
-    """The settings of a home whose memory is in its folder."""
+    """Return the settings of a home whose memory is in its folder."""
     if server_address(settings.environ):
         raise Unavailable(
             "NACRE_DB names a server: which home is meant?",
@@ -151,43 +151,46 @@ def in_folder(settings: Settings) -> Settings:
 
 
 def on_server(settings: Settings, address: str, tenant: str | None) -> Settings:
-    """The same where the memory is a tenant's on a server; the address may hold a password here, in memory."""
+    """Return settings for a tenant's memory on a server. The address may contain a password, in memory only."""
     with_tenant = settings.having("storage.tenant", tenant) if tenant else settings
     return replace(with_tenant, environ={**settings.environ, "NACRE_DB": address})
 
 
 def read_moved(settings: Settings) -> Moved | None:
-    """What the home knows of its last move."""
+    """Return the record of the home's last move, or ``None``."""
     try:
-        held = json_text.parse(_file(settings).read_bytes())
+        record = json_text.parse(_file(settings).read_bytes())
         return Moved(
-            str(held["id"]), str(held["server"]), str(held["tenant"]), bool(held["is_whole"])
+            str(record["id"]),
+            str(record["server"]),
+            str(record["tenant"]),
+            bool(record["is_whole"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def write_moved(settings: Settings, moved: Moved | None) -> None:
-    """Keep it, or forget it."""
+    """Write the record, or delete it."""
     if moved is None:
         _file(settings).unlink(missing_ok=True)
         return
-    held = {
+    record = {
         "id": moved.id,
         "server": moved.server,
         "tenant": moved.tenant,
         "is_whole": moved.is_whole,
     }
-    files.write_file(_file(settings), json.dumps(held) + "\n")
+    files.write_file(_file(settings), json.dumps(record) + "\n")
 
 
 def claim_tenant(server: Home, moved: Moved) -> None:
-    """Begin to carry a home to a tenant, or go on. Raises Conflict where it holds another memory."""
+    """Claim a tenant for a move, also a continued one. Raises Conflict if it contains another memory."""
     with server.database.transaction():
-        found = server.database.one("find_move")
-        if found and found[0] == moved.id:
+        claim = server.database.one("find_move")
+        if claim and claim[0] == moved.id:
             return
-        if found or (server.database.one("holds_anything") or (0,))[0]:
+        if claim or (server.database.one("holds_anything") or (0,))[0]:
             raise Conflict(
                 f"the tenant {moved.tenant} on that server holds a memory already",
                 hint="name another one: --tenant NAME; nothing was carried",
@@ -196,7 +199,7 @@ def claim_tenant(server: Home, moved: Moved) -> None:
 
 
 def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) -> None:
-    """That what is in the folder may be replaced: nothing, or what was carried to that tenant and not touched since.
+    """Check that the folder is empty, or unchanged since it was moved to that tenant.
 
     Raises Conflict.
     """
@@ -208,8 +211,10 @@ def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) ->
             f"{folder.settings.home} holds a memory of its own",
             hint="carry it to an empty home: nacre --home FOLDER move --from …",
         )
-    seen, pending, _ = folder.files.seen_now()
-    edited = {path for path, now in folder.vault.times().items() if seen.get(path) != now} - pending
+    seen_files, pending, _ = folder.files.seen_now()
+    edited = {
+        path for path, now in folder.vault.times().items() if seen_files.get(path) != now
+    } - pending
     if edited:
         raise Conflict(
             f"{len(edited)} files of {folder.settings.vault} were edited since, as {min(edited)}",
@@ -218,12 +223,12 @@ def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) ->
 
 
 def open_both(folder: Settings, server: Settings, opener: Open = open_home) -> tuple[Home, Home]:
-    """Open both ends; the server first, as it may not be there. Raises StoreUnusable."""
-    there = opener(server)
+    """Open both ends, the server first, because it may be unreachable. Raises StoreUnusable."""
+    opened_server = opener(server)
     try:
-        return opener(folder), there
+        return opener(folder), opened_server
     except BaseException:
-        there.close()
+        opened_server.close()
         raise
 
 
@@ -231,17 +236,18 @@ def _file(settings: Settings) -> Path:
     return settings.home / "moved.json"
 
 
-# ----------------------------------------------------------------------------
-# Two homes are asked the same, to see whether they answer the same.
+# -- Comparison of answers -------------------------------------------------------------------------
 
 
-_TURNS = 3
+_TURNS_PER_ANSWER = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SameAnswers:
-    """How many questions both were asked, how many got the same answer (memories and turns in the same order), and how
-    many at least the same first memory. ``differing`` are some that did not."""
+    """The number of questions, of equal answers (memories and turns in the same order), and of equal first memories.
+
+    ``differing`` are some other questions.
+    """
 
     asked: int
     same: int
@@ -250,26 +256,28 @@ class SameAnswers:
 
 
 def questions_for(home: Home, most: int) -> list[str]:
-    """What to ask a home: subjects of memories and what the owner said, in turn, spread evenly over each."""
+    """Return questions for a home: subjects of memories and messages of the user, alternating, spread evenly."""
     memories = [
         memory.subject
         for memory in home.memories.in_any_state(_spread(sorted(home.memories.all_ids()), most))
     ]
-    said = _spread([text for (text,) in home.database.all("list_short_turns")], most)
-    mixed = [text for pair in zip_longest(memories, said) for text in pair if text and text.strip()]
+    texts = _spread([text for (text,) in home.database.all("list_short_turns")], most)
+    mixed = [
+        text for pair in zip_longest(memories, texts) for text in pair if text and text.strip()
+    ]
     return list(dict.fromkeys(mixed))[:most]
 
 
 def compare_answers(
-    one: Home, other: Home, questions: Sequence[str], notify: Callable[[int], object]
+    first_home: Home, second_home: Home, questions: Sequence[str], notify: Callable[[int], object]
 ) -> SameAnswers:
-    """Ask both; nothing is counted as used."""
+    """Ask both homes, without counting usage."""
     same = first = 0
     differing = []
     for number, question in enumerate(questions):
         answers = [
-            _told(recall(home, RecallQuery(question, update=False, turns=_TURNS)))
-            for home in (one, other)
+            _answer_ids(recall(home, RecallQuery(question, update=False, turns=_TURNS_PER_ANSWER)))
+            for home in (first_home, second_home)
         ]
         same += answers[0] == answers[1]
         first += answers[0][:1] == answers[1][:1]
@@ -279,7 +287,7 @@ def compare_answers(
     return SameAnswers(len(questions), same, first, tuple(differing[:5]))
 
 
-def _told(result: RecallResult) -> list[str]:
+def _answer_ids(result: RecallResult) -> list[str]:
     return [hit.memory.id for hit in result.hits] + [
         f"{hit.session.tool}:{hit.session.native_id}#{hit.turn.id}" for hit in result.turns
     ]
@@ -290,8 +298,7 @@ def _spread(values: Sequence[str], most: int) -> list[str]:
     return list(values[::step][:most])
 
 
-# ----------------------------------------------------------------------------
-# Requests for moves.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 Address = Annotated[
@@ -317,27 +324,27 @@ class MoveRequest(Request, frozen=True, kw_only=True):
     ] = 200
 
 
-# ----------------------------------------------------------------------------
-# Carry a home to a server, and back: documents, every row, full text. What was interrupted goes on.
+# -- The move --------------------------------------------------------------------------------------
+# An interrupted move can be continued.
 
 
 MOVED = ".moved"
-"""What the name of a database ends with whose memory is on a server: whoever has it open sees that it is gone."""
+"""The suffix of a database whose memory is on a server: processes that have it open notice the move."""
 
 KEPT = "vault.before-move"
-"""The folder beside the vault with documents that others took the place of."""
+"""The folder next to the vault for replaced documents."""
 
 _INDEX_PORTION = 500
 
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
-    """What was carried, and how both ends compare.
+    """The result of a move, and the comparison of both ends.
 
-    ``place`` is where it was carried, ``kept`` where it came from. ``rows`` of each table stand in both, field by field
-    the same, as the last pass found; ``written`` is how many were written. ``documents`` is what each vault holds: the
-    same hash says the same bytes. ``is_in_use`` says that nacre works with the new place from now on; where it does
-    not, ``left`` says why.
+    ``place`` is the target, ``kept`` the source. ``rows`` by table are equal in both ends, field by field; ``written``
+    counts written rows. ``documents`` describes each vault: equal hashes mean equal bytes. ``is_in_use``: nacre uses
+    the
+    target from now on; otherwise ``left`` is the reason.
     """
 
     place: str
@@ -354,17 +361,16 @@ class MoveReport:
 
     @property
     def is_same(self) -> bool:
-        """Whether both hold the same documents; rows do. Answers may differ in the order of what scores alike."""
+        """Return True if the documents are equal; rows are. Answers may order equal scores differently."""
         return self.documents == self.documents_there
 
 
 def move(
     settings: Settings, request: MoveRequest, on_progress: OnProgress | None = None
 ) -> MoveReport:
-    """Carry the memory of a home to a server, or from one, and work with it there from then on.
+    """Move the memory of a home to a server, or from one, and use it there from then on.
 
-    The place that it came from stays as it is. Raises InvalidInput, Conflict, StoreUnusable, StoreBusy, EditConflict,
-    Unavailable.
+    The source stays unchanged. Raises InvalidInput, Conflict, StoreUnusable, StoreBusy, EditConflict, Unavailable.
     """
     if (request.to is None) == (request.source is None):
         raise InvalidInput(
@@ -386,56 +392,58 @@ def move(
 
 
 def _to_server(
-    here: Settings, there: Settings, request: MoveRequest, notify: OnProgress
+    local: Settings, remote: Settings, request: MoveRequest, notify: OnProgress
 ) -> MoveReport:
-    address, tenant = without_password(there.server), there.text("storage.tenant")
-    with _opened(here, there) as (folder, server), _held(folder):
-        moved = read_moved(here)
+    address, tenant = without_password(remote.server), remote.text("storage.tenant")
+    with _opened(local, remote) as (folder, server), _locked(folder):
+        moved = read_moved(local)
         if moved is None or (moved.server, moved.tenant) != (address, tenant):
             moved = Moved(str(folder.ids()), address, tenant, is_whole=False)
         claim_tenant(server, moved)
-        write_moved(here, moved)
+        write_moved(local, moved)
         report = _carry(folder, server, request, notify)
-        left = _why_not_in_use(here, address, tenant)
-        if not left:
-            write_moved(here, replace(moved, is_whole=True))
-            write_setting(here.config, "storage.tenant", tenant)
-            write_setting(here.config, "storage.url", address)
-            _carry_rows(folder, server, notify)  # what was written between the last pass and now
+        obstacle = _obstacle(local, address, tenant)
+        if not obstacle:
+            write_moved(local, replace(moved, is_whole=True))
+            write_setting(local.config, "storage.tenant", tenant)
+            write_setting(local.config, "storage.url", address)
+            _carry_rows(folder, server, notify)  # rows written since the last pass
             server.database.run("end_move")
             folder.database_file.fold_log()
             folder.close()
-            set_aside(here.database, here.database.with_name(here.database.name + MOVED))
-        return replace(report, is_in_use=not left, left=left)
+            set_aside(local.database, local.database.with_name(local.database.name + MOVED))
+        return replace(report, is_in_use=not obstacle, left=obstacle)
 
 
 def _from_server(
-    here: Settings, there: Settings, request: MoveRequest, notify: OnProgress
+    local: Settings, remote: Settings, request: MoveRequest, notify: OnProgress
 ) -> MoveReport:
-    address, tenant = without_password(there.server), there.text("storage.tenant")
-    former = here.database.with_name(here.database.name + MOVED)
+    address, tenant = without_password(remote.server), remote.text("storage.tenant")
+    former = local.database.with_name(local.database.name + MOVED)
     at_rest = (
-        replace(here, database=former) if former.exists() and not here.database.exists() else here
+        replace(local, database=former)
+        if former.exists() and not local.database.exists()
+        else local
     )
-    with _opened(at_rest, there) as (folder, server), _held(folder, server):
-        require_own(folder, read_moved(here), address, tenant)
-        write_moved(here, Moved(str(folder.ids()), address, tenant, is_whole=True))
-        new = replace(here, database=here.database.with_name(f"{here.database.name}.moving"))
+    with _opened(at_rest, remote) as (folder, server), _locked(folder, server):
+        require_own(folder, read_moved(local), address, tenant)
+        write_moved(local, Moved(str(folder.ids()), address, tenant, is_whole=True))
+        new = replace(local, database=local.database.with_name(f"{local.database.name}.moving"))
         with contextlib.closing(open_home(new)) as fresh:
             report = _carry(server, fresh, request, notify)
             fresh.database_file.fold_log()
         folder.close()
-        if at_rest is not here:
-            set_aside(former, here.database)
-        take_place(here.database, new.database)
-        unwrite_setting(here.config, "storage.url")
-        write_moved(here, None)
+        if at_rest is not local:
+            set_aside(former, local.database)
+        take_place(local.database, new.database)
+        unwrite_setting(local.config, "storage.url")
+        write_moved(local, None)
         return replace(report, is_in_use=True)
 
 
 @contextlib.contextmanager
-def _opened(here: Settings, there: Settings) -> Iterator[tuple[Home, Home]]:
-    folder, server = open_both(here, there)
+def _opened(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
+    folder, server = open_both(local, remote)
     try:
         yield folder, server
     finally:
@@ -444,18 +452,18 @@ def _opened(here: Settings, there: Settings) -> Iterator[tuple[Home, Home]]:
 
 
 @contextlib.contextmanager
-def _held(*homes: Home) -> Iterator[None]:
-    """Nobody changes a vault or an archive meanwhile, or asks a writer; what else is written another pass carries."""
-    with ExitStack() as held:
+def _locked(*homes: Home) -> Iterator[None]:
+    """Lock vaults, archives and writers; other changes are carried by another pass."""
+    with ExitStack() as stack:
         for home in homes:
             for lock in (home.vault_lock, home.archive_lock, home.writer_lock):
-                held.enter_context(lock)
+                stack.enter_context(lock)
             apply_intents(home)
         yield
 
 
-def _settle(home: Home) -> None:
-    """What waits in files beside the memory becomes a part of it: edits by hand, uses, costs."""
+def _fold_pending(home: Home) -> None:
+    """Add pending files to the memory: edits by hand, usage, costs."""
     scan(home)
     fold_usage(home)
     fold_notes(home)
@@ -464,14 +472,17 @@ def _settle(home: Home) -> None:
 
 def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress) -> MoveReport:
     notify(Progress("documents", 0, 1))
-    _settle(source)
+    _fold_pending(source)
     written = carry_documents(
         source.vault, target.vault, lambda path, data: _keep(target, path, data)
     )
     mirrored = _carry_rows(source, target, notify)
     questions = questions_for(source, request.questions)
     answers = compare_answers(
-        source, target, questions, lambda done: notify(Progress("questions", done, len(questions)))
+        source,
+        target,
+        questions,
+        lambda compared: notify(Progress("questions", compared, len(questions))),
     )
     server = target if target.database.is_server else source
     return MoveReport(
@@ -489,12 +500,11 @@ def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress)
 
 
 def _keep(target: Home, path: str, data: bytes) -> None:
-    """What a folder held under a name that goes, or becomes another document, is put aside: it may be somebody's
-    own. A server keeps every version itself."""
+    """Keep a replaced document of a folder, which may be the user's. A server keeps all versions."""
     if not target.database.is_server:
-        kept = target.settings.home / KEPT / path
-        files.make_folder(kept.parent)
-        files.write_file(kept, data)
+        kept_path = target.settings.home / KEPT / path
+        files.make_folder(kept_path.parent)
+        files.write_file(kept_path, data)
 
 
 def _place(home: Home) -> str:
@@ -507,12 +517,14 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
     )
     mirror = Mirror(source.database, target.database, _stamps(target))
     mirror.number_above()
-    read: dict[str, int] = {}
+    rows_read: dict[str, int] = {}
 
     def at(table: str, rows: int) -> None:
-        read[table] = rows
+        rows_read[table] = rows
         notify(
-            Progress("rows", min(sum(read.values()), expected), expected, table.replace("_", " "))
+            Progress(
+                "rows", min(sum(rows_read.values()), expected), expected, table.replace("_", " ")
+            )
         )
 
     target.database.relax()
@@ -529,7 +541,7 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
 
 
 def _stamps(target: Home) -> dict[str, Stamp]:
-    """A file was seen at a time, a document in a version: that of the end where it is now."""
+    """Return functions that set rows to the target's times of files and versions of documents."""
     times, pages = target.vault.times(), target.vault.pages()
 
     def file(row: dict[str, Any]) -> dict[str, Any]:
@@ -542,13 +554,13 @@ def _stamps(target: Home) -> dict[str, Stamp]:
 
 
 def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
-    """Make the full text that is missing; returns of how many rows. A server looks at its rows before and after."""
+    """Build missing full text and return the number of rows. A server analyses its rows before and after."""
     if is_new and home.database.is_server:
         home.database.one("look_at_rows")
-    made = _index_missing(home, notify)
-    if made and home.database.is_server:
+    indexed = _index_missing(home, notify)
+    if indexed and home.database.is_server:
         home.database.one("look_at_rows")
-    return made
+    return indexed
 
 
 def _index_missing(home: Home, notify: OnProgress) -> int:
@@ -573,10 +585,10 @@ def _index_turns(home: Home, rows: list[int]) -> None:
         home.sessions.index_again(rows)
 
 
-def _why_not_in_use(here: Settings, address: str, tenant: str) -> str:
-    """Why nacre cannot go on there with what may be written down: without the password."""
+def _obstacle(local: Settings, address: str, tenant: str) -> str:
+    """Return the reason why nacre cannot use the target with the stored address, which has no password."""
     try:
-        open_home(here.having("storage.url", address).having("storage.tenant", tenant)).close()
+        open_home(local.having("storage.url", address).having("storage.tenant", tenant)).close()
     except NacreError as error:
         return f"without the password in the address the server says: {error.message}"
     return ""

@@ -1,4 +1,4 @@
-"""What a proof finds."""
+"""Proofs of a home against its sources, for ``doctor --deep``, with safe repairs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Mend = Callable[[Home], object]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be: how bad it is, a sentence, the command that repairs it.
+    """A problem: its severity, a sentence, and the command that repairs it.
 
-    ``mend`` does what ``repair`` says, where that cannot lose anything.
+    ``mend`` does the same as ``repair``, if that cannot lose anything.
     """
 
     severity: str
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One part of the home: what was looked at, in words, and what was found."""
+    """The result for a part of the home: a description of the checks, and the findings."""
 
     area: str
     looked: str
@@ -60,49 +60,52 @@ class Proof:
 
 
 def told_of(error: Exception) -> NacreError:
-    """An error as it is told where rows are read that may be damaged."""
+    """Convert an error from reading rows that may be damaged."""
     if isinstance(error, NacreError):
         return error
-    told = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
+    text = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
     return StoreUnusable(
-        f"the database holds what cannot be read ({shorten(told, 200)})", hint=REBUILD
+        f"the database holds what cannot be read ({shorten(text, 200)})", hint=REBUILD
     )
 
 
 def deep_repair() -> str:
-    """The command that mends what can be mended without a question."""
+    """Return the command that repairs everything that needs no decision."""
     return "nacre doctor --deep --repair"
 
 
-# ----------------------------------------------------------------------------
-# The archive against its checksums, and against the index.
+# -- The archive -----------------------------------------------------------------------------------
 
 
 def prove_archive(home: Home) -> Proof:
-    """Every segment is what it was when it was written; a damaged pack is set aside, and told of as long as it lies."""
+    """Check all segments; damaged packs are set aside, and reported while they exist."""
     files, problems = archive.verify(home)
-    found = [
-        Finding(FAILURE, f"{one.path}: {one.message}", one.hint or deep_repair(), archive.mend)
-        for one in problems
+    findings = [
+        Finding(
+            FAILURE,
+            f"{problem.path}: {problem.message}",
+            problem.hint or deep_repair(),
+            archive.mend,
+        )
+        for problem in problems
     ]
-    return Proof("archive", f"{files:,} transcripts, every checksum", found)
+    return Proof("archive", f"{files:,} transcripts, every checksum", findings)
 
 
-# ----------------------------------------------------------------------------
-# The history: whether git finds its repository whole.
+# -- Git repository --------------------------------------------------------------------------------
 
 
-_MOST = 10
+_MAX_FINDINGS = 10
 
 
 def prove_git(home: Home) -> Proof:
-    """Git finds every object of the vault's repository."""
+    """Check that git finds every object of the vault's repository."""
     repository = home.repository
     if not repository.exists:
         return Proof("git", "no repository")
     if not repository.is_whole:
-        told = f"{repository.git.git_dir} is no whole repository: its making was cut short"
-        return Proof("git", "not begun", [Finding(WARNING, told, "nacre commit makes it anew")])
+        sentence = f"{repository.git.git_dir} is no whole repository: its making was cut short"
+        return Proof("git", "not begun", [Finding(WARNING, sentence, "nacre commit makes it anew")])
     try:
         damage = repository.damage()
     except GitUnavailable as error:
@@ -113,48 +116,49 @@ def prove_git(home: Home) -> Proof:
         return Proof("git", "every object is there")
     repair = f"fetch what is missing from a clone or a backup, then: git -C {repository.root} fsck"
     return Proof(
-        "git", "damaged", [Finding(FAILURE, f"git: {line}", repair) for line in damage[:_MOST]]
+        "git",
+        "damaged",
+        [Finding(FAILURE, f"git: {line}", repair) for line in damage[:_MAX_FINDINGS]],
     )
 
 
-# ----------------------------------------------------------------------------
-# The database itself: integrity, full text, vectors.
+# -- Database: integrity, full text, vectors -------------------------------------------------------
 
 
 def prove_database(home: Home) -> Proof:
-    """SQLite finds nothing wrong with the file, nor with what refers to what."""
+    """Check the file and references with SQLite."""
     sound = Soundness(home.database_file)
-    found = [
+    findings = [
         Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database_file.check()[:20]
     ]
-    found += [
+    findings += [
         Finding(FAILURE, f"a row of {table} cannot be read", REBUILD)
         for table in sound.unreadable()
     ]
-    found += [
+    findings += [
         Finding(FAILURE, f"{count} rows of {table} belong to nothing", REBUILD)
         for table, count in sound.strays()
     ]
-    return Proof("database", f"{sound.pages():,} pages", found)
+    return Proof("database", f"{sound.pages():,} pages", findings)
 
 
 def prove_full_text(home: Home) -> Proof:
-    """Every memory and every turn is in the full text, and nothing else is."""
+    """Check that the full text contains exactly the memories and turns."""
     sound = Soundness(home.database_file)
     memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if memories:
-        told = f"{len(memories)} memories cannot be found by their words"
-        found.append(Finding(FAILURE, told, deep_repair(), _reindex_memories(memories)))
+        sentence = f"{len(memories)} memories cannot be found by their words"
+        findings.append(Finding(FAILURE, sentence, deep_repair(), _reindex_memories(memories)))
     if turns:
-        told = f"{len(turns)} turns cannot be found by their words"
-        found.append(
-            Finding(FAILURE, told, deep_repair(), lambda home: home.sessions.index_again(turns))
+        sentence = f"{len(turns)} turns cannot be found by their words"
+        findings.append(
+            Finding(FAILURE, sentence, deep_repair(), lambda home: home.sessions.index_again(turns))
         )
     for table, rows in sound.text_without_rows().items():
-        told = f"{len(rows)} texts in {table} belong to nothing"
-        found.append(Finding(FAILURE, told, deep_repair(), _forget_text(table, rows)))
-    return Proof("full text", f"{sound.texts():,} texts", found)
+        sentence = f"{len(rows)} texts in {table} belong to nothing"
+        findings.append(Finding(FAILURE, sentence, deep_repair(), _forget_text(table, rows)))
+    return Proof("full text", f"{sound.texts():,} texts", findings)
 
 
 def _reindex_memories(ids: Sequence[str]) -> Callable[[Home], None]:
@@ -175,7 +179,7 @@ def _forget_text(table: str, rows: Sequence[int]) -> Callable[[Home], None]:
 
 
 def prove_vectors(home: Home) -> Proof:
-    """Every text has a vector, all of one size and of the model that is set."""
+    """Check that every text has a vector of one size by the configured model."""
     if home.settings.text("embedding.model") == "none":
         return Proof("vectors", "off")
     try:
@@ -188,63 +192,68 @@ def prove_vectors(home: Home) -> Proof:
             [Finding(WARNING, error.message, error.hint or "nacre doctor")],
         )
     sound = Soundness(home.database_file)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if made_by is not None and made_by != embedder.name:
-        told = f"the vectors were made by {made_by}, and the model is {embedder.name}"
-        found.append(Finding(FAILURE, told, "nacre ingest makes them anew"))
+        sentence = f"the vectors were made by {made_by}, and the model is {embedder.name}"
+        findings.append(Finding(FAILURE, sentence, "nacre ingest makes them anew"))
     elif waiting:
-        found.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
-    size = embedder.dimensions or home.vectors.dimensions()  # some models tell only with an answer
+        findings.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
+    size = (
+        embedder.dimensions or home.vectors.dimensions()
+    )  # some models report it only with an answer
     wrong = sound.vectors_of_other_size(size)
     if wrong:
-        told = f"{wrong} vectors are not of the model's size"
-        found.append(Finding(FAILURE, told, f"{deep_repair()}, then nacre ingest", _drop_vectors))
+        sentence = f"{wrong} vectors are not of the model's size"
+        findings.append(
+            Finding(FAILURE, sentence, f"{deep_repair()}, then nacre ingest", _drop_vectors)
+        )
     elif sound.bits_missing():
-        told = f"the quick index of passages lacks {sound.bits_missing()} of them"
-        found.append(Finding(FAILURE, told, f"{deep_repair()}, then nacre ingest", _drop_vectors))
+        sentence = f"the quick index of passages lacks {sound.bits_missing()} of them"
+        findings.append(
+            Finding(FAILURE, sentence, f"{deep_repair()}, then nacre ingest", _drop_vectors)
+        )
     return Proof(
         "vectors",
         f"{home.vectors.count_memories():,} memories, {home.vectors.count():,} passages",
-        found,
+        findings,
     )
 
 
 def _drop_vectors(home: Home) -> None:
-    """Vectors are derived: the next ingest makes them again."""
+    """Drop all vectors; the next ingest makes them again."""
     name, setting = home.vectors.model() or "", home.vectors.setting()
     home.vectors.begin("")
     home.vectors.begin(name, setting)
 
 
-# ----------------------------------------------------------------------------
-# Index against transcripts: what is read again must be there.
+# -- Index against transcripts ---------------------------------------------------------------------
 
 
 SAMPLE = 20
-"""So many transcripts are read again unless all are asked for: evenly spread over those that still exist."""
+"""Transcripts that are read again unless all are requested, spread evenly over the existing ones."""
 
 
 def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Proof:
-    """Every turn of the transcripts that still exist, as far as they were read, is in the index."""
+    """Check that the index contains every turn of the existing transcripts, as far as they were read."""
     sound = Soundness(home.database_file)
-    found = [
+    findings = [
         Finding(
             FAILURE, f"session {name} counts other turns than it has", deep_repair(), _counter(row)
         )
         for row, name in sound.sessions_miscounted()
     ]
-    seen = home.sessions.seen_files()
-    present = [file for file in seen if Path(file.path).is_file()]
+    seen_files = home.sessions.seen_files()
+    present = [file for file in seen_files if Path(file.path).is_file()]
     unchanged = [file for file in present if _is_unchanged(file)]
     chosen = unchanged if everything else _spread(unchanged)
-    for done, file in enumerate(chosen):
-        found += _read_again(home, sound, file)
-        notify(Progress("proving", done + 1, len(chosen), Path(file.path).name))
+    for index, file in enumerate(chosen):
+        findings += _read_again(home, sound, file)
+        notify(Progress("proving", index + 1, len(chosen), Path(file.path).name))
     if len(unchanged) < len(present):
-        told = f"{len(present) - len(unchanged)} transcripts changed since they were read"
-        found.append(Finding(WARNING, told, "nacre ingest"))
-    looked = f"{len(chosen):,} of {len(present):,} transcripts read again, {len(seen) - len(present):,} are gone"
-    return Proof("transcripts", looked, found)
+        sentence = f"{len(present) - len(unchanged)} transcripts changed since they were read"
+        findings.append(Finding(WARNING, sentence, "nacre ingest"))
+    looked = f"{len(chosen):,} of {len(present):,} transcripts read again, {len(seen_files) - len(present):,} are gone"
+    return Proof("transcripts", looked, findings)
 
 
 def _is_unchanged(file: SeenFile) -> bool:
@@ -271,12 +280,12 @@ def _read_again(home: Home, sound: Soundness, file: SeenFile) -> list[Finding]:
         ]
     if not lacking:
         return []
-    told = f"{lacking} of {total} turns of {path} are not in the index"
-    return [Finding(FAILURE, told, f"nacre ingest --force {path}", _reader(path))]
+    sentence = f"{lacking} of {total} turns of {path} are not in the index"
+    return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", _reader(path))]
 
 
 def _lacking(home: Home, sound: Soundness, path: Path, tool: str) -> tuple[int, int]:
-    """Turns that the index lacks, and how many the file has."""
+    """Return the number of turns missing from the index, and of all turns in the file."""
     turns: dict[bytes, None] = {}
     unknown = 0
     row: int | None = None
@@ -286,14 +295,16 @@ def _lacking(home: Home, sound: Soundness, path: Path, tool: str) -> tuple[int, 
         for item in parsed(adapter or get_adapter(tool), source):
             if isinstance(item, Session):
                 session = item
-                row = next((one.row for one in home.sessions.find(item.id)), None)
+                row = next((stored.row for stored in home.sessions.find(item.id)), None)
             elif session is None or (row is None and not item.unique):
                 unknown += 1
             else:
                 turns[_identity(session, row, item)] = None
-    wanted = list(turns)
-    known = sum(sound.known_turns(wanted[at : at + 500]) for at in range(0, len(wanted), 500))
-    return len(wanted) - known + unknown, len(wanted) + unknown
+    identifiers = list(turns)
+    present = sum(
+        sound.known_turns(identifiers[at : at + 500]) for at in range(0, len(identifiers), 500)
+    )
+    return len(identifiers) - present + unknown, len(identifiers) + unknown
 
 
 def _identity(session: Session, row: int | None, turn: Turn) -> bytes:
@@ -318,18 +329,18 @@ def _reader(path: Path) -> Mend:
     return mend
 
 
-# ----------------------------------------------------------------------------
-# Vault against index: files and rows, links at both ends, project pages, pending writes, the ledger.
+# -- Vault against index ---------------------------------------------------------------------------
+# Files and rows, links, project pages, pending writes, and the ledger.
 
 
-_TELLING = frozenset({"retire", "restore", "unretire", "import", "undo"})
+_RETIREMENT_ACTIONS = frozenset({"retire", "restore", "unretire", "import", "undo"})
 _UNORDERED = frozenset({"tags", "links"})
 
 
 def prove_writes(home: Home) -> Proof:
-    """No write to the vault is pending."""
+    """Check that no write to the vault is pending."""
     waiting = home.files.intents()
-    found = [
+    findings = [
         Finding(
             FAILURE,
             f"a {intent.action} of {intent.path} waits",
@@ -337,67 +348,71 @@ def prove_writes(home: Home) -> Proof:
         )
         for intent in waiting
     ]
-    return Proof("writes", "none pending" if not waiting else f"{len(waiting)} pending", found)
+    return Proof("writes", "none pending" if not waiting else f"{len(waiting)} pending", findings)
 
 
 def prove_files(home: Home) -> Proof:
-    """Every file has its row and every row its file, and both say the same in every field."""
-    seen = home.files.seen()
+    """Check that files and rows correspond, with equal fields."""
+    seen_files = home.files.seen()
     stats = {stat.path: stat for stat in home.vault.scan()}
     broken = {problem.partition(": ")[0]: problem for problem in home.problems}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for path, stat in stats.items():
         if path in broken:
-            found.append(
+            findings.append(
                 Finding(
                     FAILURE,
                     broken[path],
                     "mend the file; its last good version is recalled until then",
                 )
             )
-        elif path not in seen:
-            found.append(Finding(FAILURE, f"{path} is not in the index", "nacre db rebuild"))
+        elif path not in seen_files:
+            findings.append(Finding(FAILURE, f"{path} is not in the index", "nacre db rebuild"))
         else:
-            found += _compared(home, stat, seen[path])
-    for path in seen.keys() - stats.keys() - home.files.pending_paths():
-        found.append(
+            findings += _compared(home, stat, seen_files[path])
+    for path in seen_files.keys() - stats.keys() - home.files.pending_paths():
+        findings.append(
             Finding(FAILURE, f"{path} is in the index and not in the vault", "nacre db rebuild")
         )
     for memory in filter(None, map(home.memories.find, home.files.unfiled())):
         sentence = f"{_named(memory)} is in the index and has no file"
-        found.append(Finding(FAILURE, sentence, deep_repair(), _writer(memory)))
-    return Proof("vault", f"{len(stats):,} files", found)
+        findings.append(Finding(FAILURE, sentence, deep_repair(), _writer(memory)))
+    return Proof("vault", f"{len(stats):,} files", findings)
 
 
-def _compared(home: Home, stat: FileStat, seen: SeenMemoryFile) -> Iterator[Finding]:
-    row = home.memories.find(seen.memory)
+def _compared(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
+    row = home.memories.find(seen_file.memory)
     modified = (
         row.created if row else home.now()
-    )  # of a file that does not say so, the index alone knows
+    )  # if the file has no date, only the index knows it
     try:
         data = home.vault.read(stat.path)
         written = redacted(
             home.redactor,
-            parse(data.decode("utf-8"), stat.path, new_id=lambda: seen.memory, modified=modified),
+            parse(
+                data.decode("utf-8"), stat.path, new_id=lambda: seen_file.memory, modified=modified
+            ),
         )
     except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable) as error:
         yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "mend the file")
         return
-    if bytes_hash(data) != seen.hash:
-        told = f"{stat.path} was changed without a new time, so the index has other words"
-        yield Finding(FAILURE, told, deep_repair(), _reader_vault(seen))
+    if bytes_hash(data) != seen_file.hash:
+        sentence = f"{stat.path} was changed without a new time, so the index has other words"
+        yield Finding(FAILURE, sentence, deep_repair(), _reader_vault(seen_file))
     elif row is None:
         yield Finding(
-            FAILURE, f"{stat.path} has no row in the index", deep_repair(), _reader_vault(seen)
+            FAILURE, f"{stat.path} has no row in the index", deep_repair(), _reader_vault(seen_file)
         )
     elif differing := _differences(written, row):
-        told = f"{stat.path} and its row differ in {', '.join(differing)}"
-        yield Finding(FAILURE, told, deep_repair(), _reader_vault(seen))
+        sentence = f"{stat.path} and its row differ in {', '.join(differing)}"
+        yield Finding(FAILURE, sentence, deep_repair(), _reader_vault(seen_file))
 
 
 def _differences(written: Memory, row: Memory) -> list[str]:
     return [
-        one.name for one in fields(Memory) if _value(written, one.name) != _value(row, one.name)
+        column.name
+        for column in fields(Memory)
+        if _value(written, column.name) != _value(row, column.name)
     ]
 
 
@@ -406,18 +421,18 @@ def _value(memory: Memory, name: str) -> object:
     return sorted(set(value), key=repr) if name in _UNORDERED else value
 
 
-def _reader_vault(seen: SeenMemoryFile) -> Mend:
-    """Has the next scan read a file anew."""
+def _reader_vault(seen_file: SeenMemoryFile) -> Mend:
+    """Return a repair that reads a file again with the next scan."""
 
     def mend(home: Home) -> None:
-        home.files.save(replace(seen, mtime_ns=0, hash=b""))
+        home.files.save(replace(seen_file, mtime_ns=0, hash=b""))
         scan(home)
 
     return mend
 
 
 def _writer(memory: Memory) -> Mend:
-    """Writes a row's file anew."""
+    """Return a repair that writes a row's file again."""
 
     def mend(home: Home) -> None:
         with home.change("update", subject=memory.subject) as change:
@@ -427,72 +442,74 @@ def _writer(memory: Memory) -> Mend:
 
 
 def prove_links(home: Home) -> Proof:
-    """Every link leads to a memory, and both sides of a succession say so."""
+    """Check that links lead to memories and successions agree on both sides."""
     memories = {memory.id: memory for memory in home.memories.everything()}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     links = 0
     for memory in memories.values():
         links += len(memory.links)
         for link in memory.links:
             if link.to not in memories and not link.to.startswith(CODE):
-                found.append(
-                    _dangling(memory, f"{link.rel} {link.to}", f"nacre edit {memory.id[-8:]}")
+                findings.append(
+                    _dangling_link(memory, f"{link.rel} {link.to}", f"nacre edit {memory.id[-8:]}")
                 )
         newer = memory.superseded_by
         if newer and newer not in memories:
-            found.append(
-                _dangling(memory, f"superseded_by {newer}", f"nacre unretire {memory.id[-8:]}")
+            findings.append(
+                _dangling_link(memory, f"superseded_by {newer}", f"nacre unretire {memory.id[-8:]}")
             )
         elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
-            told = f"{_named(memory)} says that {_named(memories[newer])} superseded it, which does not say so"
-            found.append(
+            sentence = f"{_named(memory)} says that {_named(memories[newer])} superseded it, which does not say so"
+            findings.append(
                 Finding(
                     WARNING,
-                    told,
+                    sentence,
                     f"nacre show {memory.id[-8:]} --history; edit the one that is wrong",
                 )
             )
         for old in superseded(memory):
-            one = memories.get(old)
-            if one and one.is_active and not memory.retired:
-                told = f"{_named(memory)} says that it superseded {_named(one)}, which still holds"
-                found.append(
+            successor = memories.get(old)
+            if successor and successor.is_active and not memory.retired:
+                sentence = f"{_named(memory)} says that it superseded {_named(successor)}, which still holds"
+                findings.append(
                     Finding(
                         WARNING,
-                        told,
+                        sentence,
                         f"nacre show {memory.id[-8:]} --history; edit the one that is wrong",
                     )
                 )
-    return Proof("links", f"{links:,} in the front matter of {len(memories):,} memories", found)
+    return Proof("links", f"{links:,} in the front matter of {len(memories):,} memories", findings)
 
 
-def _dangling(memory: Memory, link: str, repair: str) -> Finding:
+def _dangling_link(memory: Memory, link: str, repair: str) -> Finding:
     return Finding(WARNING, f"{_named(memory)}: nothing is at the end of its link {link}", repair)
 
 
 def prove_projects(home: Home) -> Proof:
-    """The index resolves what the pages list, and nothing else."""
-    known: dict[str, set[tuple[str, str]]] = {}
+    """Check that the index resolves exactly the keys of project pages."""
+    keys_by_slug: dict[str, set[tuple[str, str]]] = {}
     for key, value, slug in home.files.project_keys():
-        known.setdefault(slug, set()).add((key, value))
-    claimed = set().union(*known.values()) if known else set()
-    found: list[Finding] = []
+        keys_by_slug.setdefault(slug, set()).add((key, value))
+    claimed = set().union(*keys_by_slug.values()) if keys_by_slug else set()
+    findings: list[Finding] = []
     projects = home.files.projects()
     for project in projects:
         try:
-            wanted = page_keys(home, project.slug)
+            expected = page_keys(home, project.slug)
         except (FileNotFoundError, MemoryInvalid, VaultUnusable):
-            continue  # a page that cannot be read is among the problems of the scan
-        lacking, extra = wanted - claimed, known.get(project.slug, set()) - wanted
+            continue  # an unreadable page is among the problems of the scan
+        lacking, extra = expected - claimed, keys_by_slug.get(project.slug, set()) - expected
         if lacking or extra:
-            told = (
+            sentence = (
                 f"the index resolves other things to project {project.slug} than its page lists: "
             )
             named = ", ".join(f"{key} {value}" for key, value in sorted(lacking | extra))
-            found.append(
-                Finding(FAILURE, told + shorten(named, 200), deep_repair(), _page_reader(project))
+            findings.append(
+                Finding(
+                    FAILURE, sentence + shorten(named, 200), deep_repair(), _page_reader(project)
+                )
             )
-    return Proof("projects", f"{len(projects):,} pages", found)
+    return Proof("projects", f"{len(projects):,} pages", findings)
 
 
 def _page_reader(project: Project) -> Mend:
@@ -505,13 +522,13 @@ def _page_reader(project: Project) -> Mend:
 
 
 def prove_ledger(home: Home) -> Proof:
-    """What the ledger says of retirements is what the files say."""
+    """Check that the ledger and the files agree on retirements."""
     try:
         data = home.vault.read(LEDGER)
     except FileNotFoundError:
         return Proof("ledger", "none yet")
     entries = list(files.read(data))
-    found = [
+    findings = [
         Finding(
             WARNING,
             f"line {number} of ledger.jsonl is no entry",
@@ -519,26 +536,31 @@ def prove_ledger(home: Home) -> Proof:
         )
         for number in files.broken_lines(data)
     ]
-    said: dict[str, str] = {}
-    for one in entries:
-        listed = one.details.get("memories")
-        for memory_id in [*(listed if isinstance(listed, list) else ()), one.details.get("memory")]:
-            if one.action in _TELLING and isinstance(memory_id, str):
-                said[memory_id] = one.action
+    last_actions: dict[str, str] = {}
+    for entry in entries:
+        listed = entry.details.get("memories")
+        for memory_id in [
+            *(listed if isinstance(listed, list) else ()),
+            entry.details.get("memory"),
+        ]:
+            if entry.action in _RETIREMENT_ACTIONS and isinstance(memory_id, str):
+                last_actions[memory_id] = entry.action
     for memory in home.memories.everything():
-        last = said.get(memory.id)
+        last = last_actions.get(memory.id)
         if memory.retired and last not in ("retire", "import", "undo"):
-            told = f"{_named(memory)} is retired, and the ledger does not say so"
-            found.append(Finding(WARNING, told, deep_repair(), _teller(memory)))
+            sentence = f"{_named(memory)} is retired, and the ledger does not say so"
+            findings.append(Finding(WARNING, sentence, deep_repair(), _ledger_writer(memory)))
         elif not memory.retired and last == "retire":
-            told = f"{_named(memory)} holds, and the ledger says that it was retired"
-            found.append(
-                Finding(WARNING, told, f"nacre retire {memory.id[-8:]}, unless it is meant to hold")
+            sentence = f"{_named(memory)} holds, and the ledger says that it was retired"
+            findings.append(
+                Finding(
+                    WARNING, sentence, f"nacre retire {memory.id[-8:]}, unless it is meant to hold"
+                )
             )
-    return Proof("ledger", f"{len(entries):,} entries", found)
+    return Proof("ledger", f"{len(entries):,} entries", findings)
 
 
-def _teller(memory: Memory) -> Mend:
+def _ledger_writer(memory: Memory) -> Mend:
     def mend(home: Home) -> None:
         reason = memory.retired.reason if memory.retired else None
         with home.change("retire", why=reason) as change:
@@ -553,9 +575,7 @@ def _named(memory: Memory) -> str:
     return f"{shorten(memory.subject, 50)!r} ({memory.id[-8:]})"
 
 
-# ----------------------------------------------------------------------------
-# ``doctor --deep``: every part of the home is proved against what it was made from; what is safe is
-# mended.
+# -- All proofs and repairs ------------------------------------------------------------------------
 
 
 _PROOFS = (
@@ -578,7 +598,7 @@ def prove(
     transcripts: bool = True,
     on_progress: OnProgress | None = None,
 ) -> list[Proof]:
-    """Prove the home. What people edited is taken in first, as by any command: that is no finding.
+    """Prove the home, after reading edits by hand, which are no findings.
 
     ``everything`` reads all transcripts again instead of a sample.
     """
@@ -590,7 +610,7 @@ def prove(
 
 
 def _caught_up(home: Home) -> list[Proof]:
-    """What people edited is taken in; a proof that it could not be where the database is damaged."""
+    """Read edits by hand; return a failed proof if a damaged database prevents that."""
     try:
         catch_up(home)
     except (StoreUnusable, *UNREADABLE) as error:
@@ -599,7 +619,7 @@ def _caught_up(home: Home) -> list[Proof]:
 
 
 def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
-    """One part; what cannot be read does not keep the others from being looked at."""
+    """Run a proof; an unreadable part does not stop the others."""
     try:
         return part(home)
     except (StoreUnusable, *UNREADABLE) as error:
@@ -608,12 +628,12 @@ def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
 
 
 def _unreadable(error: Exception) -> Finding:
-    found = told_of(error)
-    return Finding(FAILURE, found.message, found.hint or REBUILD)
+    problem = told_of(error)
+    return Finding(FAILURE, problem.message, problem.hint or REBUILD)
 
 
 def repair(home: Home, proofs: Sequence[Proof]) -> int:
-    """Mend what can be mended without losing anything; returns how many findings that were."""
+    """Make repairs that cannot lose anything, and return their number."""
     mends = [finding.mend for proof in proofs for finding in proof.findings if finding.mend]
     for mend in mends:
         mend(home)
@@ -621,8 +641,8 @@ def repair(home: Home, proofs: Sequence[Proof]) -> int:
 
 
 def as_check(proof: Proof) -> Check:
-    """A proof in one line: the worst of its findings."""
-    worst = next((one for one in proof.findings if one.severity == FAILURE), None)
+    """Return the worst finding of a proof as a check."""
+    worst = next((finding for finding in proof.findings if finding.severity == FAILURE), None)
     worst = worst or next(iter(proof.findings), None)
     if worst is None:
         return Check(proof.area, OK, proof.looked)

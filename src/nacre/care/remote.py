@@ -1,4 +1,4 @@
-"""Questions to nacre on a server, over HTTP with a key."""
+"""Keeping a home in step with a space on a server: the connection, exchange of documents and turns, and serving."""
 
 from __future__ import annotations
 
@@ -65,32 +65,32 @@ from nacre.vault.merging import Tree, merge_ledgers
 T = TypeVar("T")
 
 KEY = "NACRE_REMOTE_KEY"
-_KEPT_AS = "nacre-remote"
-_SECONDS = 300.0
-"""A server that many machines bring a lot to at once may take so long."""
+_CREDENTIAL_NAME = "nacre-remote"
+_TIMEOUT_SECONDS = 300.0
+"""A server that receives much data from many machines may be slow."""
 _CONNECT_SECONDS = 10.0
-_MOST_ANSWER = 32 << 20
+_MAX_ANSWER_BYTES = 32 << 20
 
 
 class Connection:
-    """Asks one server, in the name of whom a key is. Raises RemoteUnreachable, RemoteRefused, NotAllowed."""
+    """An HTTP connection to a server with a key. Raises RemoteUnreachable, RemoteRefused, NotAllowed."""
 
     def __init__(self, url: str, key: str) -> None:
-        here = is_loopback(urlsplit(url).hostname or "")
+        is_local = is_loopback(urlsplit(url).hostname or "")
         self._client = httpx2.Client(
             base_url=url.rstrip("/"),
-            trust_env=not here,
+            trust_env=not is_local,
             follow_redirects=False,
             headers={
                 "authorization": f"Bearer {key}",
                 "user-agent": "nacre",
                 "content-type": "application/json",
             },
-            timeout=httpx2.Timeout(_SECONDS, connect=_CONNECT_SECONDS),
+            timeout=httpx2.Timeout(_TIMEOUT_SECONDS, connect=_CONNECT_SECONDS),
         )
 
     def ask(self, operation: str, request: Any, answer: type[T]) -> T:
-        """What the server answers."""
+        """Send a request and return the parsed response."""
         try:
             with self._client.stream(
                 "POST", f"/api/v1/{operation}", content=json.encode(request)
@@ -98,7 +98,7 @@ class Connection:
                 data = bytearray()
                 for piece in response.iter_bytes():
                     data += piece
-                    if len(data) > _MOST_ANSWER:
+                    if len(data) > _MAX_ANSWER_BYTES:
                         raise RemoteRefused("the server's answer is too large to be one of nacre's")
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise RemoteUnreachable(
@@ -108,21 +108,21 @@ class Connection:
         if response.status_code != 200:
             raise _refusal(response.status_code, bytes(data))
         try:
-            found: T = json.decode(bytes(data), answer)
+            parsed: T = json.decode(bytes(data), answer)
         except (msgspec.DecodeError, msgspec.ValidationError):
             raise RemoteRefused(
                 "the server answers what nacre does not understand",
                 hint="is it as new as this one?",
             ) from None
-        return found
+        return parsed
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._client.close()
 
 
 def check_url(url: str) -> str:
-    """An address as it is kept. Raises InvalidInput unless it is encrypted, or on this machine, and holds no login."""
+    """Return an address for storage. Raises InvalidInput unless it is encrypted or local, and without a login."""
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname or ""
@@ -145,47 +145,47 @@ def check_url(url: str) -> str:
 
 
 def key_for(settings: Settings) -> str:
-    """The key that was kept, or that the environment names. Raises Unavailable."""
-    found = (
+    """Return the stored key, or the environment's. Raises Unavailable."""
+    key = (
         settings.environ.get(KEY, "").strip()
         or _in_keyring()
-        or credentials.read(settings).get(_KEPT_AS, "")
+        or credentials.read(settings).get(_CREDENTIAL_NAME, "")
     )
-    if not found:
+    if not key:
         raise Unavailable(
             "the key to the server is not here any more", hint=f"nacre remote add URL, or set {KEY}"
         )
-    return found
+    return key
 
 
 def keep_key(settings: Settings, secret: str) -> None:
-    """Keep a key in the system's keyring, else in credentials.toml. Raises Unavailable, CredentialsUnusable."""
+    """Store a key in the keyring, or else in credentials.toml. Raises Unavailable, CredentialsUnusable."""
     try:
-        credentials.keep_keyrings(_KEPT_AS, secret)
+        credentials.keep_keyrings(_CREDENTIAL_NAME, secret)
     except Unavailable:
-        credentials.keep(settings, _KEPT_AS, secret)
+        credentials.keep(settings, _CREDENTIAL_NAME, secret)
     else:
-        credentials.drop(settings, _KEPT_AS)
+        credentials.drop(settings, _CREDENTIAL_NAME)
 
 
 def drop_key(settings: Settings) -> None:
-    """Forget it."""
+    """Delete the key."""
     with suppress(Unavailable):
-        credentials.drop_keyrings(_KEPT_AS)
-    credentials.drop(settings, _KEPT_AS)
+        credentials.drop_keyrings(_CREDENTIAL_NAME)
+    credentials.drop(settings, _CREDENTIAL_NAME)
 
 
 def _in_keyring() -> str:
     try:
-        return "" if credentials.why_not() else credentials.read_keyrings(_KEPT_AS) or ""
+        return "" if credentials.why_not() else credentials.read_keyrings(_CREDENTIAL_NAME) or ""
     except Unavailable:
         return ""
 
 
 def _refusal(status: int, body: bytes) -> NacreError:
-    said = _problem(body)
-    message = str(said.get("detail") or said.get("title") or f"status {status}")[:500]
-    hint = str(said.get("hint") or "")[:500]
+    problem = _problem(body)
+    message = str(problem.get("detail") or problem.get("title") or f"status {status}")[:500]
+    hint = str(problem.get("hint") or "")[:500]
     if status == 401:
         return NotAllowed(
             "the server does not take the key",
@@ -202,19 +202,18 @@ def _refusal(status: int, body: bytes) -> NacreError:
 
 def _problem(body: bytes) -> Mapping[str, Any]:
     try:
-        found = json.parse(body)
+        parsed = json.parse(body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
-# ----------------------------------------------------------------------------
-# What goes between a machine and a server, and how that went.
+# -- Values exchanged between a machine and a server, and the results ------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PushedDocument:
-    """What a document is to hold; ``None`` removes it. ``base`` is the hash of what it held, ``None`` for a new one."""
+    """New text of a document; ``None`` removes it. ``base`` is the hash of its old contents, ``None`` for a new one."""
 
     path: str
     text: str | None
@@ -223,7 +222,7 @@ class PushedDocument:
 
 @dataclass(frozen=True, slots=True)
 class PushedTurn:
-    """A turn as it goes to a server; ``calls`` are its tool calls as rows keep them, in JSON."""
+    """A turn sent to a server; ``calls`` are its tool calls in JSON, as in rows."""
 
     id: str
     speaker: Speaker
@@ -237,7 +236,7 @@ class PushedTurn:
 
 @dataclass(frozen=True, slots=True)
 class PushedSession:
-    """Some turns of a session, in their order."""
+    """Consecutive turns of a session."""
 
     session: Session
     project: str | None
@@ -246,7 +245,7 @@ class PushedSession:
 
 @dataclass(frozen=True, slots=True)
 class ServerDocument:
-    """What a document holds at the server; ``None`` where it was removed."""
+    """The contents of a document on the server; ``None`` if it was removed."""
 
     path: str
     text: str | None
@@ -254,8 +253,10 @@ class ServerDocument:
 
 @dataclass(frozen=True, slots=True)
 class ServerChanges:
-    """What became of documents, up to ``version``, and the ledger, up to line ``ledger_at``. ``is_all``: there is no
-    more to ask for. ``newest`` is the last version of all."""
+    """Changed documents up to ``version``, and the ledger up to line ``ledger_at``.
+
+    ``is_all``: nothing more is available. ``newest`` is the server's latest version.
+    """
 
     space: str
     version: int
@@ -268,14 +269,14 @@ class ServerChanges:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Why nothing was taken: somebody else changed that meanwhile. Empty: everything was."""
+    """The reason for rejecting a push because of concurrent changes; empty if it was accepted."""
 
     obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """What one exchange did. ``held`` are documents that stay here, each with the reason; ``notes`` what was merged."""
+    """The result of an exchange. ``held`` are documents that stay local, with reasons; ``notes`` describe merges."""
 
     url: str
     space: str
@@ -289,7 +290,7 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class RemoteStanding:
-    """How a home stands to its server. ``succeeded`` is when both were last in step, ``problem`` why they are not."""
+    """A home's relation to its server. ``succeeded`` is the last complete exchange; ``problem`` prevents another."""
 
     url: str
     space: str
@@ -302,17 +303,16 @@ class RemoteStanding:
 
 
 def digest(data: bytes | None) -> str | None:
-    """What stands for what a document holds."""
+    """Return the hash of a document's contents."""
     return None if data is None else bytes_hash(data).hex()
 
 
 def name_of(path: str) -> str:
-    """What stands for a path where it is not to be told."""
+    """Return the hash of a path, for places where the path must not appear."""
     return bytes_hash(path.encode("utf-8", "surrogatepass")).hex()
 
 
-# ----------------------------------------------------------------------------
-# Requests to keep a home in step with a space on a server, and what machines ask of that server.
+# -- Requests of users and machines ----------------------------------------------------------------
 
 
 MOST_NAMES = 20_000
@@ -366,8 +366,8 @@ class RemoteTurnsRequest(Request, frozen=True, kw_only=True):
     ]
 
 
-# ----------------------------------------------------------------------------
-# What a home keeps of its server: how far both were in step. No texts: paths and contents are hashes.
+# -- The state of the exchange ---------------------------------------------------------------------
+# It contains hashes of paths and contents, but no texts.
 
 
 _FILE = "remote.json"
@@ -375,10 +375,14 @@ _FILE = "remote.json"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """``seen`` are documents as both had them last, by hashes of their paths. ``at`` and ``ledger_at`` are how far the
-    server's documents and ledger are known, ``ledger_size`` and ``ledger`` the bytes of the ledger here that the server
-    has, and their hash; ``here`` stands for what was here then. Turns up to row ``turn``, whose own id is ``turn_id``,
-    were sent."""
+    """The state of the last exchange.
+
+    ``seen`` are the hashes of documents by hashes of their paths. ``at`` and ``ledger_at`` are the known versions of
+    the
+    server's documents and ledger. ``ledger_size`` and ``ledger`` are the bytes of the local ledger that the server has,
+    and
+    their hash; ``here`` is a hash of the local state. Turns up to row ``turn``, with the id ``turn_id``, were sent.
+    """
 
     url: str = ""
     space: str = ""
@@ -396,111 +400,117 @@ class State:
     seen: Mapping[str, str] = field(default_factory=dict)
 
     def knows(self, path: str) -> str | None:
-        """The hash of what a document held last."""
+        """Return the hash of a document's contents in the last exchange."""
         return self.seen.get(name_of(path))
 
     def having(self, documents: Mapping[str, bytes | None]) -> State:
-        """The same after both agreed on these."""
-        seen = dict(self.seen)
+        """Return the state after both sides agreed on these documents."""
+        known = dict(self.seen)
         for path, data in documents.items():
-            seen.pop(name_of(path), None)
+            known.pop(name_of(path), None)
             if data is not None:
-                seen[name_of(path)] = digest(data) or ""
-        return replace(self, seen=seen)
+                known[name_of(path)] = digest(data) or ""
+        return replace(self, seen=known)
 
 
 def read_state(settings: Settings) -> State:
-    """What is known; of another server than the one that is set, nothing."""
+    """Return the stored state; an empty one if it is of another server."""
     url = settings.text("remote.url")
     try:
-        found: State = json.decode((settings.home / _FILE).read_bytes(), State)
+        state: State = json.decode((settings.home / _FILE).read_bytes(), State)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return State(url)
-    return found if found.url == url else State(url)
+    return state if state.url == url else State(url)
 
 
 def write_state(settings: Settings, state: State) -> None:
-    """Keep it. Raises OSError."""
+    """Store the state. Raises OSError."""
     files.write_file(settings.home / _FILE, json.encode(state).decode() + "\n")
 
 
 def drop_state(settings: Settings) -> None:
-    """Forget it."""
+    """Delete the state."""
     (settings.home / _FILE).unlink(missing_ok=True)
 
 
-# ----------------------------------------------------------------------------
-# Documents of a home and of its server: bring in what changed there, give what changed here.
-#
-# Both were the same once, document by document (:class:`~nacre.care.remote.State`): what differs
-# from that changed. What
-# changed on both sides is merged as in a sync, from the version that the server still has.
+# -- Exchange of documents -------------------------------------------------------------------------
+# Changes are differences from the last common state (:class:`~nacre.care.remote.State`). Documents that changed on
+# both sides are merged as in a sync, from the common version, which the server keeps.
 
 
-_MOST_BYTES = 3_000_000
-"""Of a document; a request may have four million, in which some characters take several."""
+_MAX_DOCUMENT_BYTES = 3_000_000
+"""Maximum size of a document. Requests may have four million bytes, and some characters take several in JSON."""
 
-_AT_ONCE, _BYTES_AT_ONCE = 100, 1_000_000
-"""Documents, and their bytes, that a server takes in some seconds."""
+_DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
+"""Documents and their bytes per push, which a server accepts in some seconds."""
 
-_HELD = "holds what looks like a secret"
-_PRIVATE = "private, and stays on this machine"
+_FLAGGED_REASON = "holds what looks like a secret"
+_PRIVATE_REASON = "private, and stays on this machine"
 
 
 def documents_here(home: Home) -> dict[str, bytes]:
-    """Every document, but for the listings that are made from others."""
-    found = {}
+    """Return every document except derived listings."""
+    documents = {}
     for path in home.vault.paths():
         try:
             data = home.vault.read(path, whole=True)
         except (FileNotFoundError, MemoryInvalid):
             continue
         if not _is_listing(path, data):
-            found[path] = data
-    return found
+            documents[path] = data
+    return documents
 
 
 def what_is_here(home: Home) -> str:
-    """Stands for the documents and the ledger as they are now: where it is the same, nothing changed."""
-    seen = sorted([*home.vault.times().items(), *home.vault.pages().items()], key=str)
+    """Return a hash of the local documents and ledger."""
+    times = sorted([*home.vault.times().items(), *home.vault.pages().items()], key=str)
     last = home.journal.operations(limit=1)
-    told = (seen, len(_ledger(home)), [one.id for one in last], home.settings.mark)
-    return hashlib.blake2b(repr(told).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    parts = (times, len(_ledger(home)), [operation.id for operation in last], home.settings.mark)
+    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, tuple[Note, ...]]:
-    """Write here what changed there; returns how many documents that were, and what was merged.
+    """Write remote changes here; return their number, and notes on merges.
 
-    Raises RemoteMoved where somebody edits one of them at this moment; and what a sync raises.
+    Raises RemoteMoved if a document is being edited; and the errors of a sync.
     """
-    found = _fetch(server, state)
-    if found.newest < state.at:  # a backup was restored there: nothing is known of it
+    changes = _fetch(server, state)
+    if changes.newest < state.at:  # the server was restored from a backup: start over
         return bring_in(home, server, State(state.url, turn=state.turn, turn_id=state.turn_id))
-    refuse_paths([one.path for one in found.documents])
-    there = {one.path: None if one.text is None else one.text.encode() for one in found.documents}
-    there = {
+    refuse_paths([document.path for document in changes.documents])
+    remote = {
+        document.path: None if document.text is None else document.text.encode()
+        for document in changes.documents
+    }
+    remote = {
         path: data
-        for path, data in there.items()
+        for path, data in remote.items()
         if not path.startswith(".")
         and path != LEDGER
         and not _is_listing(path, data or b"")
         and digest(data) != state.knows(path)
     }
     ledger = _ledger(home)
-    known = set(ledger.splitlines())
-    lines = b"".join(line.encode() + b"\n" for line in found.ledger if line.encode() not in known)
+    local_lines = set(ledger.splitlines())
+    lines = b"".join(
+        line.encode() + b"\n" for line in changes.ledger if line.encode() not in local_lines
+    )
     notes: tuple[Note, ...] = ()
-    if there or lines:
+    if remote or lines:
         plan = _plan(
-            home, _versions_of(server, state), state, (documents_here(home), ledger), (there, lines)
+            home,
+            _versions_of(server, state),
+            state,
+            (documents_here(home), ledger),
+            (remote, lines),
         )
         if obstacle := write_plan(home, plan, {}):
             raise RemoteMoved(obstacle, hint="it is tried again")
         notes = plan.notes
     state = replace(
-        state.having(there), space=found.space, at=found.version, ledger_at=found.ledger_at
+        state.having(remote), space=changes.space, at=changes.version, ledger_at=changes.ledger_at
     )
-    return state, len(there), notes
+    return state, len(remote), notes
 
 
 def give(
@@ -510,25 +520,26 @@ def give(
     keep: Callable[[State], None],
     tell: Callable[[int, int], object],
 ) -> tuple[State, int, tuple[tuple[str, str], ...]]:
-    """Send what changed here; returns how many documents went, and which stay, each with the reason.
+    """Send local changes; return their number, and documents that stay local with reasons.
 
-    After each part ``keep`` is given the state, and ``tell`` how many of how many went. Raises RemoteMoved where the
-    server has another version of one.
+    After each part ``keep`` receives the state, and ``tell`` the number sent and in total. Raises RemoteMoved if the
+    server
+    has another version of a document.
     """
-    here = documents_here(home)
-    names = state.seen.keys() - {name_of(path) for path in here}
-    gone = _versions_of(server, state)(sorted(names))
+    local = documents_here(home)
+    names = state.seen.keys() - {name_of(path) for path in local}
+    removed = _versions_of(server, state)(sorted(names))
     changes = {
-        path: FileChange(None, here.get(path))
-        for path in sorted({*here, *gone})
-        if digest(here.get(path)) != state.knows(path)
+        path: FileChange(None, local.get(path))
+        for path in sorted({*local, *removed})
+        if digest(local.get(path)) != state.knows(path)
     }
-    held = {
+    held_back = {
         path: why
-        for path, one in changes.items()
-        if (why := _why_held(home, state, path, one.after))
+        for path, change in changes.items()
+        if (why := _reason_to_hold(home, state, path, change.after))
     }
-    changes = {path: one for path, one in changes.items() if path not in held}
+    changes = {path: change for path, change in changes.items() if path not in held_back}
     sent = 0
     for part in _parts(changes):
         documents = [_pushed(state, path, changes[path].after) for path in part]
@@ -537,20 +548,23 @@ def give(
         keep(state)
         sent += len(part)
         tell(sent, len(changes))
-    return state if sent else _push(home, server, state, []), sent, tuple(sorted(held.items()))
+    return state if sent else _push(home, server, state, []), sent, tuple(sorted(held_back.items()))
 
 
 def _fetch(server: Connection, state: State) -> ServerChanges:
-    """All that changed, in one."""
-    asked = RemoteChangesRequest(since=state.at, ledger_since=state.ledger_at)
-    found = server.ask("remote-changes", asked, ServerChanges)
-    documents, lines = {one.path: one for one in found.documents}, list(found.ledger)
-    while not found.is_all:
-        asked = RemoteChangesRequest(since=found.version, ledger_since=found.ledger_at)
-        found = server.ask("remote-changes", asked, ServerChanges)
-        documents |= {one.path: one for one in found.documents}
-        lines += found.ledger
-    return replace(found, documents=[*documents.values()], ledger=lines)
+    """Return all changes in one value."""
+    request = RemoteChangesRequest(since=state.at, ledger_since=state.ledger_at)
+    changes = server.ask("remote-changes", request, ServerChanges)
+    documents, lines = (
+        {document.path: document for document in changes.documents},
+        list(changes.ledger),
+    )
+    while not changes.is_all:
+        request = RemoteChangesRequest(since=changes.version, ledger_since=changes.ledger_at)
+        changes = server.ask("remote-changes", request, ServerChanges)
+        documents |= {document.path: document for document in changes.documents}
+        lines += changes.ledger
+    return replace(changes, documents=[*documents.values()], ledger=lines)
 
 
 def _plan(
@@ -560,64 +574,64 @@ def _plan(
     ours: tuple[Tree, bytes],
     theirs: tuple[Mapping[str, bytes | None], bytes],
 ) -> Plan:
-    """What is to be written here. Where nothing changed here, it is what changed there."""
-    (here, ledger), (there, lines) = ours, theirs
-    names = {name_of(path) for path in here}
-    changed = {path for path, data in here.items() if digest(data) != state.knows(path)}
+    """Return the plan for local changes. Without changes here, it contains the server's."""
+    (local, ledger), (there, lines) = ours, theirs
+    names = {name_of(path) for path in local}
+    changed = {path for path, data in local.items() if digest(data) != state.knows(path)}
     if not changed and state.seen.keys() <= names:
-        return _plan_taking(here, ledger, there, lines)
-    wanted = ({name_of(path) for path in changed} | (state.seen.keys() - names)) & state.seen.keys()
-    base: dict[str, bytes] = {path: data for path, data in here.items() if path not in changed}
-    base |= versions(sorted(wanted))
+        return _plan_taking(local, ledger, there, lines)
+    needed = ({name_of(path) for path in changed} | (state.seen.keys() - names)) & state.seen.keys()
+    base: dict[str, bytes] = {path: data for path, data in local.items() if path not in changed}
+    base |= versions(sorted(needed))
     remote: dict[str, bytes | None] = {**base, **there}
     remote_tree = {path: data for path, data in remote.items() if data is not None}
-    plan, _ = plan_merge(home, base, {**here, LEDGER: ledger}, {**remote_tree, LEDGER: lines})
+    plan, _ = plan_merge(home, base, {**local, LEDGER: ledger}, {**remote_tree, LEDGER: lines})
     return plan
 
 
 def _plan_taking(
-    here: Tree, ledger: bytes, there: Mapping[str, bytes | None], lines: bytes
+    local: Tree, ledger: bytes, remote: Mapping[str, bytes | None], lines: bytes
 ) -> Plan:
-    changes = {path: FileChange(here.get(path), data) for path, data in there.items()}
-    changes = {path: one for path, one in changes.items() if one.before != one.after}
+    changes = {path: FileChange(local.get(path), data) for path, data in remote.items()}
+    changes = {path: change for path, change in changes.items() if change.before != change.after}
     if lines:
         changes[LEDGER] = FileChange(ledger, merge_ledgers(ledger, lines))
     return Plan(None, changes, given_up=united_in(changes))
 
 
 def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree]:
-    """Tells what documents held, by hashes of their paths, when both were last in step."""
+    """Return a function that returns contents of the last common state by hashes of paths."""
 
     def ask(names: list[str]) -> Tree:
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for start in range(0, len(names), MOST_NAMES):
-            asked = RemoteVersionsRequest(at=state.at, names=names[start : start + MOST_NAMES])
-            for one in server.ask("remote-versions", asked, list[ServerDocument]):
-                found[one.path] = (one.text or "").encode()
-        return found
+            request = RemoteVersionsRequest(at=state.at, names=names[start : start + MOST_NAMES])
+            for document in server.ask("remote-versions", request, list[ServerDocument]):
+                contents[document.path] = (document.text or "").encode()
+        return contents
 
     return ask
 
 
-def _why_held(home: Home, state: State, path: str, data: bytes | None) -> str:
-    """Why a document stays on this machine; empty where it goes. What went once is kept in step."""
+def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> str:
+    """Return the reason why a document stays local, or an empty string. A document that was sent once stays in step."""
     if data is None:
         return ""
-    if len(data) > _MOST_BYTES:
-        return f"is larger than {_MOST_BYTES // 1_000_000} MB"
+    if len(data) > _MAX_DOCUMENT_BYTES:
+        return f"is larger than {_MAX_DOCUMENT_BYTES // 1_000_000} MB"
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return "is no text"
     if without_secrets(home.redactor, text) is None or without_secrets(home.redactor, path) is None:
-        return _HELD
+        return _FLAGGED_REASON
     if state.knows(path) is not None or home.settings.flag("remote.private"):
         return ""
-    return _PRIVATE if _is_private(home, path, text) else ""
+    return _PRIVATE_REASON if _is_private(home, path, text) else ""
 
 
 def _is_private(home: Home, path: str, text: str) -> bool:
-    """Whether it is a private memory, or a page, which tells of private ones."""
+    """Return True for a private memory, and for a page, which mentions private ones."""
     if not is_memory_file(path):
         return True
     try:
@@ -627,13 +641,13 @@ def _is_private(home: Home, path: str, text: str) -> bool:
 
 
 def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
-    """Paths that go at once: what belongs together, and not too much."""
+    """Yield groups of paths that are sent together, limited in size."""
     part: list[str] = []
     size = 0
     for group in together(changes):
         part += group
         size += sum(len(changes[path].after or b"") for path in group)
-        if size >= _BYTES_AT_ONCE or len(part) >= _AT_ONCE:
+        if size >= _BYTES_PER_PUSH or len(part) >= _DOCUMENTS_PER_PUSH:
             yield part
             part, size = [], 0
     if part:
@@ -645,7 +659,7 @@ def _pushed(state: State, path: str, data: bytes | None) -> PushedDocument:
 
 
 def _push(home: Home, server: Connection, state: State, documents: list[PushedDocument]) -> State:
-    """Send documents, and with them what the ledger says since."""
+    """Send documents and new lines of the ledger."""
     ledger = _ledger(home)
     is_known = digest(ledger[: state.ledger_size]) == state.ledger
     lines = (
@@ -674,15 +688,16 @@ def _is_listing(path: str, data: bytes) -> bool:
     return PurePosixPath(path).name == LISTING and (not data or is_derived(data))
 
 
-# ----------------------------------------------------------------------------
-# Turns of sessions go to the server, in the order in which they were stored here.
+# -- Sending turns, in the order in which they were stored -----------------------------------------
 
 
-_AT_ONCE_TURNS = 200
-_BYTES_AT_ONCE_TURNS = 1_500_000
-_MOST_CHARACTERS, _MOST_CALLS = 400_000, 400_000
-"""Of a text, which is cut there, and of tool calls, which stay here beyond: JSON may take six bytes for
-a character, and a server takes four million of a request."""
+_TURNS_PER_PUSH = 200
+_TURN_BYTES_PER_PUSH = 1_500_000
+_MAX_TEXT_CHARACTERS, _MAX_CALLS_CHARACTERS = 400_000, 400_000
+"""Limits of a text, which is cut, and of tool calls, which are left out.
+
+JSON may take six bytes per character, and a request may have four million.
+"""
 
 _Pair = tuple[StoredTurn, PushedTurn]
 
@@ -694,12 +709,12 @@ def send_turns(
     keep: Callable[[State], None],
     tell: Callable[[int], object],
 ) -> tuple[State, int]:
-    """Send what was stored since; returns how many turns went. ``keep`` is given the state after each part."""
+    """Send new turns and return their number. ``keep`` receives the state after each part."""
     state = _checked(home, state)
     sent = 0
-    while found := _next(home, state.turn):
+    while batch := _next(home, state.turn):
         for part in _parts_turns(
-            [(one, _pushed_turns(clean_values(home.redactor, one.turn))) for one in found]
+            [(stored, _pushed_turns(clean_values(home.redactor, stored.turn))) for stored in batch]
         ):
             server.ask("remote-turns", RemoteTurnsRequest(sessions=_by_session(home, part)), int)
             last, _ = part[-1]
@@ -711,21 +726,21 @@ def send_turns(
 
 
 def count_waiting(home: Home, state: State) -> int:
-    """How many turns are still to go, a thousand at most."""
+    """Return the number of turns to be sent, at most a thousand."""
     return len(home.database.all("list_turns_after", after=_checked(home, state).turn, limit=1_000))
 
 
 def _checked(home: Home, state: State) -> State:
-    """Where the database was built anew, its rows have other numbers: everything goes again, and is known there."""
-    found = home.sessions.by_rows([state.turn]).get(state.turn) if state.turn else None
-    is_same = not state.turn or (found is not None and found.turn.id == state.turn_id)
+    """Start over if the database was rebuilt, because row numbers changed; the server recognises the turns."""
+    stored = home.sessions.by_rows([state.turn]).get(state.turn) if state.turn else None
+    is_same = not state.turn or (stored is not None and stored.turn.id == state.turn_id)
     return state if is_same else replace(state, turn=0, turn_id="")
 
 
 def _next(home: Home, after: int) -> list[StoredTurn]:
     rows = [
         int(row)
-        for (row,) in home.database.all("list_turns_after", after=after, limit=_AT_ONCE_TURNS)
+        for (row,) in home.database.all("list_turns_after", after=after, limit=_TURNS_PER_PUSH)
     ]
     return [turn for _, turn in sorted(home.sessions.by_rows(rows).items())]
 
@@ -733,21 +748,21 @@ def _next(home: Home, after: int) -> list[StoredTurn]:
 def _parts_turns(turns: list[_Pair]) -> Iterator[list[_Pair]]:
     part: list[_Pair] = []
     size = 0
-    for one in turns:
-        own = len(encode(one[1]))
-        if part and size + own > _BYTES_AT_ONCE_TURNS:
+    for pair in turns:
+        own = len(encode(pair[1]))
+        if part and size + own > _TURN_BYTES_PER_PUSH:
             yield part
             part, size = [], 0
-        part.append(one)
+        part.append(pair)
         size += own
     yield part
 
 
 def _by_session(home: Home, turns: list[_Pair]) -> list[PushedSession]:
-    found: dict[int, list[PushedTurn]] = {}
+    by_session: dict[int, list[PushedTurn]] = {}
     for stored, pushed in turns:
-        found.setdefault(stored.session, []).append(pushed)
-    return [_session(home, row, those) for row, those in found.items()]
+        by_session.setdefault(stored.session, []).append(pushed)
+    return [_session(home, row, pushed_turns) for row, pushed_turns in by_session.items()]
 
 
 def _session(home: Home, row: int, turns: list[PushedTurn]) -> PushedSession:
@@ -760,59 +775,58 @@ def _pushed_turns(turn: Turn) -> PushedTurn:
     return PushedTurn(
         turn.id,
         turn.speaker,
-        turn.text[:_MOST_CHARACTERS],
+        turn.text[:_MAX_TEXT_CHARACTERS],
         turn.time,
-        calls if len(calls) <= _MOST_CALLS else "",
+        calls if len(calls) <= _MAX_CALLS_CHARACTERS else "",
         int(turn.flags),
         turn.trust,
         turn.author,
     )
 
 
-# ----------------------------------------------------------------------------
-# Keep a home in step with a space on a server: say which, exchange what is new, tell how it stands,
-# end it.
+# -- Adding, exchanging, showing and removing the server -------------------------------------------
 
 
-_TRIES = 5
-_PATIENCE_SECONDS = 20.0
+_MAX_TRIES = 5
+_LOCK_WAIT_SECONDS = 20.0
 
 
 def add_remote(
-    home: Home, wanted: AddRemoteRequest, on_progress: OnProgress | None = None
+    home: Home, request: AddRemoteRequest, on_progress: OnProgress | None = None
 ) -> Exchanged:
-    """Keep address and key, if the key opens a space of the owner's, and exchange for the first time.
+    """Store the address and key, if the key opens a space of the user, and exchange for the first time.
 
-    Raises InvalidInput, Conflict where the memory is on a server itself, and what :func:`exchange` raises; where it is
-    the exchange that fails, the next one goes on.
+    Raises InvalidInput, Conflict if the memory itself is on a server, and the errors of :func:`exchange`. A failed
+    exchange
+    is continued by the next.
     """
     _require_files(home)
-    url = check_url(wanted.url)
-    key = wanted.key.strip() or key_for(home.settings)
+    url = check_url(request.url)
+    key = request.key.strip() or key_for(home.settings)
     with contextlib.closing(Connection(url, key)) as server:
-        far = 2**62  # of what is there nothing is asked for
+        far = 2**62  # request no changes
         server.ask(
             "remote-changes", RemoteChangesRequest(since=far, ledger_since=far), ServerChanges
         )
-    if wanted.key:
+    if request.key:
         keep_key(home.settings, key)
-    for name, value in (("remote.url", url), ("remote.private", wanted.private)):
+    for name, value in (("remote.url", url), ("remote.private", request.private)):
         write_setting(home.settings.config, name, value)
-    settings = home.settings.having("remote.url", url).having("remote.private", wanted.private)
+    settings = home.settings.having("remote.url", url).having("remote.private", request.private)
     return exchange(replace(home, settings=settings), on_progress)
 
 
 def remove_remote(home: Home) -> RemoteStanding:
-    """Be in step with no server any more: here and there everything stays. Raises NotFound."""
-    known = show_remote(home)
+    """Remove the server; the contents of both sides stay. Raises NotFound."""
+    removed = show_remote(home)
     unwrite_setting(home.settings.config, "remote.url")
     drop_key(home.settings)
     drop_state(home.settings)
-    return known
+    return removed
 
 
 def show_remote(home: Home) -> RemoteStanding:
-    """How this home stands to its server. Raises NotFound where there is none."""
+    """Return the relation of this home to its server. Raises NotFound without one."""
     state = _state(home)
     return RemoteStanding(
         state.url,
@@ -827,37 +841,37 @@ def show_remote(home: Home) -> RemoteStanding:
 
 
 def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
-    """Bring in what changed at the server, give what changed here, send turns that it has not.
+    """Receive changes, send changes, and send new turns.
 
-    What was interrupted goes on the next time. Raises NotFound where no server is set, RemoteUnreachable,
-    RemoteRefused, NotAllowed, RepositoryBusy, and what a sync raises.
+    The next call continues an interrupted one. Raises NotFound without a server, RemoteUnreachable, RemoteRefused,
+    NotAllowed, RepositoryBusy, and the errors of a sync.
     """
     _require_files(home)
     notify = on_progress or (lambda _: None)
-    with FileLock(home.settings.home / SYNC_LOCK, _PATIENCE_SECONDS), _outcome_kept(home):
+    with FileLock(home.settings.home / SYNC_LOCK, _LOCK_WAIT_SECONDS), _outcome_kept(home):
         state = _state(home)
         (home.settings.home / REMOTE_LOCK).touch(
             mode=0o600
-        )  # the next one in the background is due later
+        )  # delays the next one in the background
         with contextlib.closing(Connection(state.url, key_for(home.settings))) as server:
-            done, state = _documents(home, server, state, notify)
+            result, state = _documents(home, server, state, notify)
             turns = 0
             if home.settings.flag("remote.private"):
                 state, turns = send_turns(
                     home,
                     server,
                     state,
-                    lambda one: write_state(home.settings, one),
+                    lambda new_state: write_state(home.settings, new_state),
                     lambda sent: notify(Progress("turns", sent, sent)),
                 )
             write_state(home.settings, state)
-        if done.received:
+        if result.received:
             write_listings(home)
-        return replace(done, turns=turns, problems=tuple(home.problems))
+        return replace(result, turns=turns, problems=tuple(home.problems))
 
 
 def exchange_quietly(home: Home) -> None:
-    """What runs in the background: how it ends is kept, for ``nacre remote`` and ``nacre doctor``."""
+    """Exchange in the background; ``nacre remote`` and ``nacre doctor`` show the outcome."""
     with contextlib.suppress(NacreError):
         exchange(home)
 
@@ -865,42 +879,46 @@ def exchange_quietly(home: Home) -> None:
 def _documents(
     home: Home, server: Connection, state: State, notify: OnProgress
 ) -> tuple[Exchanged, State]:
-    """Until nothing changed on either side since the last look."""
+    """Exchange documents until neither side has changes."""
     received, sent, notes = 0, 0, list[Note]()
-    held: tuple[tuple[str, str], ...] = ()
+    held_back: tuple[tuple[str, str], ...] = ()
     reason = "the server, or this home, keeps changing"
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         catch_up(home)
         apply_intents(home)
         try:
             state, came, merged = bring_in(home, server, state)
             received, notes = received + came, [*notes, *merged]
             write_state(home.settings, state)
-            here = what_is_here(home)
-            if here == state.here:
-                return _exchanged(state, sent, received, notes, held), state
-            state, went, held = give(
+            before = what_is_here(home)
+            if before == state.here:
+                return _exchanged(state, sent, received, notes, held_back), state
+            state, went, held_back = give(
                 home,
                 server,
                 state,
-                lambda one: write_state(home.settings, one),
-                lambda done, all_: notify(Progress("documents", done, all_)),
+                lambda new_state: write_state(home.settings, new_state),
+                lambda sent_so_far, all_: notify(Progress("documents", sent_so_far, all_)),
             )
         except RemoteMoved as error:
             reason, state = error.message, read_state(home.settings)
             continue
         sent += went
-        state = replace(state, here=here)
+        state = replace(state, here=before)
         if not went:
-            return _exchanged(state, sent, received, notes, held), state
+            return _exchanged(state, sent, received, notes, held_back), state
     raise RepositoryBusy(reason, hint="repeat it in a moment; nothing was lost")
 
 
 def _exchanged(
-    state: State, sent: int, received: int, notes: list[Note], held: tuple[tuple[str, str], ...]
+    state: State,
+    sent: int,
+    received: int,
+    notes: list[Note],
+    held_back: tuple[tuple[str, str], ...],
 ) -> Exchanged:
     return Exchanged(
-        state.url, state.space, sent, received, notes=tuple(dict.fromkeys(notes)), held=held
+        state.url, state.space, sent, received, notes=tuple(dict.fromkeys(notes)), held=held_back
     )
 
 
@@ -919,7 +937,7 @@ def _require_files(home: Home) -> None:
 
 @contextlib.contextmanager
 def _outcome_kept(home: Home) -> Iterator[None]:
-    """Remember how an exchange ends."""
+    """Record the outcome of an exchange."""
     now = stamp(home.now())
     try:
         yield
@@ -938,66 +956,69 @@ def _outcome_kept(home: Home) -> Iterator[None]:
     )
 
 
-# ----------------------------------------------------------------------------
-# What a server does for machines that hold a copy of a space: tell what changed, take what they have.
+# -- Serving machines with a copy of a space -------------------------------------------------------
 
 
-_MOST_BYTES_SERVING = 2_000_000
-_DOCUMENTS_AT_ONCE = 500
-_LINES_AT_ONCE = 5_000
+_MAX_RESPONSE_BYTES = 2_000_000
+_CHANGES_PER_RESPONSE = 500
+_LINES_PER_RESPONSE = 5_000
 _PERSON = "person"
 
 
-def tell_changes(home: Home, wanted: RemoteChangesRequest) -> ServerChanges:
-    """What became of documents and ledger since. Raises NotAllowed."""
+def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
+    """Return changes of documents and the ledger. Raises NotAllowed."""
     space = _require_own(home)
     newest = int((home.database.one("last_document_version") or (0,))[0])
-    rows = home.database.all("list_changes_since", since=wanted.since, limit=_DOCUMENTS_AT_ONCE)
-    taken = list(_bounded(rows))
-    is_cut = len(taken) < len(rows) or len(rows) == _DOCUMENTS_AT_ONCE
-    version = max(taken[-1][1] if is_cut else newest, wanted.since)
-    lines = home.database.all("list_ledger_since", since=wanted.ledger_since, limit=_LINES_AT_ONCE)
-    is_all = not is_cut and len(lines) < _LINES_AT_ONCE
+    rows = home.database.all("list_changes_since", since=request.since, limit=_CHANGES_PER_RESPONSE)
+    changes = list(_bounded(rows))
+    is_cut = len(changes) < len(rows) or len(rows) == _CHANGES_PER_RESPONSE
+    version = max(changes[-1][1] if is_cut else newest, request.since)
+    lines = home.database.all(
+        "list_ledger_since", since=request.ledger_since, limit=_LINES_PER_RESPONSE
+    )
+    is_all = not is_cut and len(lines) < _LINES_PER_RESPONSE
     documents = [
         ServerDocument(path, None if data is None else bytes(data).decode())
-        for path, _, data in taken
+        for path, _, data in changes
         if data is None or _is_text(data)
     ]
-    ledger_at = int(lines[-1][0]) if lines else wanted.ledger_since
+    ledger_at = int(lines[-1][0]) if lines else request.ledger_since
     ledger = [bytes(line).decode("utf-8", "replace") for _, line in lines]
     return ServerChanges(space, version, newest, ledger_at, documents, ledger, is_all)
 
 
-def tell_versions(home: Home, wanted: RemoteVersionsRequest) -> list[ServerDocument]:
-    """What documents held at a version, but for those that were not there or are forgotten. Raises NotAllowed."""
+def tell_versions(home: Home, request: RemoteVersionsRequest) -> list[ServerDocument]:
+    """Return documents at a version, except missing and forgotten ones. Raises NotAllowed."""
     _require_own(home)
-    names = set(wanted.names)
-    found = []
-    for path, version in home.database.all("list_documents_at", at=wanted.at):
+    names = set(request.names)
+    documents = []
+    for path, version in home.database.all("list_documents_at", at=request.at):
         if name_of(path) in names:
             data = (home.database.one("read_version", version=version) or (None,))[0]
             if data is not None and _is_text(data):
-                found.append(ServerDocument(path, bytes(data).decode()))
-    return found
+                documents.append(ServerDocument(path, bytes(data).decode()))
+    return documents
 
 
-def take_documents(home: Home, wanted: RemotePushRequest) -> Pushed:
-    """Take documents and lines of the ledger, unless somebody else changed one of them meanwhile.
+def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
+    """Accept documents and lines of the ledger, unless one was changed concurrently.
 
     Raises NotAllowed, RepositoryUnusable for paths that no vault has, MemoryInvalid.
     """
     _require_own(home)
-    paths = [one.path for one in wanted.documents]
+    paths = [document.path for document in request.documents]
     refuse_paths(paths)
     if LEDGER in paths or any(path.startswith(".") for path in paths):
         raise InvalidInput("only documents are taken so")
-    lines = [line.encode() for line in wanted.ledger]
+    lines = [line.encode() for line in request.ledger]
     with home.vault_lock:
-        changes = {one.path: _change(home, one) for one in wanted.documents}
-        if obstacle := next((one for one in changes.values() if isinstance(one, str)), ""):
+        changes = {document.path: _change(home, document) for document in request.documents}
+        if obstacle := next(
+            (document for document in changes.values() if isinstance(document, str)), ""
+        ):
             return Pushed(obstacle)
         if lines:
-            home.vault.append(LEDGER, wanted.ledger)
+            home.vault.append(LEDGER, request.ledger)
     new = {LEDGER: FileChange(None, b"\n".join(lines))}
     plan = Plan(
         None,
@@ -1007,8 +1028,8 @@ def take_documents(home: Home, wanted: RemotePushRequest) -> Pushed:
     return Pushed(write_plan(home, plan, {}) or "")
 
 
-def take_turns(home: Home, wanted: RemoteTurnsRequest) -> int:
-    """Store turns, without what was forgotten; returns how many are new. The machine that sends them learns from them.
+def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
+    """Store turns, without forgotten ones, and return the number of new ones. The sending machine learns from them.
 
     Raises NotAllowed, InvalidInput, SpaceFull.
     """
@@ -1016,7 +1037,7 @@ def take_turns(home: Home, wanted: RemoteTurnsRequest) -> int:
     gate = Gate(home)
     with home.database.transaction():
         gate.refresh()
-        new = sum(_take_session(home, gate, one) for one in wanted.sessions)
+        new = sum(_take_session(home, gate, session) for session in request.sessions)
         if new:
             require_room(home)
         return new
@@ -1024,7 +1045,7 @@ def take_turns(home: Home, wanted: RemoteTurnsRequest) -> int:
 
 def _take_session(home: Home, gate: Gate, pushed: PushedSession) -> int:
     session = gate.titled(clean_values(home.redactor, pushed.session))
-    turns = gate.admitted(session, pushed.project, [_turn(home, one) for one in pushed.turns])
+    turns = gate.admitted(session, pushed.project, [_turn(home, turn) for turn in pushed.turns])
     if not gate.admits(session) or not turns:
         return 0
     row = home.sessions.upsert(session, project=pushed.project, file=None)
@@ -1035,49 +1056,60 @@ def _take_session(home: Home, gate: Gate, pushed: PushedSession) -> int:
     return new
 
 
-def _turn(home: Home, one: PushedTurn) -> Turn:
+def _turn(home: Home, pushed: PushedTurn) -> Turn:
     try:
-        calls, flags = stored_calls(one.calls), Flag(one.flags)
+        calls, flags = stored_calls(pushed.calls), Flag(pushed.flags)
     except (ValueError, TypeError) as error:
-        raise InvalidInput(f"the turn {one.id} is of another version of nacre: {error}") from error
-    turn = Turn(one.id, one.speaker, one.text, one.time, calls, flags, one.trust, one.author)
+        raise InvalidInput(
+            f"the turn {pushed.id} is of another version of nacre: {error}"
+        ) from error
+    turn = Turn(
+        pushed.id,
+        pushed.speaker,
+        pushed.text,
+        pushed.time,
+        calls,
+        flags,
+        pushed.trust,
+        pushed.author,
+    )
     cleaned: Turn = clean_values(home.redactor, turn)
     return cleaned
 
 
 def _require_own(home: Home) -> str:
-    """The space that is open. Raises NotAllowed unless it is a person's, and whoever asks is its owner."""
-    who = standing(home)
-    if who.kind not in (None, _PERSON) or who.role is not Role.OWNER:
+    """Return the open space. Raises NotAllowed unless it is personal and the caller is its owner."""
+    caller = standing(home)
+    if caller.kind not in (None, _PERSON) or caller.role is not Role.OWNER:
         raise NotAllowed(
-            f"{who.space} is not kept in step with machines by {who.account}: that is for a person's own space",
+            f"{caller.space} is not kept in step with machines by {caller.account}: that is for a person's own space",
             hint="make a key as its owner: nacre keys create --space NAME --role owner",
         )
-    return who.space
+    return caller.space
 
 
 def _bounded(
     rows: Sequence[tuple[str, int, bytes | None]],
 ) -> Iterator[tuple[str, int, bytes | None]]:
-    """As many as an answer may hold, and at least one."""
+    """Yield the rows that fit a response, at least one."""
     size = 0
     for path, version, data in rows:
         size += len(data or b"")
-        if size > _MOST_BYTES_SERVING and size > len(data or b""):
+        if size > _MAX_RESPONSE_BYTES and size > len(data or b""):
             return
         yield path, version, data
 
 
-def _change(home: Home, one: PushedDocument) -> FileChange | str:
+def _change(home: Home, document: PushedDocument) -> FileChange | str:
     try:
-        present: bytes | None = home.vault.read(one.path, whole=True)
+        present: bytes | None = home.vault.read(document.path, whole=True)
     except FileNotFoundError:
         present = None
-    after = None if one.text is None else one.text.encode()
+    after = None if document.text is None else document.text.encode()
     return (
         FileChange(present, after)
-        if present == after or digest(present) == one.base
-        else f"{one.path} was changed"
+        if present == after or digest(present) == document.base
+        else f"{document.path} was changed"
     )
 
 

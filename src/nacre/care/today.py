@@ -1,4 +1,4 @@
-"""Requests to look back."""
+"""Reports of a day or period, and series of numbers for charts."""
 
 from __future__ import annotations
 
@@ -57,13 +57,12 @@ class ActivityRequest(Request, frozen=True, kw_only=True):
     project: Project = None
 
 
-# ----------------------------------------------------------------------------
-# What looking back finds.
+# -- Results ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Memories by who said them, and with which tool; no tool: by hand, from documents, or imported."""
+    """Memories by speaker and tool; without a tool: by hand, from documents, or imported."""
 
     speaker: str
     tool: str | None
@@ -72,7 +71,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ToolSessions:
-    """Sessions that began, and turns, with one tool."""
+    """Sessions that began, and turns, of one tool."""
 
     tool: str
     sessions: int
@@ -81,11 +80,11 @@ class ToolSessions:
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """What was learned, done and talked about from the first day to the last (both are meant), and what waits now.
+    """Memories, operations and sessions of a period, both days included, and pending items.
 
-    ``learned`` are the latest memories, of ``learned_total``; ``operations`` are the latest ones; ``sessions`` are the
-    latest of those that ``tools`` counts; ``conflicts``, ``doubts`` and ``candidates`` wait. ``cost`` is that of models
-    today, ``cost_month`` this month, of the whole home, in millionths of a US dollar. ``problems`` are found by checks.
+    ``learned`` are the latest of ``learned_total`` memories; ``operations`` and ``sessions`` are the latest; ``tools``
+    counts all sessions. ``conflicts``, ``doubts`` and ``candidates`` are pending. ``cost`` is that of models today and
+    ``cost_month`` this month, of the whole home, in millionths of a US dollar. ``problems`` are failed checks.
     """
 
     since: date
@@ -107,7 +106,7 @@ class Today:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One number for each step of an :class:`Activity`."""
+    """A number for each step of an :class:`Activity`."""
 
     name: str
     values: tuple[int, ...]
@@ -124,9 +123,9 @@ class CalendarDay:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """Memories that were said last so many days ago: from ``least`` days to less than ``most`` (``None``: no end).
+    """Memories by days since they were last stated: from ``least`` to less than ``most`` (``None``: no limit).
 
-    ``stale`` of them may be out of date, as was found last.
+    ``stale`` of them may be outdated, by the last check.
     """
 
     least: int
@@ -137,14 +136,17 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Numbers for pictures, from the first day to the last, both of them meant.
+    """Numbers for charts of a period, both days included.
 
-    ``step`` is ``day``, ``week`` (from Monday) or ``month``, ``steps`` their first days. By tool: ``sessions`` that
-    began, ``turns``. By kind: memories ``stored``, and how many there were at the end of each step (``held``).
-    ``recalls`` counts the last hundred of each memory, ``questions`` what recall was asked: ``answered`` and
-    ``unanswered``, as far as traces are kept. By task: ``tokens`` and ``cost`` in millionths of a US dollar, of the
-    whole home; with a project there are no questions and no cost. ``calendar`` has the days with sessions. As it is
-    now: ``ages`` of memories, and how many were recalled ``never``, ``seldom`` (up to five times) and ``often``.
+    ``step`` is ``day``, ``week`` (from Monday) or ``month``, and ``steps`` are their first days. By tool: ``sessions``
+    that
+    began, ``turns``. By kind: memories ``stored``, and their total at the end of each step (``held``).
+    ``recalls`` counts the last hundred of each memory; ``questions`` are those to recall, ``answered`` and
+    ``unanswered``,
+    as far as traces are kept. By task: ``tokens`` and ``cost`` in millionths of a US dollar, of the whole home; for a
+    project there are no questions and no cost. ``calendar`` has the days with sessions. Current values are the ``ages``
+    of
+    memories, and how many were recalled ``never``, ``seldom`` (up to five times) and ``often``.
     """
 
     since: date
@@ -167,37 +169,36 @@ class Activity:
     often: int
 
 
-# ----------------------------------------------------------------------------
-# Series of numbers for pictures: what happened when.
+# -- Series for charts -----------------------------------------------------------------------------
 
 
-_YEAR = timedelta(days=364)
-"""With the last day 52 whole weeks."""
+_DEFAULT_SPAN = timedelta(days=364)
+"""52 whole weeks, together with the last day."""
 
-_MOST_DAYS = 92
-_MOST_WEEKS = 106
-"""So many steps are drawn; more become weeks, and these months."""
+_MAX_DAYS = 92
+_MAX_WEEKS = 106
+"""The maximum number of steps; longer periods use weeks, and then months."""
 
-_AGES = (7, 30, 90, 180, 365)
+_AGE_DAYS = (7, 30, 90, 180, 365)
 _FIRST_DAY = date(1970, 1, 1)
 _KINDS = tuple(kind.value for kind in Kind)
 _UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 
 _Counts = Iterable[tuple[str, str, int]]
-"""(day, name, how many)."""
+"""(day, name, count)."""
 
 
-def activity(home: Home, asked: ActivityRequest) -> Activity:
-    """What happened in a period. Raises InvalidInput where it ends before it begins."""
+def activity(home: Home, request: ActivityRequest) -> Activity:
+    """Return the activity of a period. Raises InvalidInput if it ends before it begins."""
     catch_up(home)
     fold_usage(home)
     fold_notes(home)
-    period = period_of(home, asked, _YEAR)
+    period = period_of(home, request, _DEFAULT_SPAN)
     step, steps = _steps(period)
-    found = home.activity
-    talked, remembered = found.sessions(period), found.memories(period.last, period.project)
-    calls = [] if period.project else found.calls(period.first, period.last)
-    never, seldom, often = found.use(period.project)
+    store = home.activity
+    talked, remembered = store.sessions(period), store.memories(period.last, period.project)
+    calls = [] if period.project else store.calls(period.first, period.last)
+    never, seldom, often = store.use(period.project)
     return Activity(
         period.first,
         period.last,
@@ -207,8 +208,8 @@ def activity(home: Home, asked: ActivityRequest) -> Activity:
         sessions=_by_name(steps, ((day, tool, sessions) for day, tool, sessions, _ in talked)),
         turns=_by_name(steps, ((day, tool, turns) for day, tool, _, turns in talked)),
         stored=_by_name(steps, _stored(period, remembered), _KINDS),
-        held=_held(steps, remembered),
-        recalls=_added_up(steps, found.recalls(period)),
+        held=_totals(steps, remembered),
+        recalls=_added_up(steps, store.recalls(period)),
         questions=() if period.project else _questions(home, period, steps),
         tokens=_by_name(steps, ((day, task, tokens) for day, task, tokens, _ in calls)),
         cost=_by_name(steps, ((day, task, cost) for day, task, _, cost in calls)),
@@ -220,28 +221,28 @@ def activity(home: Home, asked: ActivityRequest) -> Activity:
     )
 
 
-def period_of(home: Home, asked: ActivityRequest | TodayRequest, span: timedelta) -> Period:
-    """A period that ends today, and lasts so long, where nothing else is asked for. Raises InvalidInput."""
-    last = asked.until or home.today()
-    first = max(_FIRST_DAY, asked.since or last - span)
+def period_of(home: Home, request: ActivityRequest | TodayRequest, span: timedelta) -> Period:
+    """Return the requested period; by default one of a given length that ends today. Raises InvalidInput."""
+    last = request.until or home.today()
+    first = max(_FIRST_DAY, request.since or last - span)
     if first > last:
         raise InvalidInput(
             f"{first} is after {last}", hint="name the first day and then the last one"
         )
-    return Period(first, last, asked.project)
+    return Period(first, last, request.project)
 
 
 def _steps(period: Period) -> tuple[str, tuple[date, ...]]:
     days = (period.last - period.first).days + 1
-    if days <= _MOST_DAYS:
+    if days <= _MAX_DAYS:
         return "day", tuple(period.first + timedelta(days=at) for at in range(days))
     monday = period.first - timedelta(days=period.first.weekday())
     weeks = tuple(
         monday + timedelta(weeks=at) for at in range(((period.last - monday).days // 7) + 1)
     )
-    if len(weeks) <= _MOST_WEEKS:
+    if len(weeks) <= _MAX_WEEKS:
         return "week", weeks
-    first, last = (one.year * 12 + one.month - 1 for one in (period.first, period.last))
+    first, last = (day.year * 12 + day.month - 1 for day in (period.first, period.last))
     return "month", tuple(date(month // 12, month % 12 + 1, 1) for month in range(first, last + 1))
 
 
@@ -252,32 +253,35 @@ def _stored(period: Period, remembered: Sequence[Row]) -> _Counts:
     )
 
 
-def _held(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, ...]:
-    """What there is at the end of each step: what was there before its beginning counts in the first one."""
+def _totals(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, ...]:
+    """Return totals at the end of each step; the first step includes everything earlier."""
     first = steps[0].isoformat()
     changes = ((max(day, first), kind, change * count) for day, kind, change, count in remembered)
     added = _by_name(steps, changes, _KINDS)
-    return tuple(Series(one.name, tuple(accumulate(one.values))) for one in added)
+    return tuple(Series(series.name, tuple(accumulate(series.values))) for series in added)
 
 
 def _questions(home: Home, period: Period, steps: Sequence[date]) -> tuple[Series, ...]:
     rows = home.activity.questions(period, TraceKind.CASE.value, _UNANSWERED)
     return _by_name(
         steps,
-        ((day, "answered" if answered else "unanswered", count) for day, answered, count in rows),
+        (
+            (day, "answered" if is_answered else "unanswered", count)
+            for day, is_answered, count in rows
+        ),
     )
 
 
 def _by_name(
     steps: Sequence[date], counts: _Counts, order: Sequence[str] = ()
 ) -> tuple[Series, ...]:
-    """A series for each name: in an order that is given, else those with the most first."""
+    """Return a series for each name, in a given order or by decreasing sum."""
     rows: dict[str, list[tuple[str, int]]] = {}
     for day, name, count in counts:
         rows.setdefault(name, []).append((day, count))
-    found = [Series(name, _added_up(steps, rows[name])) for name in sorted(rows)]
+    series = [Series(name, _added_up(steps, rows[name])) for name in sorted(rows)]
     return tuple(
-        sorted(found, key=lambda one: order.index(one.name) if order else -sum(one.values))
+        sorted(series, key=lambda item: order.index(item.name) if order else -sum(item.values))
     )
 
 
@@ -298,7 +302,7 @@ def _calendar(talked: Sequence[Row]) -> tuple[CalendarDay, ...]:
 
 def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
     rows = home.activity.ages(home.now(), project)
-    bounds = [(0, _AGES[0]), *zip(_AGES, (*_AGES[1:], None), strict=True)]
+    bounds = [(0, _AGE_DAYS[0]), *zip(_AGE_DAYS, (*_AGE_DAYS[1:], None), strict=True)]
     groups = [
         [row for row in rows if least <= max(0, row[0]) and (most is None or row[0] < most)]
         for least, most in bounds
@@ -309,21 +313,20 @@ def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
     )
 
 
-# ----------------------------------------------------------------------------
-# What a day brought, and what waits now.
+# -- Report of a day -------------------------------------------------------------------------------
 
 
-def today(home: Home, asked: TodayRequest) -> Today:
-    """What a day, or several, brought, and what waits now. Raises InvalidInput where they end before they begin."""
+def today(home: Home, request: TodayRequest) -> Today:
+    """Return the report of a day or period, and pending items. Raises InvalidInput if it ends before it begins."""
     fold_notes(home)
-    period = period_of(home, asked, timedelta())
+    period = period_of(home, request, timedelta())
     waiting = listed(
         home, ReviewRequest(project=period.project, limit=1)
-    )  # this reads what was edited by hand
-    learned, total = _learned(home, period, asked.limit)
+    )  # this reads edits by hand
+    learned, total = _learned(home, period, request.limit)
     talked = SessionsRequest(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),
-        limit=asked.limit,
+        limit=request.limit,
     )
     day = home.today()
     calls = home.activity.calls(day.replace(day=1), day)
@@ -336,7 +339,7 @@ def today(home: Home, asked: TodayRequest) -> Today:
         tuple(Source(*row) for row in home.activity.sources(period)),
         tuple(
             home.journal.operations(
-                project=period.project, since=period.since, until=period.until, limit=asked.limit
+                project=period.project, since=period.since, until=period.until, limit=request.limit
             )
         ),
         _by_tool(home.activity.sessions(period)),
@@ -351,21 +354,21 @@ def today(home: Home, asked: TodayRequest) -> Today:
 
 
 def _learned(home: Home, period: Period, limit: int) -> tuple[list[Memory], int]:
-    wanted = Filter(
+    selection = Filter(
         (period.project,) if period.project else (),
         strict=True,
         since=period.since,
         until=period.until,
     )
-    rows, total = home.selection.list_memories(wanted, limit=limit, offset=0, today=home.today())
-    found = home.memories.by_rows(rows)
-    return [found[row] for row in rows if row in found], total
+    rows, total = home.selection.list_memories(selection, limit=limit, offset=0, today=home.today())
+    memories = home.memories.by_rows(rows)
+    return [memories[row] for row in rows if row in memories], total
 
 
 def _by_tool(rows: Sequence[Row]) -> tuple[ToolSessions, ...]:
     sessions: Counter[str] = Counter()
     turns: Counter[str] = Counter()
-    for _, tool, began, said in rows:
+    for _, tool, began, turn_count in rows:
         sessions[tool] += began
-        turns[tool] += said
+        turns[tool] += turn_count
     return tuple(ToolSessions(tool, sessions[tool], count) for tool, count in turns.most_common())

@@ -1,8 +1,7 @@
-"""How sure a difference between two groups of sessions is: by drawing anew, many times, who was in which group.
+"""The usefulness of memory, from sessions held out at random, and saved queries with a baseline.
 
-Which session was held out was drawn by lot. If that makes no difference, any other draw would have done as well: what
-differs between the groups of other draws is what chance does. So an interval without 0 comes about by chance in 5 of
-100 homes, whatever the counts are distributed like.
+Intervals come from a permutation test. Sessions are held out at random, so if memory makes no difference, the groups of
+other random draws differ as much. An interval without 0 thus arises by chance in 5 of 100 homes, for any distribution.
 """
 
 from __future__ import annotations
@@ -44,37 +43,40 @@ DRAWS = 1_999
 CONFIDENCE = 0.95
 
 LEAST = 32
-"""Sessions told and held out, multiplied, by their sum. From there on a difference of half a standard deviation is
-found 4 times in 5: (1.96 + 0.84)² / 0.5² = 31.4. That is 64 of each, or 40 held out beside 160."""
+"""The minimum of sessions told times held out, divided by their sum.
+
+Then a difference of half a standard deviation is found 4 times in 5: (1.96 + 0.84)² / 0.5² = 31.4. That is 64 of each,
+or 40 held out and 160 told.
+"""
 
 LEAST_HAPPENED = 10
-"""Sessions in which it happened at all, of both groups together: of what never happened, the interval would be none."""
+"""The minimum number of sessions, of both groups, in which the event happened; otherwise there is no interval."""
 
 Counts = Sequence[tuple[int, int]]
-"""Of each session, how often something happened and how often it could have; the latter is not 0."""
+"""For each session, how often an event happened and how often it could have; the latter is not 0."""
 
 
 def are_enough(told: Counts, held_out: Counts) -> bool:
-    """Whether these sessions can say something."""
+    """Return True if these sessions are enough for a result."""
     happened = sum(times > 0 for times, _ in (*told, *held_out))
     effective = len(told) * len(held_out) / max(1, len(told) + len(held_out))
     return effective >= LEAST and happened >= LEAST_HAPPENED
 
 
 def needed_at(share: float) -> int:
-    """How many sessions that takes, where that share of them is held out."""
+    """Return the number of sessions needed if this share is held out."""
     return math.ceil(round(LEAST / (share * (1 - share)), 6))
 
 
 def rate(counts: Counts) -> float:
-    """How often it happened, of all the times that it could have, in all sessions together."""
+    """Return the rate of events over all opportunities of all sessions."""
     return sum(times for times, _ in counts) / sum(of for _, of in counts)
 
 
 def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, float]:
-    """Within which bounds the true difference of their rates, held out less told, lies.
+    """Return the bounds of the true difference of the rates, held out less told.
 
-    Differences are taken in standard errors, so that a group may vary more than the other.
+    Differences are in standard errors, because the groups may differ in variance.
     """
     every = [_sums(times, of) for times, of in (*told, *held_out)]
     whole = _added(every)
@@ -86,7 +88,7 @@ def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, flo
 
 
 _Sums = tuple[int, int, int, int, int, int]
-"""Of sessions: how many, how often it happened and could have, and the squares and products of the latter two."""
+"""Sums over sessions: their number, events, opportunities, and squares and products of the latter two."""
 
 
 def _sums(times: int, of: int) -> _Sums:
@@ -106,42 +108,41 @@ def _standardised(whole: _Sums, held_out: _Sums) -> float:
 
 
 def _difference(whole: _Sums, held_out: _Sums) -> tuple[float, float]:
-    """The difference of the rates of those held out and of the rest, and its standard error."""
+    """Return the difference of the rates, held out less the rest, and its standard error."""
     told = [of_all - of_these for of_all, of_these in zip(whole, held_out, strict=True)]
     (without, first), (with_memory, second) = map(_rate_and_variance, (held_out, told))
     return without - with_memory, math.sqrt(first + second)
 
 
 def _rate_and_variance(sums: Sequence[int]) -> tuple[float, float]:
-    """Of a ratio of sums: from how far each session is from what its own number of times would have at that rate."""
+    """Return a ratio of sums and its variance, from each session's distance to its expected number."""
     n, times, of, squares, products, of_squares = sums
     rate = times / of
     off = squares - 2 * rate * products + rate * rate * of_squares
     return rate, max(0.0, off) / (of * of) * n / (n - 1)
 
 
-# ----------------------------------------------------------------------------
-# What can be said of how useful memory is.
+# -- Results ---------------------------------------------------------------------------------------
 
 
 class Aspect(StrEnum):
-    """What is measured of a session; of each, less is better."""
+    """A measurement of a session; less is better."""
 
     MESSAGES = "messages"
-    """Messages of the owner's, a session: how many turns it took."""
+    """Messages of the user per session, as the number of turns that it took."""
     CORRECTIONS = "corrections"
-    """Of the owner's messages after the first: those that say that it is not so, or that declined a call."""
+    """Messages of the user after the first that object, or decline a call."""
     REPEATED = "repeated"
-    """Of the owner's messages: those that the owner sent in nearly these words in an earlier session there."""
+    """Messages of the user that are nearly equal to one in an earlier session of the project."""
     FAILED_CALLS = "failed-calls"
-    """Of the agent's commands, reads and edits: those that failed."""
+    """Commands, reads and edits of the agent that failed."""
 
 
 class Finding(StrEnum):
-    """What an interval allows to say."""
+    """The conclusion from an interval."""
 
     TOO_FEW = "too few"
-    """Sessions, or those in which it happened, to say anything."""
+    """Too few sessions, or too few with the event."""
     UNCLEAR = "unclear"
     """Both more and less are possible."""
     LESS_WITH_MEMORY = "less with memory"
@@ -150,8 +151,10 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One aspect, of the sessions that have it: ``held_out`` less ``told`` is the ``difference``, and it lies between
-    ``low`` and ``high`` with 95 % confidence. Where they are too few, nothing is said but how many."""
+    """An aspect in the sessions that have it: ``difference`` is ``held_out`` less ``told``.
+
+    It is between ``low`` and ``high`` with 95 % confidence. With too few sessions there are only counts.
+    """
 
     aspect: Aspect
     finding: Finding
@@ -166,11 +169,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Usefulness:
-    """What the hold-out shows. ``share`` is held out now (0: none), ``compared`` the share that was in force when the
-    sessions began that are compared, ``since`` when it came into force first.
+    """The result of the holdout.
 
-    ``left_out`` sessions since then are not compared: they go on, nobody said anything in them, or the share changed
-    meanwhile. ``needed`` is how many have to be compared at that share before anything is said.
+    ``share`` is held out now (0: none). ``compared`` is the share at the beginning of the compared sessions, and
+    ``since``
+    when it first applied. ``left_out`` sessions since then are not compared: they continue, have no messages, or the
+    share
+    changed during them. ``needed`` is the minimum of sessions for a result at that share.
     """
 
     share: float
@@ -183,36 +188,35 @@ class Usefulness:
     comparisons: tuple[Comparison, ...] = ()
 
 
-# ----------------------------------------------------------------------------
-# What is counted of sessions, and of which.
+# -- Counts of sessions ----------------------------------------------------------------------------
 
 
 GOES_ON = timedelta(hours=1)
-"""A session in which nobody spoke for so long is over."""
+"""A session without messages for this time is over."""
 
-_LEAST_WORDS = 5
-_SAME = 0.85
-"""Two messages whose words overlap so far (Jaccard) ask the same (seed facts 1.8)."""
+_MIN_WORDS = 5
+_MIN_OVERLAP = 0.85
+"""Two messages with this overlap of words (Jaccard) are the same question (seed facts 1.8)."""
 
-_DONE = frozenset({Action.RUN, Action.READ, Action.EDIT})
+_OBSERVED_ACTIONS = frozenset({Action.RUN, Action.READ, Action.EDIT})
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A session that can be compared: of each aspect how often it happened, and how often it could have."""
+    """A comparable session: for each aspect how often it happened, and how often it could have."""
 
     is_held_out: bool
     counts: Mapping[Aspect, tuple[int, int]]
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """The sessions that began while that share was in force; ``None`` for one that cannot be compared."""
+    """Yield the sessions that began under a share; ``None`` for one that is not comparable."""
     tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(HOSTS_REGISTRY)
-    found = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
-    found.sort(key=lambda one: (_began(one), one.row))
+    sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
+    sessions.sort(key=lambda item: (_began(item), item.row))
     sent = _Sent()
     counted: list[_Counting] = []
-    for session in found:
+    for session in sessions:
         turns = [stored.turn for stored in home.sessions.turns_of(session.row)]
         messages = utterances(turns)
         places = sent.add(session.project or session.session.cwd, messages)
@@ -221,18 +225,18 @@ def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | N
             usable = bool(messages) and is_steady and _is_over(home, session)
             counted.append(_Counting(session, _counts(turns, messages) if usable else None, places))
     repeated = sent.repeated()
-    for one in counted:
-        if one.counts is None:
+    for item in counted:
+        if item.counts is None:
             yield None
             continue
-        again = sum(place in repeated for place in one.places)
-        counts = {**one.counts, Aspect.REPEATED: (again, one.counts[Aspect.MESSAGES][0])}
-        yield Counted(draw.takes(one.session.session.id, _began(one.session)), counts)
+        again = sum(place in repeated for place in item.places)
+        counts = {**item.counts, Aspect.REPEATED: (again, item.counts[Aspect.MESSAGES][0])}
+        yield Counted(draw.takes(item.session.session.id, _began(item.session)), counts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Counting:
-    """A session, what was counted of it, if it can be compared, and the places of its messages among all."""
+    """A session, its counts if it is comparable, and the positions of its messages."""
 
     session: StoredSession
     counts: Mapping[Aspect, tuple[int, int]] | None
@@ -249,110 +253,118 @@ def _is_over(home: Home, session: StoredSession) -> bool:
 
 def _counts(turns: Sequence[Turn], messages: Sequence[Utterance]) -> dict[Aspect, tuple[int, int]]:
     calls = [call for turn in turns if not turn.flags & Flag.SIDECHAIN for call in turn.tool_calls]
-    done = [call for call in calls if call.action in _DONE]
+    observed_calls = [call for call in calls if call.action in _OBSERVED_ACTIONS]
     after = messages[1:]
-    corrections = sum(one.correcting or objects(one, language_of(one.text)) for one in after)
+    corrections = sum(
+        message.correcting or objects(message, language_of(message.text)) for message in after
+    )
     return {
         Aspect.MESSAGES: (len(messages), 1),
         Aspect.CORRECTIONS: (corrections, len(after)),
-        Aspect.FAILED_CALLS: (sum(call.failed for call in done), len(done)),
+        Aspect.FAILED_CALLS: (sum(call.failed for call in observed_calls), len(observed_calls)),
     }
 
 
 class _Sent:
-    """The messages of all sessions, in the order of these."""
+    """The messages of all sessions, in order."""
 
     def __init__(self) -> None:
         self._all: list[tuple[int, str | None, frozenset[str]]] = []
-        """The session, its project, and the words; those of few words say too little."""
+        """The session, project and words of each message; no words if there are too few."""
         self._sessions = 0
 
     def add(self, project: str | None, messages: Sequence[Utterance]) -> range:
-        """Add a session; returns the places of its messages."""
+        """Add a session and return the positions of its messages."""
         begin = len(self._all)
-        for text in (prose(one.text) for one in messages):
-            said = frozenset(words(text))
+        for text in (prose(message.text) for message in messages):
+            message_words = frozenset(words(text))
             self._all.append(
-                (self._sessions, project, said if len(said) >= _LEAST_WORDS else frozenset())
+                (
+                    self._sessions,
+                    project,
+                    message_words if len(message_words) >= _MIN_WORDS else frozenset(),
+                )
             )
         self._sessions += 1
         return range(begin, len(self._all))
 
     def repeated(self) -> set[int]:
-        """The places of those that were sent in nearly these words in an earlier session of their project."""
-        times = Counter(word for _, _, said in self._all for word in said)
+        """Return the positions of messages that nearly repeat one of an earlier session of the project."""
+        times = Counter(word for _, _, message_words in self._all for word in message_words)
         first: dict[tuple[str | None, frozenset[str]], int] = {}
-        known: dict[tuple[str | None, str], list[frozenset[str]]] = defaultdict(list)
-        found = set()
-        for place, (session, project, said) in enumerate(self._all):
-            rare = _rare(said, times)
+        earlier: dict[tuple[str | None, str], list[frozenset[str]]] = defaultdict(list)
+        places = set()
+        for place, (session, project, message_words) in enumerate(self._all):
+            rare = _rare(message_words, times)
             likely = (
-                other for word in rare for other in known[project, word] if _is_same(said, other)
+                other
+                for word in rare
+                for other in earlier[project, word]
+                if _is_same(message_words, other)
             )
             if any(first[project, other] < session for other in likely):
-                found.add(place)
-            if said and (project, said) not in first:
-                first[project, said] = session
+                places.add(place)
+            if message_words and (project, message_words) not in first:
+                first[project, message_words] = session
                 for word in rare:
-                    known[project, word].append(said)
-        return found
+                    earlier[project, word].append(message_words)
+        return places
 
 
 def _rare(message: frozenset[str], times: Mapping[str, int]) -> list[str]:
-    """The rarest words of a message: any that is the same has one of them."""
+    """Return the rarest words of a message; every similar message contains at least one of them."""
     ordered = sorted(message, key=lambda word: (times[word], word))
-    return ordered[: len(ordered) - math.ceil(_SAME * len(ordered)) + 1]
+    return ordered[: len(ordered) - math.ceil(_MIN_OVERLAP * len(ordered)) + 1]
 
 
-def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) > _SAME * len(one | other)
+def _is_same(left: frozenset[str], right: frozenset[str]) -> bool:
+    return len(left & right) > _MIN_OVERLAP * len(left | right)
 
 
-# ----------------------------------------------------------------------------
-# Whether memory helps, as far as the sessions that were held out can tell.
+# -- Comparison of held-out sessions ---------------------------------------------------------------
 
 
 _SEED = 20_26
-"""Asked twice, the same is answered."""
+"""Makes results reproducible."""
 
 
 def usefulness(home: Home) -> Usefulness:
-    """Compare the sessions that were held out with those that were told something."""
+    """Compare the sessions that were held out with the others."""
     now = to_ms(home.clock()) or 0
     if not home.database.unwritable:
         note_share(home.settings, now)
     draw, share = drawn(home.settings.home), home.settings.number(SHARE)
-    used = [(since, one) for since, one in draw.shares if one > 0]
+    used = [(since, past_share) for since, past_share in draw.shares if past_share > 0]
     if not used:
         return Usefulness(share)
     compared = used[-1][1]
-    found = list(count_sessions(home, draw, compared))
-    sessions = [one for one in found if one]
-    since = from_ms(next(since for since, one in used if one == compared))
-    held_out = sum(one.is_held_out for one in sessions)
+    counted = list(count_sessions(home, draw, compared))
+    sessions = [session for session in counted if session]
+    since = from_ms(next(since for since, past_share in used if past_share == compared))
+    held_out = sum(session.is_held_out for session in sessions)
     return Usefulness(
         share,
         compared,
         since,
         len(sessions) - held_out,
         held_out,
-        len(found) - len(sessions),
+        len(counted) - len(sessions),
         needed_at(compared),
-        compare(sessions, Random(_SEED)),  # noqa: S311 - the same each time
+        compare(sessions, Random(_SEED)),  # noqa: S311 - reproducible, not for security
     )
 
 
 def compare(sessions: Sequence[Counted], random: Random) -> tuple[Comparison, ...]:
-    """Compare those held out with the others, in each aspect."""
+    """Compare held-out sessions with the others, in each aspect."""
     return tuple(_compared(aspect, sessions, random) for aspect in Aspect)
 
 
 def _compared(aspect: Aspect, sessions: Sequence[Counted], random: Random) -> Comparison:
     told, held_out = (
         [
-            one.counts[aspect]
-            for one in sessions
-            if one.is_held_out is group and one.counts[aspect][1]
+            session.counts[aspect]
+            for session in sessions
+            if session.is_held_out is group and session.counts[aspect][1]
         ]
         for group in (False, True)
     )
@@ -384,11 +396,8 @@ def _measured(aspect: Aspect, told: Counts, held_out: Counts, random: Random) ->
     )
 
 
-# ----------------------------------------------------------------------------
-# Saved queries on a person's own home: what they find now, and what changed since a baseline.
-#
-# Queries and baseline are JSON files in the home, in the shape agenr gave them. Asking never counts
-# as use.
+# -- Saved queries ---------------------------------------------------------------------------------
+# Queries and the baseline are JSON files in the home, in agenr's format. Asking never counts as use.
 
 
 DEFAULT_LIMIT = 10
@@ -396,12 +405,14 @@ DEFAULT_BUDGET = 2000
 HIT_DEPTHS = (1, 5, 10)
 
 _QUERIES = "eval-queries.json"
-_SHAPE = 'a JSON list of {"id": …, "query": …, "expects": [memory ids]}, the last one optional'
+_QUERIES_FORMAT = (
+    'a JSON list of {"id": …, "query": …, "expects": [memory ids]}, the last one optional'
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SavedQuery:
-    """A question worth asking again; ``expects`` are ids of memories that should answer it, where that is known."""
+    """A question to repeat; ``expects`` are ids of memories that should answer it, if known."""
 
     id: str
     query: str
@@ -418,7 +429,7 @@ DEFAULT_QUERIES = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A memory in an answer; no score where memories are listed by date."""
+    """A memory in an answer; without a score if memories are listed by date."""
 
     memory: Memory
     score: float | None
@@ -426,9 +437,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A memory that should answer, and its rank; ``None`` where it is not in the answer.
+    """An expected memory and its rank; ``None`` if it is not in the answer.
 
-    ``subject`` is ``None`` for a memory that does not exist; ``is_active`` says whether recall can find it at all.
+    ``subject`` is ``None`` for an unknown memory; ``is_active``: recall can find it.
     """
 
     id: str
@@ -439,7 +450,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A memory whose rank is not what it was; ``None`` means outside the answer."""
+    """A memory whose rank changed; ``None`` means outside the answer."""
 
     id: str
     subject: str
@@ -449,11 +460,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a saved query finds.
-
-    ``moves`` is ``None`` where there is nothing to
-    compare with.
-    """
+    """The answer to a saved query. ``moves`` is ``None`` without a baseline."""
 
     query: SavedQuery
     results: tuple[Result, ...]
@@ -463,13 +470,13 @@ class Answer:
 
     @property
     def best_expected(self) -> int | None:
-        """The rank of the first memory that should answer."""
+        """Return the rank of the first expected memory."""
         return min((item.rank for item in self.expected if item.rank), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """How well queries find what they should: the share with an expected memory among the first k, and the MRR."""
+    """The quality of answers: the share with an expected memory among the first k, and the MRR."""
 
     queries: int
     hits: Mapping[int, float]
@@ -478,7 +485,7 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Answers kept to compare with: by query id the question, and the ids and subjects of what it found, in order."""
+    """Stored answers for comparison: by query id the question, and the ids and subjects of results in order."""
 
     saved_at: str
     version: str
@@ -487,29 +494,29 @@ class Baseline:
 
 
 def queries_file(home: Home) -> Path:
-    """Where saved queries are by default."""
+    """Return the default file of saved queries."""
     return home.settings.home / _QUERIES
 
 
 def load_queries(file: Path) -> tuple[SavedQuery, ...]:
-    """The saved queries; the default ones where there is no file yet. Raises QueryInvalid."""
+    """Return the saved queries, or the default ones without a file. Raises QueryInvalid."""
     try:
-        found = tuple(_read_query(item) for item in json.parse(file.read_bytes()))
+        queries = tuple(_read_query(item) for item in json.parse(file.read_bytes()))
     except FileNotFoundError:
         return DEFAULT_QUERIES
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise QueryInvalid(
-            f"{file} holds no queries: {error}", hint=f"it should be {_SHAPE}"
+            f"{file} holds no queries: {error}", hint=f"it should be {_QUERIES_FORMAT}"
         ) from error
-    if not all(item.id and item.query for item in found):
+    if not all(item.id and item.query for item in queries):
         raise QueryInvalid(
-            f"{file} holds a query without id or words", hint=f"it should be {_SHAPE}"
+            f"{file} holds a query without id or words", hint=f"it should be {_QUERIES_FORMAT}"
         )
-    if len({item.id for item in found}) < len(found):
+    if len({item.id for item in queries}) < len(queries):
         raise QueryInvalid(
             f"{file} holds two queries with the same id", hint="ids are what a baseline goes by"
         )
-    return found
+    return queries
 
 
 def _read_query(item: Mapping[str, Any]) -> SavedQuery:
@@ -522,11 +529,16 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
 def add_query(
     home: Home, file: Path, text: str, *, query_id: str | None, expects: Sequence[str]
 ) -> SavedQuery:
-    """Save a query; the default ones stay. Raises NotFound for an expected memory, Conflict for an id that is taken."""
+    """Save a query; the default ones stay. Raises NotFound for an expected memory, Conflict for an existing id."""
     queries = load_queries(file)
-    asked, name = home.redactor.clean(text.strip()), home.redactor.clean((query_id or "").strip())
+    question, name = (
+        home.redactor.clean(text.strip()),
+        home.redactor.clean((query_id or "").strip()),
+    )
     added = SavedQuery(
-        name or slugify(asked), asked, tuple(get(home, reference).id for reference in expects)
+        name or slugify(question),
+        question,
+        tuple(get(home, reference).id for reference in expects),
     )
     if not added.id or not added.query:
         raise QueryInvalid(
@@ -542,7 +554,7 @@ def add_query(
 
 
 def remove_query(file: Path, query_id: str) -> SavedQuery:
-    """Forget a query. Raises NotFound."""
+    """Delete a query. Raises NotFound."""
     queries = load_queries(file)
     removed = next((query for query in queries if query.id == query_id), None)
     if removed is None:
@@ -560,23 +572,22 @@ def ask(
     baseline: Baseline | None = None,
     notify: OnProgress = lambda _: None,
 ) -> list[Answer]:
-    """Ask every query, and hold the answers against a baseline. ``budget`` (tokens) bounds what a session starts with.
+    """Ask every query, and compare the answers with a baseline. ``budget`` (tokens) limits a session's start.
 
-    Four ids have a meaning of their own, whatever their words: session-start, recent-decisions, active-todos,
-    preferences.
+    Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
     """
     answers = []
-    for done, query in enumerate(queries, start=1):
+    for number, query in enumerate(queries, start=1):
         answer = _SPECIAL.get(query.id, _recalled)(home, query, limit, budget)
         expected = _expected(home, answer) if query.expects else ()
         moves = _moves(query, answer.results, baseline) if baseline else None
         answers.append(replace(answer, expected=expected, moves=moves))
-        notify(Progress("asking", done, len(queries)))
+        notify(Progress("asking", number, len(queries)))
     return answers
 
 
 def expectations(answers: Sequence[Answer], limit: int) -> Expectations | None:
-    """How well the queries that say what they expect find it; ``None`` where none does."""
+    """Return the quality of answers to queries with expectations, or ``None`` without any."""
     ranks = [answer.best_expected for answer in answers if answer.expected]
     if not ranks:
         return None
@@ -589,7 +600,7 @@ def expectations(answers: Sequence[Answer], limit: int) -> Expectations | None:
 
 
 def load_baseline(home: Home) -> Baseline:
-    """The answers kept last. Raises NotFound, QueryInvalid."""
+    """Return the stored baseline. Raises NotFound, QueryInvalid."""
     file = baseline_file(home)
     try:
         data = json.parse(file.read_bytes())
@@ -600,7 +611,7 @@ def load_baseline(home: Home) -> Baseline:
             queries={
                 item["id"]: (
                     item["query"],
-                    tuple((found["id"], found["subject"]) for found in item["results"]),
+                    tuple((result["id"], result["subject"]) for result in item["results"]),
                 )
                 for item in data["queries"]
             },
@@ -618,7 +629,7 @@ def load_baseline(home: Home) -> Baseline:
 def save_baseline(
     home: Home, answers: Sequence[Answer], *, limit: int, version: str, now: datetime
 ) -> Path:
-    """Keep answers to compare with later, instead of those kept before."""
+    """Store answers as the new baseline."""
     file = baseline_file(home)
     write_json(
         file,
@@ -667,9 +678,9 @@ def _session_start(home: Home, query: SavedQuery, limit: int, budget: int) -> An
     return replace(_answer(query, recall(home, browse)), lanes=())
 
 
-def _answer(query: SavedQuery, found: RecallResult) -> Answer:
-    results = tuple(Result(hit.memory, hit.score) for hit in found.hits)
-    return Answer(query, results, found.lanes)
+def _answer(query: SavedQuery, result: RecallResult) -> Answer:
+    results = tuple(Result(hit.memory, hit.score) for hit in result.hits)
+    return Answer(query, results, result.lanes)
 
 
 def _recent_decisions(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
@@ -699,26 +710,29 @@ _SPECIAL: dict[str, Callable[[Home, SavedQuery, int, int], Answer]] = {
 
 def _expected(home: Home, answer: Answer) -> tuple[Expected, ...]:
     ranks = {result.memory.id: rank for rank, result in enumerate(answer.results, start=1)}
-    found = []
+    expected = []
     for memory_id in answer.query.expects:
         memory = home.memories.find(memory_id)
         is_active = memory is not None and memory.is_active
-        found.append(
+        expected.append(
             Expected(memory_id, ranks.get(memory_id), memory.subject if memory else None, is_active)
         )
-    return tuple(found)
+    return tuple(expected)
 
 
 def _moves(
     query: SavedQuery, results: Sequence[Result], baseline: Baseline
 ) -> tuple[Move, ...] | None:
-    """What is elsewhere now; ``None`` for a query that is new, or asks for something else than it did."""
-    text, kept = baseline.queries.get(query.id, ("", ()))
+    """Return changed ranks; ``None`` for a query that is new or has another text."""
+    text, old_results = baseline.queries.get(query.id, ("", ()))
     if text != query.query:
         return None
-    before = {memory_id: rank for rank, (memory_id, _) in enumerate(kept, start=1)}
+    before = {memory_id: rank for rank, (memory_id, _) in enumerate(old_results, start=1)}
     now = {result.memory.id: rank for rank, result in enumerate(results, start=1)}
-    subjects = {**dict(kept), **{result.memory.id: result.memory.subject for result in results}}
+    subjects = {
+        **dict(old_results),
+        **{result.memory.id: result.memory.subject for result in results},
+    }
     return tuple(
         Move(memory_id, subjects[memory_id], before.get(memory_id), now.get(memory_id))
         for memory_id in dict.fromkeys((*now, *before))
@@ -734,8 +748,7 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
     write_json(file, items)
 
 
-# ----------------------------------------------------------------------------
-# Requests to ask saved queries, and to keep them.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class QueriesRequest(Request, frozen=True, kw_only=True):
@@ -780,12 +793,11 @@ class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
     query_id: Annotated[str, Meta(description="What it is called.")]
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about saved queries; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
-    """Ask saved queries of the memory, and tell what changed since the baseline. Raises QueryInvalid, NotFound."""
+    """Ask saved queries, and compare with the baseline. Raises QueryInvalid, NotFound."""
     before = load_baseline(home) if request.compare else None
     limit = request.limit or (before.limit if before else DEFAULT_LIMIT)
     saved = load_queries(_file(home, request))
@@ -793,7 +805,7 @@ def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
 
 
 def list_queries(home: Home, request: QueriesRequest) -> list[SavedQuery]:
-    """The saved queries; the default ones where none are saved yet. Raises QueryInvalid."""
+    """Return the saved queries, or the default ones. Raises QueryInvalid."""
     return list(load_queries(_file(home, request)))
 
 
@@ -809,7 +821,7 @@ def add_query_answers(home: Home, request: AddQueryRequest) -> SavedQuery:
 
 
 def remove_query_answers(home: Home, request: RemoveQueryRequest) -> SavedQuery:
-    """Forget a saved query. Raises NotFound."""
+    """Delete a saved query. Raises NotFound."""
     return remove_query(_file(home, request), request.query_id)
 
 

@@ -1,4 +1,4 @@
-"""The log of a watcher that nobody looks at: its last lines are what is of interest."""
+"""The watcher: its log, following transcripts, and rounds of learning in a separate process."""
 
 from __future__ import annotations
 
@@ -41,15 +41,14 @@ MOST_BYTES = 1_000_000
 
 
 class Log:
-    """``logs/watcher.log`` of a home, or the log of ``name``. A full one is kept as ``watcher.log.1``, in the place of
-    the one before."""
+    """The log ``logs/watcher.log`` of a home, or of ``name``. A full log replaces ``watcher.log.1``."""
 
     def __init__(self, home: Path, name: str = "watcher") -> None:
         self.path = log_file(home, name)
         files.make_folder(self.path.parent)
 
     def write(self, line: str) -> None:
-        """Add a line; opened each time, so that the file may be moved or deleted."""
+        """Append a line. The file is opened each time, so that it may be moved or deleted."""
         descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
             file.write(f"{line}\n")
@@ -59,25 +58,24 @@ class Log:
 
 
 def log_file(home: Path, name: str = "watcher") -> Path:
-    """Where a watcher of a home writes, or the daemon."""
+    """Return the path of the log of the watcher or the daemon."""
     return home / "logs" / f"{name}.log"
 
 
 def last_lines(home: Path, count: int, name: str = "watcher") -> list[str]:
-    """The last lines of the log, the oldest first."""
+    """Return the last lines of the log, the oldest first."""
     path = log_file(home, name)
-    found: deque[str] = deque(maxlen=count)
+    tail: deque[str] = deque(maxlen=count)
     for file in (path.with_suffix(".log.1"), path):
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
-                found.extend(line.rstrip("\n") for line in lines)
+                tail.extend(line.rstrip("\n") for line in lines)
         except OSError:
             continue
-    return list(found)
+    return list(tail)
 
 
-# ----------------------------------------------------------------------------
-# Requests of the watcher.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class SurveyRequest(Request, frozen=True, kw_only=True):
@@ -99,25 +97,22 @@ class RoundRequest(SurveyRequest, frozen=True, kw_only=True):
     learns: Annotated[bool, Meta(description="Learn and make vectors at all.")] = True
 
 
-# ----------------------------------------------------------------------------
-# What the watcher leaves to a process of its own, which is gone afterwards with all the memory it
-# took.
-#
-# That is learning and vectors, which need the embedding model, and reading where much is to be read.
+# -- Rounds in a separate process ------------------------------------------------------------------
+# Learning and vectors, which need the embedding model, and large reads take memory, which ends with the process.
 
 
 VECTOR_SECONDS = 20.0
-"""So long a round makes vectors; the next one goes on."""
+"""Time limit for vectors in a round; the next one makes the others."""
 
 GRACE_SECONDS = 60.0
-"""So long a process has to finish what it is at, once it was asked to end."""
+"""Time for a process to finish after the request to end."""
 
 _BELOW_NORMAL = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundOutcome:
-    """What a round did, as far as the watcher counts it; ``error`` where it failed."""
+    """The result of a round; ``error`` if it failed."""
 
     files: int = 0
     sessions: int = 0
@@ -129,37 +124,37 @@ class RoundOutcome:
 
 
 def go_round(
-    home: Home, wanted: RoundRequest, on_progress: OnProgress | None = None
+    home: Home, request: RoundRequest, on_progress: OnProgress | None = None
 ) -> IngestReport:
-    """Read what is new, learn from what is, make vectors. Raises NotFound."""
+    """Read new turns, learn, and make vectors. Raises NotFound."""
     options = IngestOptions(
-        paths=wanted.paths,
-        extract=wanted.learns,
-        vectors=wanted.learns,
-        reads=wanted.reads,
-        vector_seconds=wanted.seconds,
-        puts_off=not wanted.paths,
+        paths=request.paths,
+        extract=request.learns,
+        vectors=request.learns,
+        reads=request.reads,
+        vector_seconds=request.seconds,
+        puts_off=not request.paths,
     )
     report = ingest(home, options, on_progress)
-    if wanted.learns and report.turns:
+    if request.learns and report.turns:
         note_stale(home)
     return report
 
 
 class Round:
-    """A round in a process of low priority. ``done`` is told what came of it, from a thread."""
+    """A round in a process of low priority. ``done`` receives the result, in a thread."""
 
     def __init__(
         self,
         settings: Settings,
-        wanted: RoundRequest,
-        done: Callable[[RoundOutcome], None],
+        request: RoundRequest,
+        report: Callable[[RoundOutcome], None],
         context: Path | None,
     ) -> None:
-        """Start it; ``context`` is a file to keep up to date. Raises OSError."""
-        self._done = done
+        """Start the round; ``context`` is a file to keep up to date. Raises OSError."""
+        self._done = report
         self._process = subprocess.Popen(
-            [*program(), "watch", "--once", "--json", *_arguments(wanted, context)],
+            [*program(), "watch", "--once", "--json", *_arguments(request, context)],
             env=environment_of(str(settings.home), settings.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -171,7 +166,7 @@ class Round:
         self._thread.start()
 
     def end(self) -> None:
-        """Ask it to end after the step it is at, and wait; one that does not is killed: it is as safe as a crash."""
+        """Request the end of the round and wait. A process that does not end is killed, which is as safe as a crash."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         self._thread.join(GRACE_SECONDS)
@@ -180,23 +175,23 @@ class Round:
             self._thread.join()
 
     def _wait(self) -> None:
-        said, _ = self._process.communicate()
-        self._done(_outcome(said, self._process.returncode))
+        output, _ = self._process.communicate()
+        self._done(_outcome(output, self._process.returncode))
 
 
-def _arguments(wanted: RoundRequest, context: Path | None) -> list[str]:
-    found = ["--background"]
-    found += [] if wanted.reads else ["--no-read"]
-    found += [] if wanted.learns else ["--no-learn"]
-    found += ["--context", str(context)] if context else []
-    if wanted.seconds is not None:
-        found += ["--seconds", f"{wanted.seconds:.0f}"]
-    return [*found, "--", *map(str, wanted.paths)]
+def _arguments(request: RoundRequest, context: Path | None) -> list[str]:
+    arguments = ["--background"]
+    arguments += [] if request.reads else ["--no-read"]
+    arguments += [] if request.learns else ["--no-learn"]
+    arguments += ["--context", str(context)] if context else []
+    if request.seconds is not None:
+        arguments += ["--seconds", f"{request.seconds:.0f}"]
+    return [*arguments, "--", *map(str, request.paths)]
 
 
-def _outcome(said: bytes, code: int) -> RoundOutcome:
+def _outcome(output: bytes, code: int) -> RoundOutcome:
     try:
-        answer = msgspec.json.decode(said)
+        answer = msgspec.json.decode(output)
         if "error" in answer:
             return RoundOutcome(error=str(answer["error"]["message"]))
         return RoundOutcome(
@@ -211,14 +206,12 @@ def _outcome(said: bytes, code: int) -> RoundOutcome:
         return RoundOutcome(error=f"a round of learning ended with {code}")
 
 
-# ----------------------------------------------------------------------------
-# What a watcher would follow, without following it.
+# -- Survey of watched files -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A folder, or a single file, for whom it is watched (a tool's name; ``None``: somebody named it), and whether it
-    is there."""
+    """A watched folder or file, its tool (``None``: named by the user), and True if it exists."""
 
     path: Path
     tool: str | None
@@ -227,7 +220,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What would be watched, how many transcripts are there, and how many of them, with how many bytes, are unread."""
+    """The watched paths, the number of transcripts, and the files and bytes to be read."""
 
     watched: tuple[Watched, ...]
     files: int
@@ -237,7 +230,7 @@ class Survey:
 
 
 def survey(home: Home, paths: Sequence[Path]) -> Survey:
-    """Look at everything once, and change nothing. Raises NotFound."""
+    """Survey everything once without changes. Raises NotFound."""
     territory = territory_of(home, paths)
     findings = discovery.find(home, paths, with_discovery=not paths)
     jobs = unread(home, (findings if paths else discovery.without_put_off(home, findings)).files)
@@ -250,41 +243,37 @@ def survey(home: Home, paths: Sequence[Path]) -> Survey:
 
 
 def _of_tools(home: Home) -> list[Watched]:
-    found = ((adapter.label, root.folder) for adapter, root in discovery.tool_roots(home, (), []))
-    return [Watched(folder, tool, folder.is_dir()) for tool, folder in dict.fromkeys(found)]
+    folders = ((adapter.label, root.folder) for adapter, root in discovery.tool_roots(home, (), []))
+    return [Watched(folder, tool, folder.is_dir()) for tool, folder in dict.fromkeys(folders)]
 
 
 def _named(paths: Iterable[Path]) -> list[Watched]:
     return [Watched(path, None, path.exists()) for path in paths]
 
 
-# ----------------------------------------------------------------------------
-# Follow transcripts: what is written is searchable within two seconds, what it teaches follows.
-#
-# What the system tells is only a hint where to look. Whether a file changed is known from its size,
-# its time and the
-# cursor of its last reading, so that a hint that comes twice costs nothing, and one that never comes
-# is made up for by
-# looking at everything now and then.
+# -- Following transcripts -------------------------------------------------------------------------
+# New text is searchable within two seconds, and learned from afterwards. Notices are hints: a file is read if its
+# size, time and cursor show a change. So a repeated notice costs nothing, and periodic looks at everything replace a
+# missing one.
 
 
 MUCH_BYTES = 4_000_000
-"""What is more is read in a process of its own: this one stays small."""
+"""More is read in a separate process, to keep this one small."""
 
 HOT_FILES = 64
 HOT_SECONDS = 86_400
-_TICK_SECONDS = 0.5
+_WAIT_SECONDS = 0.5
 _IDLE_SECONDS = 20.0
 
 Stamp = tuple[int, int]
-"""The size of a file and its time in nanoseconds."""
+"""The size of a file, and its time in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """Something that happened: ``started``, ``read``, ``learned``, ``mode``, ``problem`` or ``stopped``.
+    """An event: ``started``, ``read``, ``learned``, ``mode``, ``problem`` or ``stopped``.
 
-    ``note`` says it in words: of ``mode``, why the system tells nothing; of ``problem``, what is wrong.
+    ``note`` is the reason for a ``mode``, or the description of a ``problem``.
     """
 
     kind: str
@@ -304,10 +293,10 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What to follow (no paths: all that discovery finds), and how often to look at all of it whatever was told.
+    """The paths to follow (none: all that discovery finds), and the interval between looks at everything.
 
-    ``interval_seconds``, ``polling`` and ``context`` are the settings' unless given here. Without ``learns`` sessions
-    are made searchable, and nothing else.
+    ``interval_seconds``, ``polling`` and ``context`` default to the settings. Without ``learns`` sessions only become
+    searchable.
     """
 
     paths: tuple[Path, ...] = ()
@@ -318,7 +307,7 @@ class WatchOptions:
 
 
 class Watcher:
-    """Follows the transcripts of one home, from ``run`` until it is told to stop. One thread; not to be run twice."""
+    """Follows the transcripts of a home, from ``run`` until ``stop``. Runs in one thread, and only once."""
 
     def __init__(
         self,
@@ -360,9 +349,9 @@ class Watcher:
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> follow.Health:
-        """Follow until ``stop`` is set, or ``nacre watcher stop`` asks; returns what was done.
+        """Follow until ``stop`` is set or ``nacre watcher stop`` is called, and return the final report.
 
-        Raises Conflict where another watcher follows this home, NotFound for a path that does not exist.
+        Raises Conflict if another watcher follows this home, NotFound for a missing path.
         """
         home = self._settings.home
         with follow.only_watcher(home):
@@ -375,7 +364,7 @@ class Watcher:
         return self.health
 
     def reads(self, path: Path) -> bool:
-        """Whether a transcript is one of those it follows: it reads it then, as if told that it grew; in any thread."""
+        """Return True if it follows a transcript, and schedule reading it. Works in any thread."""
         if self._territory.transcript(path) is None:
             return False
         self._told(frozenset({path}))
@@ -397,7 +386,7 @@ class Watcher:
         )
 
     def _end(self) -> None:
-        """Finish what is begun: changes that were told of are read, a round ends after the step it is at."""
+        """Read reported changes, and end a round after its current step."""
         self._is_ending = True
         self._notices.close()
         self._receive(0.0)
@@ -412,7 +401,7 @@ class Watcher:
         self._tell("stopped", turns=self.health.turns, memories=self.health.memories)
 
     def _step(self) -> None:
-        self._receive(min(_TICK_SECONDS, self._pace.next_due(time.monotonic())))
+        self._receive(min(_WAIT_SECONDS, self._pace.next_due(time.monotonic())))
         now = time.monotonic()
         self._pace.notice_jump(self._clock().timestamp() - now, now)
         if self._pace.is_time("hot", now):
@@ -432,7 +421,7 @@ class Watcher:
         self._messages.put(paths)
 
     def _receive(self, seconds: float) -> None:
-        """Wait so long for a message, then take all there are."""
+        """Wait for a message, then process all pending ones."""
         with contextlib.suppress(queue.Empty):
             self._take(
                 self._messages.get(timeout=seconds) if seconds else self._messages.get_nowait()
@@ -444,7 +433,7 @@ class Watcher:
         if isinstance(message, RoundOutcome):
             self._end_round(message)
             return
-        if not message:  # a thread that listens has ended: look who failed
+        if not message:  # a listening thread ended: find the failure
             self._listen(self._territory)
         for path in message:
             transcript = self._territory.transcript(path)
@@ -463,7 +452,7 @@ class Watcher:
             raise
 
     def _look_at_hot(self, now: float) -> None:
-        """What changed lately is likely to change again: a look at a few files costs nothing."""
+        """Check recently changed files, which are likely to change again; a few checks cost nothing."""
         self._pace.again("hot", now, polling=self._notices.mode == "polling")
         for path, stamp in self._hot.items():
             if _stamp(path) not in (stamp, None):
@@ -482,13 +471,13 @@ class Watcher:
     def _find_all(self) -> None:
         with self._opened_home() as home:
             self._listen(territory_of(home, self._options.paths))
-            found = discovery.find(
+            findings = discovery.find(
                 home, self._options.paths, with_discovery=not self._options.paths
             )
             self._read_news(
-                home, found if self._options.paths else discovery.without_put_off(home, found)
+                home, findings if self._options.paths else discovery.without_put_off(home, findings)
             )
-            if self._has_new_settings:  # they may be what kept the writer from being asked
+            if self._has_new_settings:  # they may allow asking the writer again
                 home.sessions.ask_again()
                 self._has_new_settings = False
             if self._options.learns and is_due(home):
@@ -508,25 +497,25 @@ class Watcher:
             self._account(home, findings.files, jobs, report)
 
     def _is_futile(self, file: FoundFile) -> bool:
-        """Whether a file was looked at as it is, and was no transcript, or could not be read."""
+        """Return True if a file, unchanged since, was no transcript or was unreadable."""
         return self._futile.get(file.path) == (file.size, file.mtime_ns)
 
     def _account(
         self, home: Home, files: Sequence[FoundFile], jobs: Sequence[Job], report: IngestReport
     ) -> None:
-        asked = {job.path for job in jobs}
-        left = {
+        requested = {job.path for job in jobs}
+        remaining = {
             job.path: (job.size, job.mtime_ns)
-            for job in unread(home, [f for f in files if f.path in asked])
+            for job in unread(home, [f for f in files if f.path in requested])
         }
         self._futile |= {
-            path: stamp for path, stamp in left.items() if stamp == _stamp(path)
+            path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)
         }  # until it changes
         for problem in report.problems:
             self._complain(problem.message, problem.hint, problem.path)
         if not report.turns:
             return
-        self._followed |= asked - left.keys()
+        self._followed |= requested - remaining.keys()
         now = self._clock()
         self.health = replace(
             self.health,
@@ -560,12 +549,12 @@ class Watcher:
             self._pace.begin_round(time.monotonic())
             return
         paths = self._options.paths if reads else ()
-        wanted = RoundRequest(
+        request = RoundRequest(
             paths=paths, reads=reads, seconds=VECTOR_SECONDS, learns=self._options.learns
         )
         self._pace.begin_round(time.monotonic())
         try:
-            self._round = Round(self._settings, wanted, self._messages.put, self._options.context)
+            self._round = Round(self._settings, request, self._messages.put, self._options.context)
         except OSError as error:
             self._complain(
                 f"no process for learning can be started: {error.strerror}",
@@ -578,7 +567,7 @@ class Watcher:
         self._has_much = False
         now = time.monotonic()
         if outcome.error and self._is_ending:
-            return  # it was asked to
+            return  # it was requested to end
         if outcome.error:
             self._complain(outcome.error, "nacre ingest shows it")
             self._pace.failed(now)
@@ -626,11 +615,11 @@ class Watcher:
         self.health = replace(self.health, heartbeat=self._clock())
         with contextlib.suppress(
             OSError
-        ):  # it cannot say how it is; nacre watcher status sees that it says nothing
+        ):  # no report is possible; nacre watcher status detects that
             follow.write_health(self._settings.home, self.health)
 
     def _try(self, work: Callable[[], None]) -> None:
-        """What fails is told once, and tried again later: a disk may be full, a database busy, a folder away."""
+        """Do work, report a failure once, and retry later: a disk may be full, a database busy, a folder missing."""
         try:
             work()
             self._pace.went_well()
@@ -644,19 +633,19 @@ class Watcher:
             self._pace.failed(time.monotonic())
 
     def _complain(self, message: str, hint: str | None, path: str | None = None) -> None:
-        told = f"{path}: {message}" if path else message
-        self.health = replace(self.health, last_error=told, last_error_at=self._clock())
-        if told not in self._told_problems:
-            self._told_problems.add(told)
+        text = f"{path}: {message}" if path else message
+        self.health = replace(self.health, last_error=text, last_error_at=self._clock())
+        if text not in self._told_problems:
+            self._told_problems.add(text)
             self._tell("problem", path=path, note=message, hint=hint)
 
-    def _tell(self, kind: str, **told: object) -> None:
+    def _tell(self, kind: str, **fields: object) -> None:
         self._pace.beat_soon()
-        self._tell_of(WatchEvent(kind, self._clock(), **told))  # type: ignore[arg-type]
+        self._tell_of(WatchEvent(kind, self._clock(), **fields))  # type: ignore[arg-type]
 
     @contextlib.contextmanager
     def _opened_home(self) -> Iterator[Home]:
-        """The home, opened anew where its database was made anew since, or its settings may have changed."""
+        """Open the home again if its database was rebuilt, or its settings may have changed."""
         if self._home:
             is_same = self._home.database.is_in_place() and self._config == _stamp(
                 self._home.settings.config
@@ -665,8 +654,8 @@ class Watcher:
                 self._close()
         if self._home is None:
             self._home = self._open_home()
-            known, self._config = self._config, _stamp(self._home.settings.config)
-            self._has_new_settings |= known is not None and known != self._config
+            last_known, self._config = self._config, _stamp(self._home.settings.config)
+            self._has_new_settings |= last_known is not None and last_known != self._config
         try:
             yield self._home
         finally:
@@ -679,12 +668,12 @@ class Watcher:
 
 
 def _unread(job: Job) -> int:
-    """Bytes to read; of a database that was read before only what is new is asked for, however large it is."""
+    """Return the bytes to read. For a database read before it is 0: only new rows are read."""
     return 0 if job.cursor and job.path.name.endswith(DATABASES) else job.unread
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Size and time of a transcript; ``None`` where it is gone."""
+    """Return the size and time of a transcript, or ``None`` if it was deleted."""
     try:
         return discovery.footprint(path)
     except OSError:

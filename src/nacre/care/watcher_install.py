@@ -1,4 +1,4 @@
-"""Fill the texts: what each system's format needs quoted is quoted here."""
+"""Installing the watcher as a service of the system, starting and stopping it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LABEL = "nacre.watch"
 
 
 def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """A user unit of systemd."""
+    """Return a user unit of systemd."""
     lines = "\n".join(
         f"Environment={_systemd_quoted(f'{name}={value}')}" for name, value in environ.items()
     )
@@ -40,7 +40,7 @@ def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """A property list of launchd."""
+    """Return a property list of launchd."""
     program = "\n".join(f"    <string>{escape(word)}</string>" for word in words)
     pairs = "\n".join(
         f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
@@ -50,7 +50,7 @@ def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def windows_task(words: Sequence[str]) -> str:
-    """A task of Windows, which takes the environment of the user who logs on."""
+    """Return a task of Windows, which gets the environment of the user who logs on."""
     arguments = subprocess.list2cmdline(list(words[1:]))
     return _filled("nacre-watch.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)})
 
@@ -68,10 +68,9 @@ def _filled(name: str, places: Mapping[str, str]) -> str:
     return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
 
 
-# ----------------------------------------------------------------------------
-# Have the system start the daemon, which follows sessions: a user unit of systemd, an agent of
-# launchd, a task of
-# Windows (the watcher alone, since daemons need local sockets), or a process of its own.
+# -- Services --------------------------------------------------------------------------------------
+# A systemd user unit, a launchd agent, or a separate process run the daemon, which follows sessions. A Windows task
+# runs only the watcher, because the daemon needs local sockets.
 
 
 UNIT = "nacre-watch.service"
@@ -79,19 +78,18 @@ TASK = "nacre-watch"
 START_SECONDS = 20.0
 STOP_SECONDS = 90.0
 
-_PAUSE_SECONDS = 0.1
-_COMMAND_SECONDS = 60.0
-_WITHOUT_SYSTEMD = "nacre watcher start runs it in the background until the machine is restarted"
+_POLL_SECONDS = 0.1
+_COMMAND_TIMEOUT_SECONDS = 60.0
+_UNINSTALLED_HINT = "nacre watcher start runs it in the background until the machine is restarted"
 
 Command = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A way to have it started: the file that says so, and the commands that make the system know of it,
-    start it, and forget it.
+    """A service: its file, and the commands that register, start and remove it.
 
-    ``form`` is ``systemd``, ``launchd`` or ``task``; ``write`` gives the file's text.
+    ``form`` is ``systemd``, ``launchd`` or ``task``; ``write`` returns the file's text.
     """
 
     form: str
@@ -104,17 +102,17 @@ class Installation:
 
     @property
     def text(self) -> str:
-        """What the file says. It names tools' variables: every adapter is loaded for it, so it is made when needed."""
+        """Return the file's text. Building it loads every adapter, for the tools' variables."""
         return self.write()
 
     @property
     def is_installed(self) -> bool:
-        """Whether the file is there."""
+        """Return True if the file exists."""
         return self.path.exists()
 
 
 def installation(settings: Settings) -> Installation:
-    """How this system would start the watcher of a home."""
+    """Return the service for the watcher of a home on this system."""
     if settings.platform == "win32":
         return _task(settings, [*program(), "watch", "--log"])
     words = [*program(), "serve", "--log"]
@@ -124,12 +122,12 @@ def installation(settings: Settings) -> Installation:
 
 
 def pinned(settings: Settings) -> dict[str, str]:
-    """What of the environment a service needs: where the home is, where tools keep their files, where programs are.
+    """Return the variables that a service needs: for the home, tools' files, and programs.
 
-    Nothing else goes into a file: an environment holds secrets, too.
+    No other variable is written to a file, because the environment also contains secrets.
     """
     environ = environment_of(str(settings.home), settings.environ)
-    wanted = {
+    names = {
         "NACRE_HOME",
         "NACRE_CONFIG",
         "NACRE_DB",
@@ -138,60 +136,61 @@ def pinned(settings: Settings) -> dict[str, str]:
         "PYTHONPATH",
         *tool_variables(),
     }
-    return {name: environ[name] for name in sorted(wanted) if environ.get(name)}
+    return {name: environ[name] for name in sorted(names) if environ.get(name)}
 
 
 def install(settings: Settings) -> Installation:
-    """Write the file, and have the system start it now and with every login.
+    """Write the file, and have the system start the service now and at every login.
 
-    Raises Unavailable where the system's own program is missing or refuses.
+    Raises Unavailable if the system's own program is missing or fails.
     """
     if server_address(settings.environ):
-        told = "a service is not told the address of a server by NACRE_DB: it may hold a password"
-        raise Unavailable(
-            told, hint="nacre config set storage.url postgresql://login@server:5432/database"
+        problem = (
+            "a service is not told the address of a server by NACRE_DB: it may hold a password"
         )
-    found = installation(settings)
-    _require(settings, found)
+        raise Unavailable(
+            problem, hint="nacre config set storage.url postgresql://login@server:5432/database"
+        )
+    service = installation(settings)
+    _require(settings, service)
     stop(settings)
-    if found.is_installed:
-        _run(settings, found.remove, is_strict=False)
-    private_files.make_folder(found.path.parent)
-    private_files.write_file(found.path, found.text.encode(found.encoding))
-    _run(settings, found.install)
-    return found
+    if service.is_installed:
+        _run(settings, service.remove, is_strict=False)
+    private_files.make_folder(service.path.parent)
+    private_files.write_file(service.path, service.text.encode(service.encoding))
+    _run(settings, service.install)
+    return service
 
 
 def uninstall(settings: Settings) -> Installation:
-    """End the watcher, and have the system forget it. Raises NotFound, Unavailable."""
-    found = installation(settings)
-    if not found.is_installed:
+    """Stop the watcher and remove the service. Raises NotFound, Unavailable."""
+    service = installation(settings)
+    if not service.is_installed:
         raise NotFound("the watcher is not installed", hint="nacre watcher stop ends one that runs")
     stop(settings)
-    _run(settings, found.remove, is_strict=False)
-    found.path.unlink(missing_ok=True)
-    if found.form == "systemd":
+    _run(settings, service.remove, is_strict=False)
+    service.path.unlink(missing_ok=True)
+    if service.form == "systemd":
         _run(settings, (("systemctl", "--user", "daemon-reload"),), is_strict=False)
-    return found
+    return service
 
 
 def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
-    """Start it: in the daemon, where one runs, else by the system where it is installed, else as a process of its own;
-    one that runs stays as it is.
+    """Start the watcher, unless it is running: in the running daemon, as the installed service, or as a process.
 
-    Raises Unavailable when it does not come up, with what it wrote last.
+    Raises Unavailable if it does not start, with its last output.
     """
     now = standing(settings.home, utc_now())
     if now.lives:
         return now
     begun = utc_now()
-    found = installation(settings)
+    service = installation(settings)
     process = None
     if _followed_by_daemon(settings):
         pass
-    elif found.is_installed:
-        _require(settings, found)
-        _run(settings, found.start)
+    elif service.is_installed:
+        _require(settings, service)
+        _run(settings, service.start)
     else:
         process = _detached(settings)
     deadline = time.monotonic() + wait_seconds
@@ -201,7 +200,7 @@ def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
             return now
         if process and process.poll() is not None:
             break
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(_POLL_SECONDS)
     last = last_lines(settings.home, 1)
     raise Unavailable(
         "the watcher did not come up" + (f"; it wrote last: {last[0]}" if last else ""),
@@ -210,17 +209,17 @@ def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
 
 
 def stop(settings: Settings, wait_seconds: float = STOP_SECONDS) -> bool:
-    """Have it finish what it is at, and end; returns whether one ran. Raises Unavailable when it does not end."""
-    found = standing(settings.home, utc_now())
-    if not found.lives:
+    """Stop the watcher after its current step; return True if it was running. Raises Unavailable if it does not end."""
+    state = standing(settings.home, utc_now())
+    if not state.lives:
         return False
     ask_to_end(settings.home)
     deadline = time.monotonic() + wait_seconds
     while time.monotonic() < deadline:
         if not standing(settings.home, utc_now()).lives:
             return True
-        time.sleep(_PAUSE_SECONDS)
-    pid = found.health.pid if found.health else "?"
+        time.sleep(_POLL_SECONDS)
+    pid = state.health.pid if state.health else "?"
     raise Unavailable(
         f"the watcher (process {pid}) does not end",
         hint=f"end it: kill {pid}; whatever it was at goes on with the next",
@@ -270,25 +269,26 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
     )
 
 
-def _require(settings: Settings, found: Installation) -> None:
-    """Raises Unavailable where the system cannot be asked, with what to do instead."""
-    name = found.install[0][0]
+def _require(settings: Settings, service: Installation) -> None:
+    """Raise Unavailable, with an alternative, if the system's program cannot be used."""
+    name = service.install[0][0]
     if shutil.which(name, path=settings.environ.get("PATH")) is None:
-        raise Unavailable(f"there is no {name} here", hint=_WITHOUT_SYSTEMD)
+        raise Unavailable(f"there is no {name} here", hint=_UNINSTALLED_HINT)
     if (
-        found.form == "systemd"
+        service.form == "systemd"
         and _code(settings, ("systemctl", "--user", "show-environment")).returncode
     ):
-        raise Unavailable("systemd does not run for this user", hint=_WITHOUT_SYSTEMD)
+        raise Unavailable("systemd does not run for this user", hint=_UNINSTALLED_HINT)
 
 
 def _run(settings: Settings, commands: Sequence[Command], *, is_strict: bool = True) -> None:
     for command in commands:
-        done = _code(settings, command)
-        if done.returncode and is_strict:
-            said = " ".join((done.stderr or done.stdout).split())[:300]
+        result = _code(settings, command)
+        if result.returncode and is_strict:
+            output = " ".join((result.stderr or result.stdout).split())[:300]
             raise Unavailable(
-                f"{' '.join(command)} failed with {done.returncode}: {said}", hint=_WITHOUT_SYSTEMD
+                f"{' '.join(command)} failed with {result.returncode}: {output}",
+                hint=_UNINSTALLED_HINT,
             )
 
 
@@ -302,22 +302,22 @@ def _code(settings: Settings, command: Command) -> subprocess.CompletedProcess[s
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_COMMAND_SECONDS,
+            timeout=_COMMAND_TIMEOUT_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{command[0]} cannot be run: {error}", hint=_WITHOUT_SYSTEMD) from error
+        raise Unavailable(f"{command[0]} cannot be run: {error}", hint=_UNINSTALLED_HINT) from error
 
 
 def _followed_by_daemon(settings: Settings) -> bool:
-    """Whether there is a daemon, which follows then."""
+    """Return True if there is a daemon, which follows from now on."""
     with contextlib.suppress(Away, Refused):
         return bool(ask(str(settings.home), "follow", {}, seconds=1.0))
     return False
 
 
 def _detached(settings: Settings) -> subprocess.Popen[bytes]:
-    """A process that outlives the terminal it was started from. Raises Unavailable."""
+    """Start a process that outlives the terminal. Raises Unavailable."""
     try:
         return start_process(str(settings.home), settings.environ, "watch", "--log")
     except OSError as error:
@@ -326,17 +326,16 @@ def _detached(settings: Settings) -> subprocess.Popen[bytes]:
         ) from error
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about the watcher; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
 def survey(home: Home, request: SurveyRequest) -> Survey:
-    """What the watcher would follow."""
+    """Return the paths that the watcher would follow."""
     return surveying.survey(home, request.paths)
 
 
 def show_status(settings: Settings) -> Standing:
-    """Whether the watcher runs, and what it did."""
+    """Return the state of the watcher."""
     return follow.standing(settings.home, utc_now())
 
 
@@ -346,5 +345,5 @@ def start_answers(settings: Settings) -> Standing:
 
 
 def stop_answers(settings: Settings) -> bool:
-    """End the watcher; returns whether one ran. Raises Unavailable."""
+    """Stop the watcher; return True if it was running. Raises Unavailable."""
     return stop(settings)

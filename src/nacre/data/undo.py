@@ -424,13 +424,13 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
                 removed.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
         settled = to_ms(planned.operation.at) or 0
-        for memory_released in planned.waiting:
-            home.reviews.reopen(memory_released.id, settled)
+        for reviewed in planned.waiting:
+            home.reviews.reopen(reviewed.id, settled)
         for candidate in home.candidates.settled_at(settled):
             home.candidates.unsettle(candidate.memory.id)
-        for memory_released in released(home, removed):
-            if memory_released.id not in memories:
-                change.put([memory_released])
+        for memory in released(home, removed):
+            if memory.id not in memories:
+                change.put([memory])
         change.append(
             [*entries, change.entry(UNDO, of=planned.operation.id, memories=memories[:20])]
         )
