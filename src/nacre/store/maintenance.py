@@ -793,7 +793,7 @@ class StoredTexts:
             text,
             tools,
         )
-        self._db.run("insert_turns", turns=_encoded([values]))
+        self._db.run("insert_turns", turns=msgspec.json.encode([values]).decode())
         calls = stored_calls(tools)
         index_texts(self._db, [(new, text, calls)])
         DeedIndex(self._db).add([Deeds(new, calls)])
@@ -810,10 +810,6 @@ class StoredTexts:
             raise StoreBusy(
                 "another process reads the database", hint="close it and repeat the command"
             )
-
-
-def _encoded(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def _quoted(name: str) -> str:

@@ -574,12 +574,10 @@ class Links:
             limit=limit,
             offset=offset,
         )
-        return [as_edge(row) for row in rows], rows[0][-1] if rows else self._count(
-            wanted
-        ) if offset else 0
-
-    def _count(self, wanted: EdgeFilter) -> int:
-        return self.page(wanted, limit=1)[1]
+        if rows:
+            return [as_edge(row) for row in rows], rows[0][-1]
+        # Beyond the last page, the total must be read from the first.
+        return [], self.page(wanted, limit=1)[1] if offset else 0
 
     def count(self, day: date, project: str | None = None) -> int:
         """Return the number of links that every interface shows.

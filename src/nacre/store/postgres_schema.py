@@ -69,12 +69,11 @@ class Registry:
         self.run("name_tenant", space=tenant)
         self.run("wait_long")
         tables, deleted = [table for (table,) in self.all("list_tables")], 0
-        while done := sum(self._deleted(table, tenant) for table in tables):
+        while done := sum(
+            len(self._of_rows("DELETE", table, tenant, " RETURNING 1")) for table in tables
+        ):
             deleted += done
         return deleted
-
-    def _deleted(self, table: str, tenant: str) -> int:
-        return len(self._of_rows("DELETE", table, tenant, " RETURNING 1"))
 
     def _of_rows(self, what: str, table: str, tenant: str, then: str = "") -> list[Row]:
         with _refusals():

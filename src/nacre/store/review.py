@@ -44,7 +44,7 @@ class Candidates:
 
     def waiting(self) -> list[HeldCandidate]:
         """Return the pending candidates, likeliest first."""
-        return [_held(row) for row in self._db.all("list_candidates")]
+        return [_candidate(row) for row in self._db.all("list_candidates")]
 
     def count(self) -> int:
         """Count the pending candidates."""
@@ -53,11 +53,11 @@ class Candidates:
 
     def find(self, reference: str) -> list[HeldCandidate]:
         """Find up to three candidates whose id begins or ends with a reference."""
-        return [_held(row) for row in self._db.all("find_candidates", reference=reference)]
+        return [_candidate(row) for row in self._db.all("find_candidates", reference=reference)]
 
     def with_words(self) -> list[HeldCandidate]:
         """Return pending candidates, and settled ones that can still be restored."""
-        return [_held(row) for row in self._db.all("list_worded_candidates")]
+        return [_candidate(row) for row in self._db.all("list_worded_candidates")]
 
     def settle(self, candidate_id: str, at: int) -> None:
         """Mark a candidate as accepted or rejected by the owner, so that it is not offered again
@@ -73,11 +73,13 @@ class Candidates:
 
     def settled(self, reference: str) -> list[HeldCandidate]:
         """Find settled candidates that still have their text, by the beginning or end of their ids."""
-        return [_held(row) for row in self._db.all("find_settled_candidates", reference=reference)]
+        return [
+            _candidate(row) for row in self._db.all("find_settled_candidates", reference=reference)
+        ]
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
         """Return candidates settled at a time (epoch milliseconds) that still have their text."""
-        return [_held(row) for row in self._db.all("list_candidates_settled_at", at=at)]
+        return [_candidate(row) for row in self._db.all("list_candidates_settled_at", at=at)]
 
     def unsettle(self, candidate_id: str) -> None:
         """Mark a candidate as pending again."""
@@ -95,7 +97,7 @@ class Candidates:
         return self._db.run("delete_old_candidates", before=before)
 
 
-def _held(row: Row) -> HeldCandidate:
+def _candidate(row: Row) -> HeldCandidate:
     memory, why, detail, score, found = row
     at = from_ms(found)
     assert at is not None  # noqa: S101 - the column is never empty

@@ -687,7 +687,7 @@ class Vectors:
         self._in_use = database
         self._db = VectorTables(database, other=other)
         self._since = to_ms(since)
-        self._held: tuple[str | None, str | None] = (None, None)
+        self._version: tuple[str | None, str | None] = (None, None)
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._next = 1
         self._edition: tuple[str | None, int] = (None, -1)
@@ -698,12 +698,12 @@ class Vectors:
 
     def kept(self) -> Kept:
         """Return the cached data, so that another connection to the same database can start with it."""
-        return Kept(self._held, self._bits, self._next)
+        return Kept(self._version, self._bits, self._next)
 
     def begin_with(self, kept: Kept) -> None:
         """Use the cache of another connection to the same database, if it is larger, instead of loading it."""
-        if not self._bits.size or (kept.held == self._held and kept.next > self._next):
-            self._held, self._bits, self._next = kept.held, kept.bits, kept.next
+        if not self._bits.size or (kept.held == self._version and kept.next > self._next):
+            self._version, self._bits, self._next = kept.held, kept.bits, kept.next
 
     def model(self) -> str | None:
         """Return the name of the model that made the vectors, or ``None`` without vectors."""
@@ -1015,8 +1015,8 @@ class Vectors:
 
     def _load_bits(self) -> None:
         version = (self.model(), self._value("begun"))
-        if version != self._held:  # replaced, perhaps by another process
-            self._bits, self._next, self._held = np.empty((0, 0), np.uint64), 1, version
+        if version != self._version:  # replaced, perhaps by another process
+            self._bits, self._next, self._version = np.empty((0, 0), np.uint64), 1, version
         runs = self._db.all("list_bits", first=self._next)
         if not runs:
             return

@@ -219,7 +219,8 @@ class Sessions:
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
     def _add_portion(self, portion: Sequence[_Identified]) -> list[int]:
-        stored = self._known([identity for _, turns in portion for identity in turns])
+        identities = json.dumps([identity.hex() for _, turns in portion for identity in turns])
+        stored = {row[1]: row for row in self._db.all("find_known_turns", identities=identities)}
         rows = self._db.all(
             "next_seqs", sessions=json.dumps(sorted({session for session, _ in portion}))
         )
@@ -255,10 +256,6 @@ class Sessions:
         ]
         DeedIndex(self._db).add(done)
 
-    def _known(self, identities: Sequence[bytes]) -> dict[bytes, Row]:
-        encoded = json.dumps([identity.hex() for identity in identities])
-        return {row[1]: row for row in self._db.all("find_known_turns", identities=encoded)}
-
     def _drop_grown(
         self, session: int, turns: Mapping[bytes, Turn], stored: Mapping[bytes, Row]
     ) -> Iterator[tuple[int, bytes]]:
@@ -268,13 +265,13 @@ class Sessions:
             for identity, turn in turns.items()
             if identity in stored
             and stored[identity][2] == session
-            and _said(turn) != _said_before(stored[identity])
+            and _content(turn) != _stored_content(stored[identity])
         }
         copied = (
             bool(changed) and (self._db.one("count_session_files", session=session) or (0,))[0] > 1
         )
         for identity, row in changed.items():
-            if not copied or _length(_said(turns[identity])) > _length(_said_before(row)):
+            if not copied or _length(_content(turns[identity])) > _length(_stored_content(row)):
                 self._forget_turns([row[0]])
                 yield row[3], identity
 
@@ -626,16 +623,16 @@ def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
         yield portion
 
 
-def _said(turn: Turn) -> tuple[str, str]:
+def _content(turn: Turn) -> tuple[str, str]:
     return turn.text, tools_column(turn) or ""
 
 
-def _said_before(stored: Row) -> tuple[str, str]:
+def _stored_content(stored: Row) -> tuple[str, str]:
     return stored[4], stored[5] or ""
 
 
-def _length(said: tuple[str, str]) -> int:
-    return len(said[0]) + len(said[1])
+def _length(content: tuple[str, str]) -> int:
+    return len(content[0]) + len(content[1])
 
 
 def _stored(row: Row) -> StoredSession:

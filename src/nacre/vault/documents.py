@@ -296,7 +296,7 @@ def assemble(
         content=below.strip() or subject,
         created=created,
         updated=_time(values, "updated") or created,
-        project=_project(place, values),
+        project=_stated_project(values) if place.inbox else place.project,
         inbox=place.inbox,
         retired=_retired(values, place, modified),
         claim=claim,
@@ -305,7 +305,7 @@ def assemble(
             for key, value in values.items()
             if key not in MANAGED or (key == "claim" and not claim)
         },
-        **_details(values),
+        **{name: read(values, name) for name, read in _readers().items()},
     )
 
 
@@ -352,14 +352,9 @@ def to_front(memory: Memory) -> dict[str, Any]:
     return front | {"claim": plain(memory.claim)} if memory.claim else front
 
 
-def _details(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that do not depend on the file's place."""
-    return {name: read(values, name) for name, read in _readers().items()}
-
-
 @cache
 def _readers() -> dict[str, Reader]:
-    """Return the reader of each field: special ones for a few, others by type."""
+    """Return the reader of each field that does not depend on the file's place: some special, others by type."""
     own: dict[str, Reader] = {
         "importance": lambda values, _: _importance(values),
         "links": lambda values, _: _links(values),
@@ -454,10 +449,6 @@ def _titled(body: str) -> tuple[str | None, str]:
 def _subject_from(path: str) -> str:
     words = PurePosixPath(path).stem.replace("_", " ").replace("-", " ").strip()
     return words[:1].upper() + words[1:]
-
-
-def _project(place: Place, values: dict[str, Any]) -> str | None:
-    return _stated_project(values) if place.inbox else place.project
 
 
 def _stated_project(values: dict[str, Any]) -> str | None:
