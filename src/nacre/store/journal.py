@@ -688,9 +688,9 @@ class Traces:
 
     def delete_where(self, matches: Callable[[str], bool]) -> int:
         """Delete the traces whose text matches, and return their number."""
-        gone = [trace_id for trace_id, text in self._texts() if matches(text)]
-        self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in gone])
-        return len(gone)
+        matching = [trace_id for trace_id, text in self._texts() if matches(text)]
+        self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in matching])
+        return len(matching)
 
     def count_where(self, matches: Callable[[str], bool]) -> int:
         """Count the traces whose text matches."""

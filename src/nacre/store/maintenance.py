@@ -560,7 +560,7 @@ class Mirror:
 
     def _remove(self, table: _Table) -> int:
         """Delete target rows that the source does not have, or that differ in tables with full text."""
-        gone: list[Row] = []
+        outdated: list[Row] = []
         removed = 0
         if not self._target.rows(f"SELECT 1 FROM {table.name} LIMIT 1"):  # noqa: S608 - internal names
             return 0
@@ -568,11 +568,11 @@ class Mirror:
             if present is not None and (
                 expected is None or (table.name in _WITH_FULL_TEXT and expected != present)
             ):
-                gone.append(table.key(present))
-            if len(gone) >= _ROWS_PER_WRITE:
-                removed += self._delete(table, gone)
-                gone = []
-        return removed + self._delete(table, gone)
+                outdated.append(table.key(present))
+            if len(outdated) >= _ROWS_PER_WRITE:
+                removed += self._delete(table, outdated)
+                outdated = []
+        return removed + self._delete(table, outdated)
 
     def _delete(self, table: _Table, keys: Sequence[Row]) -> int:
         if keys:

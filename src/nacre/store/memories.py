@@ -319,8 +319,8 @@ class Memories:
 
     def replaced_by(self, memory_id: str) -> list[Memory]:
         """Return the memories that a memory superseded, in any state, oldest first."""
-        found = (self.find(row[0]) for row in self._db.all("list_superseded_by", id=memory_id))
-        return [memory for memory in found if memory]
+        memories = (self.find(row[0]) for row in self._db.all("list_superseded_by", id=memory_id))
+        return [memory for memory in memories if memory]
 
     def lost(self) -> list[tuple[str, str]]:
         """Return ids and subjects of superseded memories without a valid successor, which recall cannot find."""
@@ -470,8 +470,8 @@ class CoRecall:
         }
 
     def _among(self, memory_ids: Sequence[str]) -> dict[tuple[str, str], tuple[float, int, int]]:
-        found = self._db.all("list_edges_among", ids=json.dumps(list(memory_ids)))
-        return {(a, b): (weight, day, sessions) for a, b, weight, day, sessions in found}
+        rows = self._db.all("list_edges_among", ids=json.dumps(list(memory_ids)))
+        return {(a, b): (weight, day, sessions) for a, b, weight, day, sessions in rows}
 
 
 def faded(weight: float, days: int) -> float:

@@ -365,8 +365,8 @@ class _Cleaned:
         if value is None:
             new = self._changed.get(line.decode("utf-8", "replace"))
             return line if new is None else new.replace("\n", " ").encode("utf-8", "replace")
-        kept = self._value(value, "")
-        return line if kept is value else msgspec.json.encode(kept)
+        cleaned = self._value(value, "")
+        return line if cleaned is value else msgspec.json.encode(cleaned)
 
     def _value(self, value: Any, name: str) -> Any:
         """Return a value without secrets, or the value itself if unchanged."""
@@ -424,8 +424,8 @@ def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
             if (clean := clean_all([text])[0]) == text
             else Payload(clean.encode("utf-8", "replace"))
         )
-    kept = _Cleaned([value], [bare], clean_all).line(bare, value)
-    return Payload(raw if kept is bare else kept)
+    cleaned = _Cleaned([value], [bare], clean_all).line(bare, value)
+    return Payload(raw if cleaned is bare else cleaned)
 
 
 # -- Zstandard ----------------------------------------------------------------

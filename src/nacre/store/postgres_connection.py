@@ -267,8 +267,8 @@ def writes(sql: str) -> bool:
     return _WRITES.search(sql) is not None
 
 
-def _placeholder(found: re.Match[str]) -> str:
-    quoted, name, _ = found.groups()
+def _placeholder(match: re.Match[str]) -> str:
+    quoted, name, _ = match.groups()
     if quoted:
         return str(quoted)
     return f"%({name})s" if name else "%s"
@@ -385,13 +385,15 @@ class ServerWords:
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
         """Remove rows from the index, if present."""
-        gone, words = self._db.one("delete_words", kind=kind.value, rows=_as_json(list(rows))) or (
+        removed, words = self._db.one(
+            "delete_words", kind=kind.value, rows=_as_json(list(rows))
+        ) or (
             0,
             0,
         )
-        if gone:
+        if removed:
             self._db.run("prune_terms", kind=kind.value)
-            self._db.run("count_in_totals", kind=kind.value, rows=-gone, words=-words)
+            self._db.run("count_in_totals", kind=kind.value, rows=-removed, words=-words)
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
         """Return the number of rows that contain each stem. Stems in no row are left out."""

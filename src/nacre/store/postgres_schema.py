@@ -330,9 +330,9 @@ def _array(values: Sequence[float]) -> str:
     return "{" + ",".join(map(repr, values)) + "}"
 
 
-def _to_match(found: Row, terms: Sequence[Term]) -> Match:
+def _to_match(columns: Row, terms: Sequence[Term]) -> Match:
     """Convert a row, leaving out the stems of words that it contains only in part."""
-    row, session, seq, counts, length = found
+    row, session, seq, counts, length = columns
     incomplete = {term.word for term, count in zip(terms, counts, strict=True) if not count}
     term_counts = {
         at: count

@@ -276,8 +276,10 @@ class Reviews:
     def delete_where(self, matches: Callable[[str], bool]) -> None:
         """Delete entries whose text or sessions match. Call it in a transaction."""
         texts = self._db.all("list_review_texts")
-        gone = [{"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")]
-        self._db.run_many("delete_review", gone)
+        matching = [
+            {"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")
+        ]
+        self._db.run_many("delete_review", matching)
 
     def pending(self) -> list[QueuedReview]:
         """Return the pending reviews, oldest first."""
@@ -428,4 +430,8 @@ class Comparisons:
     def stated_in(self, session: str, turn: str) -> list[tuple[str, bool]]:
         """Return (content, is superseded) of the memories for which a turn is evidence."""
         rows = self._db.all("list_stated", session=session)
-        return [(text, bool(gone)) for turns, text, gone in rows if turn in json.loads(turns)]
+        return [
+            (text, bool(is_superseded))
+            for turns, text, is_superseded in rows
+            if turn in json.loads(turns)
+        ]

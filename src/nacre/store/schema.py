@@ -468,7 +468,7 @@ def tools_column(turn: Turn) -> str | None:
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
     """Return tool calls for rows and exports as lists: name, input, outcome, then any action,
     paths, error and created items."""
-    kept: list[list[object]] = []
+    encoded: list[list[object]] = []
     for call in calls:
         values: list[object] = [
             call.name,
@@ -482,8 +482,8 @@ def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
         plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
         while len(values) > 3 and values[-1] == plain[len(values) - 1]:
             values.pop()
-        kept.append(values)
-    return kept
+        encoded.append(values)
+    return encoded
 
 
 def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:

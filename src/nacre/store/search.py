@@ -115,11 +115,15 @@ class WordSearch(ABC):
         The bound is the count of the rarest word. Phrases in no row are left out.
         """
         stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
-        known = list(
+        all_stems = list(
             dict.fromkeys(stem for phrase_stems in stems.values() for stem in phrase_stems)
         )
         counts = dict(
-            zip(known, self.corpus([Term(stem, stem) for stem in known]).frequencies, strict=True)
+            zip(
+                all_stems,
+                self.corpus([Term(stem, stem) for stem in all_stems]).frequencies,
+                strict=True,
+            )
         )
         rarest = {
             phrase: min((counts[stem] for stem in phrase_stems), default=0)

@@ -301,8 +301,8 @@ class Sessions:
         ):
             ids = present.get(native_id)
             others = self._db.all("list_other_files", session=row, file=file)
-            gone = self._gone(row, ids or (), stored_ids, [other for _, other in others])
-            self._forget_turns(gone)
+            deleted = self._gone(row, ids or (), stored_ids, [other for _, other in others])
+            self._forget_turns(deleted)
             if ids is not None:
                 self._db.run("hold_turns", session=row, file=file, held=encode(ids).decode())
             elif others:
@@ -311,7 +311,7 @@ class Sessions:
             else:
                 self._db.run("delete_session", row=row)
                 continue
-            if gone:
+            if deleted:
                 self._db.run("limit_extracted", row=row)
                 self._db.run("delete_unfounded_candidates", row=row)
                 touched.add(int(row))
@@ -329,8 +329,8 @@ class Sessions:
         elif stored_ids is None or None in others:
             return []
         else:
-            kept = {*ids, *(turn for other in others if other for turn in json.loads(other))}
-            lost = [turn for turn in json.loads(stored_ids) if turn not in kept]
+            remaining = {*ids, *(turn for other in others if other for turn in json.loads(other))}
+            lost = [turn for turn in json.loads(stored_ids) if turn not in remaining]
             rows = self._db.all("list_turns_named", session=row, ids=encode(lost).decode())
         return [int(turn) for (turn,) in rows]
 

@@ -46,12 +46,12 @@ _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 @cache
 def migrations(folder: str = MAIN) -> dict[int, str]:
     """Return the SQL of each migration by number, in order."""
-    found = {}
+    scripts = {}
     for file in (_FOLDERS / folder).iterdir():
         match = _NAME.match(file.name)
         if match:
-            found[int(match.group(1))] = file.read_text(encoding="utf-8")
-    return dict(sorted(found.items()))
+            scripts[int(match.group(1))] = file.read_text(encoding="utf-8")
+    return dict(sorted(scripts.items()))
 
 
 @cache
@@ -281,8 +281,8 @@ _VECTOR_TABLES = re.compile(
 def query(name: str) -> str:
     """Return the statement with a name. Raises KeyError."""
     # Statements about the other vectors are derived, which few processes need.
-    found = _load().get(name)
-    return with_columns(_all()[name] if found is None else found)
+    statement = _load().get(name)
+    return with_columns(_all()[name] if statement is None else statement)
 
 
 def with_columns(statement: str) -> str:

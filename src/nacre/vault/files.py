@@ -801,8 +801,8 @@ class LedgerEntry:
 
     def without_words(self) -> LedgerEntry:
         """Return the entry with only the ids and numbers of its details."""
-        kept = {name: value for name, value in self.details.items() if _is_wordless(value)}
-        return replace(self, details=kept)
+        details = {name: value for name, value in self.details.items() if _is_wordless(value)}
+        return replace(self, details=details)
 
     def line(self) -> str:
         """Return the entry as a line of the ledger."""

@@ -601,8 +601,8 @@ class Repository:
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
-        listed = _listed(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
-        return {path: (mode, blob) for path, (mode, _, blob) in listed}
+        entries = _listed(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
+        return {path: (mode, blob) for path, (mode, _, blob) in entries}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
         """Return git's id for a blob. ``like`` is an id of the same repository, which shows its hash function."""
@@ -647,11 +647,11 @@ class Repository:
         )
         for record in os.fsdecode(out).split(_RECORD)[1:]:
             commit, parents, at, message, paths = record.split(_FIELD, 4)
-            listed = tuple(path for path in paths.replace("\n", "", 1).split("\0") if path)
+            changed = tuple(path for path in paths.replace("\n", "", 1).split("\0") if path)
             above = parents.split()
             first = above[0] if above else None
             yield PastCommit(
-                commit, first, at_ms(1000 * int(at)), message.strip(), listed, len(above) > 1
+                commit, first, at_ms(1000 * int(at)), message.strip(), changed, len(above) > 1
             )
 
     def ignored(self, paths: Sequence[str]) -> set[str]:
@@ -757,8 +757,8 @@ class Repository:
 
     def staged(self) -> Entries:
         """Return the files of the index, except conflicts of a merge."""
-        listed = _listed(self.git.run("ls-files", "--stage", "-z"))
-        return {path: (mode, blob) for path, (mode, blob, stage) in listed if stage == "0"}
+        entries = _listed(self.git.run("ls-files", "--stage", "-z"))
+        return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
         """Update index entries to a commit if they are unchanged since ``old`` or a recent HEAD.
@@ -818,16 +818,20 @@ class Repository:
 
         Raises GitUnavailable.
         """
-        listed = self.git.attempt("rev-list", "--objects", f"--max-count={_RECENT_COMMITS}", "HEAD")
-        objects = [line.split(b" ", 1)[0] for line in listed.stdout.splitlines()[:_SAMPLE_OBJECTS]]
-        if listed.returncode and not any(
+        objects_call = self.git.attempt(
+            "rev-list", "--objects", f"--max-count={_RECENT_COMMITS}", "HEAD"
+        )
+        objects = [
+            line.split(b" ", 1)[0] for line in objects_call.stdout.splitlines()[:_SAMPLE_OBJECTS]
+        ]
+        if objects_call.returncode and not any(
             path.is_file() for path in (self.git.git_dir / "refs").rglob("*")
         ):
             return ""  # no commit yet
-        read = self.git.attempt(
+        read_call = self.git.attempt(
             "cat-file", "--batch", stdin=b"".join(name + b"\n" for name in objects)
         )
-        failed = next((done for done in (listed, read) if done.returncode), None)
+        failed = next((done for done in (objects_call, read_call) if done.returncode), None)
         if failed is None:
             return ""
         messages = failed.stderr.decode("utf-8", "replace").splitlines()

@@ -63,16 +63,16 @@ def merge_list(
     """
     sides = [{key(item): item for item in side} for side in (base, ours, theirs)]
     had, left, right = sides
-    kept = [name for name in had if name in left and name in right]
+    common = [name for name in had if name in left and name in right]
     new = sorted({name for name in (*left, *right) if name not in had}, key=repr)
     items = {
         name: _merged(
             had.get(name), left.get(name, right.get(name)), right.get(name, left.get(name)), merge
         )
-        for name in (*kept, *new)
+        for name in (*common, *new)
     }
     orders = [list(side) for side in (left, right) if side.keys() == items.keys()]
-    order = max(orders, key=repr) if orders else [*kept, *new]
+    order = max(orders, key=repr) if orders else [*common, *new]
     return [items[name] for name in order]
 
 
@@ -665,20 +665,23 @@ def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
     """Map names to versions for each side. The second of two copies gets a name of its own."""
-    listed: list[dict[str, list[str]]] = [{} for _ in named]
-    for paths_by_name, names in zip(listed, named, strict=True):
+    paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
+    for paths_by_name, names in zip(paths_of_sides, named, strict=True):
         for path in sorted(names):
             paths_by_name.setdefault(names[path], []).append(path)
-    return [_side(number, tree, listed, notes) for number, tree in enumerate(trees)]
+    return [_side(number, tree, paths_of_sides, notes) for number, tree in enumerate(trees)]
 
 
 def _side(
-    number: int, tree: Tree, listed: Sequence[Mapping[str, list[str]]], notes: list[Note]
+    number: int, tree: Tree, paths_of_sides: Sequence[Mapping[str, list[str]]], notes: list[Note]
 ) -> dict[str, Version]:
     side: dict[str, Version] = {}
-    for name, paths in listed[number].items():
+    for name, paths in paths_of_sides[number].items():
         elsewhere = (
-            path for other in listed for path in other.get(name, ()) if other is not listed[number]
+            path
+            for other in paths_of_sides
+            for path in other.get(name, ())
+            if other is not paths_of_sides[number]
         )
         first = next((path for path in elsewhere if path in paths), paths[0])
         side[name] = Version(first, tree[first])
@@ -1084,16 +1087,16 @@ def _place(path: str) -> dict[str, str | None]:
 def _settled(placed: Iterable[_Placed], notes: list[Note]) -> dict[str, bytes]:
     """Assign paths to files. If several need the same path, all but the first get a number."""
     files: dict[str, bytes] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for item in sorted(placed, key=lambda item: (item.rank, item.name)):
         requested = path = item.version.path
         number = 1
-        while _folded(path) in taken:
+        while _folded(path) in used:
             number += 1
             path = str(
                 PurePosixPath(requested).with_name(f"{PurePosixPath(requested).stem}-{number}.md")
             )
-        taken.add(_folded(path))
+        used.add(_folded(path))
         files[path] = item.version.data
         if path != requested:
             _note_path(item, requested, path, notes)
