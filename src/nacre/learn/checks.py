@@ -104,7 +104,11 @@ class Checks:
         ]
         self._owned = _words_of(self._typed.values())
         others = [
-            at for at in range(len(turns)) if at not in agent_turns and not _is_recap(turns, at)
+            at
+            for at in range(len(turns))
+            if at not in agent_turns
+            # Models are not shown a host's summary, so that no statement is based on it.
+            and (not turns[at].flags & Flag.SUMMARY or is_accepted_plan(turns, at))
         ]
         self._foreign = _words_of(turns[at].text for at in others) - _words_of(own_texts)
         external_texts = [
@@ -124,7 +128,11 @@ class Checks:
             one_line(proposal.subject)[:_MAX_SUBJECT_CHARACTERS],
         )
         evidence = tuple(sorted(set(proposal.evidence)))
-        reason = _refusal(proposal, content) or self._evidence_refusal(evidence, shown)
+        reason = (
+            "unimportant"
+            if proposal.importance < LEAST_IMPORTANCE
+            else size_refusal(content) or self._evidence_refusal(evidence, shown)
+        )
         if reason:
             return Dropped(reason)
         is_nodded = self._is_nodded(content, evidence)
@@ -338,11 +346,6 @@ def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:
     return turn.trust is Trust.TRUSTED and (is_message or is_accepted_plan(turns, at))
 
 
-def _is_recap(turns: Sequence[Turn], at: int) -> bool:
-    """Return True for a host's summary, which is not shown to models, so that no statement is based on it."""
-    return bool(turns[at].flags & Flag.SUMMARY) and not is_accepted_plan(turns, at)
-
-
 def _calls(turns: Sequence[Turn]) -> list[str]:
     """Return the inputs of calls, and the names and numbers in their results."""
     return [
@@ -397,11 +400,6 @@ def _runs_of(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
 
 def _words_of(texts: Iterable[str]) -> frozenset[str]:
     return frozenset[str]().union(*(content_words(text, language_of(text)) for text in texts))
-
-
-def _refusal(proposal: Told, content: str) -> str | None:
-    """Return a reason to reject a proposal that does not depend on the session."""
-    return "unimportant" if proposal.importance < LEAST_IMPORTANCE else size_refusal(content)
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:

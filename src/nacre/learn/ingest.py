@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import time
@@ -951,7 +950,7 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
     """Store a memory; see :func:`nacre.memories.store.store`. Raises MemoryInvalid."""
     new, statement = _with_speaker(home, new)
     outcome = remembering.store(home, new, statement)
-    return dataclasses.replace(
+    return replace(
         outcome, proposed=outcome.action == "stored" and statement is None and home.actor.is_agent
     )
 

@@ -515,7 +515,7 @@ def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
     chosen: list[_Talk] = [
         (session, None, turns)
         for session, turns in sessions.values()
-        if _matches(session, reference)
+        if not reference or reference == session.id or session.native_id.startswith(reference)
     ]
     if not chosen:
         raise NotFound(
@@ -523,10 +523,6 @@ def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
             hint=f"it holds {', '.join(list(sessions)[:5])}" if sessions else None,
         )
     return chosen
-
-
-def _matches(session: Session, reference: str | None) -> bool:
-    return not reference or reference == session.id or session.native_id.startswith(reference)
 
 
 def _of_home(home: Home, reference: str) -> list[_Talk]:

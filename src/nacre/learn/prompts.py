@@ -800,7 +800,7 @@ def _extraction_prompt(
     return Prompt(
         task=Task.EXTRACTION,
         system=_load("system"),
-        shared=f"{_load(way)}{_known_section(known)}",
+        shared=_load(way) + (f"{_load('known')}{_listed(known)}\n" if known else ""),
         text=text,
         answer=schema_of(Answer),
         name=MEMORIES,
@@ -834,13 +834,6 @@ def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, .
     ends = accumulate(len(_line(memory)) for memory in memories)
     room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
     return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)
-
-
-def _known_section(memories: Sequence[Memory]) -> str:
-    """Return the prompt section with stored memories, or an empty text without any."""
-    if not memories:
-        return ""
-    return f"{_load('known')}{_listed(memories)}\n"
 
 
 def _listed(memories: Sequence[Memory]) -> str:

@@ -228,10 +228,6 @@ def _typed(pattern: str) -> str:
     )
 
 
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads((files(__package__) / "cues" / name).read_text(encoding="utf-8"))
-
-
 @cache
 def languages() -> tuple[Language, ...]:
     """Return the languages that have a cue table, with the fallback last."""
@@ -240,7 +236,14 @@ def languages() -> tuple[Language, ...]:
         for entry in (files(__package__) / "cues").iterdir()
         if entry.name.endswith(".toml")
     )
-    tables = [json.convert(_table(name), Language, dec_hook=_pattern) for name in names]
+    tables = [
+        json.convert(
+            tomllib.loads((files(__package__) / "cues" / name).read_text(encoding="utf-8")),
+            Language,
+            dec_hook=_pattern,
+        )
+        for name in names
+    ]
     return tuple(sorted(tables, key=lambda language: language.language == _FALLBACK))
 
 

@@ -18,7 +18,7 @@ from importlib.resources import files
 from itertools import chain, islice
 
 import msgspec
-from msgspec.structs import replace as replace_2
+from msgspec import structs
 
 from nacre.base.text import count_tokens, excerpt, normalise, one_line, title_of, words
 from nacre.base.times import shown_day
@@ -37,7 +37,6 @@ from nacre.learn.prompts import (
     Chunk,
     Doubt,
     Held,
-    Line,
     Reply,
     Saying,
     Seen,
@@ -236,7 +235,7 @@ def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[li
         (candidate, turns)
         for candidates, turns in groups
         for candidate in candidates
-        if _needs_verdict(candidate)
+        if not candidate.held and candidate.confidence is Confidence.EXTRACTED
     ]
     judged: dict[int, Candidate] = {}
     caller.try_smaller()
@@ -267,10 +266,6 @@ def _batches(pairs: Sequence[Asked], capabilities: Capabilities) -> Iterator[Seq
 
 def _has_room(prompt: Prompt, capabilities: Capabilities) -> bool:
     return count_tokens(prompt.text) <= room_for(capabilities, prompt.output_tokens)
-
-
-def _needs_verdict(candidate: Candidate) -> bool:
-    return not candidate.held and candidate.confidence is Confidence.EXTRACTED
 
 
 def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
@@ -605,7 +600,11 @@ class Asking:
         if chunk is None:
             return Extraction((), self.caller.name)
         reply = self._ask_whole(chunk) if self._fits(chunk) else None
-        parts = [chunk] if reply is not None else self._cut(lines)
+        parts = (
+            [chunk]
+            if reply is not None
+            else chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
+        )
         answers = [reply] if reply is not None else self._ask_parts(parts)
         self.is_whole = reply is not None
         if all(answer is None for answer in answers):
@@ -717,9 +716,6 @@ class Asking:
         )
         return self._overtaken(chunk, changes.known, near) if changes else []
 
-    def _cut(self, lines: Sequence[Line]) -> list[Chunk]:
-        return chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
-
     def _fits(self, chunk: Chunk) -> bool:
         capabilities, way = self.caller.capabilities, self.wanted.way
         room = capabilities.window - capabilities.output - _RESERVED_TOKENS
@@ -789,7 +785,9 @@ class Asking:
         places = chunk.places
         cited = frozenset(places.values())
         resolved = [
-            replace_2(proposal, evidence=[places.get(number, -1) for number in proposal.evidence])
+            structs.replace(
+                proposal, evidence=[places.get(number, -1) for number in proposal.evidence]
+            )
             for proposal in proposals
         ]
         results = [self._checks.judge(proposal, cited) for proposal in resolved]

@@ -733,7 +733,12 @@ def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str 
         return DecidedBy.MODEL, chosen
     if any(candidate.named for candidate in candidates):
         return DecidedBy.RULES, None
-    return DecidedBy.RULES, leading(candidates) or _surest(run, candidates)
+    leader = leading(candidates)
+    if leader is None:
+        slugs = tuple(candidate.slug for candidate in candidates)
+        within = replace(run.query.filter, projects=slugs, strict=True)
+        leader = surest(_sureness(run, within))
+    return DecidedBy.RULES, leader
 
 
 def _by_content(run: _Run) -> tuple[Candidate, ...]:
@@ -746,12 +751,6 @@ def _by_content(run: _Run) -> tuple[Candidate, ...]:
     }
     ranked = sorted(confidences, key=lambda slug: (-confidences[slug], slug))
     return tuple(Candidate(slug, confidences[slug]) for slug in ranked)[:MOST_PROJECTS]
-
-
-def _surest(run: _Run, candidates: Sequence[Candidate]) -> str | None:
-    """Return the project whose memories answer with far more confidence than the others', or ``None``."""
-    slugs = tuple(candidate.slug for candidate in candidates)
-    return surest(_sureness(run, replace(run.query.filter, projects=slugs, strict=True)))
 
 
 def _sureness(run: _Run, wanted: Filter) -> dict[str, float]:

@@ -291,7 +291,8 @@ def _coverage(
     weights = tuple(idf[at] if at in distinctive else 0.0 for at in kept)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
-    rarest = _rarest_weight(corpus)
+    # The weight of an unindexed word, since one common word alone does not identify an answer.
+    rarest = weigh(replace(corpus, frequencies=(0,))).total
     total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
     # A long prompt is judged by each of its sentences instead.
     if question.is_prompt and not question.is_pasted:
@@ -328,11 +329,6 @@ def _distinctive_weights(
         else weight
         for term, weight, count in zip(terms, weights, corpus.frequencies, strict=True)
     )
-
-
-def _rarest_weight(corpus: Corpus) -> float:
-    """Return the weight of an unindexed word: one common word alone does not identify an answer."""
-    return weigh(replace(corpus, frequencies=(0,))).total
 
 
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:

@@ -861,20 +861,13 @@ def slip_count(one: str, other: str) -> int:
 
 def _as_written(home: Home, stem: str, misspelt: str) -> str:
     """Return a stem's word as written in a text, or the stem if no text has it."""
-    texts = [*_memories_with(home, stem), *_turns_with(home, stem)]
+    memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
+    stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
+    texts = [
+        *(f"{item.subject} {item.content} {' '.join(item.tags)}" for item in memories.values()),
+        *(stored.turn.text for stored in stored_turns.values()),
+    ]
     candidates = {
         word for text in texts for word in words(text) if stem in home.database.stems(word)
     }
     return min(candidates, key=lambda word: (slip_count(misspelt, word), word), default=stem)
-
-
-def _memories_with(home: Home, stem: str) -> list[str]:
-    memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
-    return [
-        f"{memory.subject} {memory.content} {' '.join(memory.tags)}" for memory in memories.values()
-    ]
-
-
-def _turns_with(home: Home, stem: str) -> list[str]:
-    stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
-    return [stored.turn.text for stored in stored_turns.values()]

@@ -226,7 +226,10 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     ranked, expansion = _expanded(home, query, question, ranked, wanted, ranking)
     likely = confident(ranked, query, question)
     sure = _looked_at_again(lanes, likely, _memory_text)
-    sure, graded = _graded(home, query, sure)
+    graded: tuple[Lane, ...] = ()
+    if query.rerank and query.mode is not Mode.BROWSE and sure:
+        sure, lane = regraded(home, query.text, sure)
+        graded = (lane,)
     sure = newest_first(home, query, sure)
     kept, along = _co_recalled(home, query, wanted, ranked, sure)
     shown = [*diverse(kept, query), *along]
@@ -441,16 +444,6 @@ def _expanded(
     return most_of(rankings) if len(rankings) > 1 else ranked, (lane,)
 
 
-def _graded(
-    home: Home, query: RecallQuery, sure: list[ScoredMemory]
-) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
-    """Return the hits as reordered by a language model if the query asks for reranking, with the model's lane."""
-    if not query.rerank or query.mode is Mode.BROWSE or not sure:
-        return sure, ()
-    again, lane = regraded(home, query.text, sure)
-    return again, (lane,)
-
-
 def _co_recalled(
     home: Home,
     query: RecallQuery,
@@ -505,15 +498,11 @@ def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMem
     kept: list[ScoredMemory] = []
     left = query.budget_tokens
     for item in ranked:
-        left -= _tokens(item.memory)
+        left -= count_tokens(f"{item.memory.subject}\n{item.memory.content}")
         if left < 0 and kept:
             return kept, True
         kept.append(item)
     return kept, False
-
-
-def _tokens(memory: Memory) -> int:
-    return count_tokens(f"{memory.subject}\n{memory.content}")
 
 
 def _memory_hits(
@@ -724,7 +713,11 @@ def feedback(
     with home.database.transaction():
         judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
-            _settle(home, session_name(session), judged)
+            # A reply judges every use once, and marks the used memories as used together.
+            name = session_name(session)
+            home.session_uses.judge(name, [item.memory_id for item in judged])
+            used = [item.memory_id for item in judged if item.verdict is Verdict.USED]
+            use_together(home, name, used, today(home))
         note_verdicts(home, judged, session)
     return FeedbackReport(judged, measure.borders.name)
 
@@ -764,13 +757,6 @@ def _judge(
         )
     queue_reviews(home)
     return tuple(judged)
-
-
-def _settle(home: Home, session: str, judged: Sequence[Judged]) -> None:
-    """Mark the session's uses as judged, and record that its used memories were used together."""
-    home.session_uses.judge(session, [item.memory_id for item in judged])
-    used = [item.memory_id for item in judged if item.verdict is Verdict.USED]
-    use_together(home, session, used, today(home))
 
 
 def _named(home: Home, references: Sequence[str]) -> list[Memory]:
