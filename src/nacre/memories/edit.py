@@ -1,4 +1,4 @@
-"""What people do to files in an editor is read as a change of the vault, with all that follows from it."""
+"""Reading of hand-edited files as changes of the vault, with their consequences."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ _MANY_FILES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Nameless:
-    """A file that is to get its memory's id, and a date that does not change when the file is copied.
+class _FileWithoutId:
+    """A file that will get its memory's id, and a creation date that survives copying.
 
-    ``text`` is what it says, ``base`` the hash of its bytes, ``rest`` what follows once it has its id.
+    ``text`` is its content, ``base`` the hash of its bytes, ``rest`` the work left once it has its
+    id.
     """
 
     path: str
@@ -47,17 +48,17 @@ class _Nameless:
     base: bytes
     memory: str
     created: str | None
-    rest: _Rest
+    rest: _FollowUp
 
     @property
     def identity(self) -> dict[str, str]:
-        """What its front matter lacks."""
+        """The values missing from its front matter."""
         return {"id": self.memory, **({"created": self.created} if self.created else {})}
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A file as it was read: its text, the hash of its bytes, the memory in it, what its front matter says."""
+class _ReadFile:
+    """A file as read: text, hash of its bytes, memory, and the values stated in its front matter."""
 
     stat: FileStat
     text: str
@@ -68,20 +69,21 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
-    """What people wrote, for the journal, and what is left to do once the index knows.
+class _FollowUp:
+    """People's edits for the journal, and the work left after indexing.
 
-    Left are files without an id, memories whose folder and front matter differ, those whose succession a person may
-    have changed, and those that went to ``retired/`` or came back. In a file that stayed where it was, front matter was
-    edited, so the file moves; in one that was moved, front matter follows. What is ``deferred`` counts as not read yet:
-    what follows from it is known when all is read, and belongs to the same transaction. What is new ``awaits`` a model,
-    unless the whole vault is: then only what a person just wrote does, which has no id yet.
+    The work concerns files without an id, memories whose folder and front matter differ,
+    successions that a person may have changed, and memories moved to or from ``retired/``. If the
+    front matter was edited, the file moves; if the file moved, its front matter changes.
+    ``deferred`` files count as unread: they are handled in the same transaction when everything
+    else is read. New memories are queued for a model if ``awaits``. When the whole vault is new,
+    only files without an id, just written by a person, are.
     """
 
     awaits: bool = True
 
-    nameless: list[_Nameless] = field(default_factory=list)
-    deferred: list[_Found] = field(default_factory=list)
+    nameless: list[_FileWithoutId] = field(default_factory=list)
+    deferred: list[_ReadFile] = field(default_factory=list)
     misplaced: list[Memory] = field(default_factory=list)
     changed: list[tuple[Memory | None, Memory]] = field(default_factory=list)
     retired: list[Memory] = field(default_factory=list)
@@ -91,26 +93,26 @@ class _Rest:
 
     @property
     def follows(self) -> bool:
-        """Whether anything is left to do for a memory."""
+        """True if any work is left for a memory."""
         return bool(self.misplaced or self.changed or self.retired or self.returned)
 
-    def add(self, other: _Rest) -> None:
-        """Put what is left to do for one memory to that of all."""
+    def add(self, other: _FollowUp) -> None:
+        """Add the work for one memory to the total."""
         self.misplaced.extend(other.misplaced)
         self.changed.extend(other.changed)
         self.retired.extend(other.retired)
         self.returned.extend(other.returned)
 
 
-def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
-    return known is None or (known.mtime_ns, known.size) != (stat.mtime_ns, stat.size)
+def _is_changed(stat: FileStat, seen: SeenMemoryFile | None) -> bool:
+    return seen is None or (seen.mtime_ns, seen.size) != (stat.mtime_ns, stat.size)
 
 
 def read_changes(home: Home, *, from_remote: bool) -> int:
-    """Read what people did: what differs from what was seen, except where a write waits.
+    """Read people's edits, except in files with a pending write, and return the number of files.
 
-    What they wrote and moved is one operation, what they deleted is another. Others wait until the end: files without
-    an id get theirs there, and who looked before would give them another.
+    Edits and moves are one operation, deletions another. The vault lock is held until the end,
+    because files without an id get one there, and another process would assign a different one.
     """
     with home.change(REMOVE, why=DELETED) as removal, home.change(EDIT) as change:
         return _read_edits(change, removal, from_remote=from_remote)
@@ -125,125 +127,138 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
         for path, stat in stats.items()
         if path not in pending and _is_changed(stat, seen.get(path))
     }
-    gone = _gone_paths(home, seen, stats, from_remote=from_remote)
-    moved = {_id_in(home, path) for path in changed} if gone else set()
-    left = _Rest(awaits=bool(seen))
+    missing = _missing_paths(home, seen, stats, from_remote=from_remote)
+    moved_ids = {_id_in(home, path) for path in changed} if missing else set()
+    rest = _FollowUp(awaits=bool(seen))
     if not seen and len(changed) > _MANY_FILES:
         change.describe(action=ADOPT)
-    is_known = not seen and home.vault.exists(
-        GIT_FOLDER
-    )  # a new database; git tells what happened before
+    is_in_git = not seen and home.vault.exists(GIT_FOLDER)  # a new database: git has the history
 
-    def write_down() -> None:
-        _journal(change, [] if is_known else left.written)
-        left.written.clear()
+    def journal_edits() -> None:
+        _journal(change, [] if is_in_git else rest.written)
+        rest.written.clear()
 
     with home.database.transaction():
         home.files.keep_unreadable(
             {(path, stat.mtime_ns, stat.size) for path, stat in stats.items()}
         )
-        left.written.extend(_gone(home, seen[path]) for path in gone if seen[path].memory in moved)
-        _journal(
-            removal, [_gone(home, seen[path]) for path in gone if seen[path].memory not in moved]
+        rest.written.extend(
+            _removal_of(home, seen[path]) for path in missing if seen[path].memory in moved_ids
         )
-        taken = _read_all(change, changed, seen, left, write_down)
-        for found in left.deferred:  # in one transaction from here on
-            _accept(home, _own(change, found, changed, left, seen.get(found.stat.path)), seen, left)
-        write_down()
-        _finish(change, left, from_remote=from_remote)
-    for one in (change, removal):
-        one.keep_open()
+        _journal(
+            removal,
+            [
+                _removal_of(home, seen[path])
+                for path in missing
+                if seen[path].memory not in moved_ids
+            ],
+        )
+        count = _read_all(change, changed, seen, rest, journal_edits)
+        for file in rest.deferred:  # a single transaction from here on
+            _accept(
+                home,
+                _with_own_id(change, file, changed, rest, seen.get(file.stat.path)),
+                seen,
+                rest,
+            )
+        journal_edits()
+        _finish(change, rest, from_remote=from_remote)
+    for part in (change, removal):
+        part.keep_open()
     _retire_unfiled(removal, home.files.unfiled())
     removal.keep_open()
-    _give_ids(change, left.nameless)
-    return taken + len(gone)
+    _give_ids(change, rest.nameless)
+    return count + len(missing)
 
 
 def _read_all(
     change: Change,
     changed: Mapping[str, FileStat],
     seen: Mapping[str, SeenMemoryFile],
-    left: _Rest,
-    write_down: Callable[[], None] | None = None,
+    rest: _FollowUp,
+    journal_edits: Callable[[], None] | None = None,
 ) -> int:
-    """Read files that changed; returns how many held something new. With ``write_down``, others may write in between,
-    and what follows from a file waits until all are read."""
-    taken = 0
+    """Read changed files and return how many had new content.
+
+    With ``journal_edits``, other processes may write in between, and consequences wait until all
+    files are read.
+    """
+    count = 0
     for path, stat in changed.items():
-        found = _read(change.home, stat, seen.get(path))
-        if found:
-            found = _own(change, found, changed, left, seen.get(path))
-            _accept(change.home, found, seen, left, defers=write_down is not None)
-            taken += 1
-        if write_down:
-            change.home.database.yield_write_lock(write_down)
-    return taken
+        file = _read(change.home, stat, seen.get(path))
+        if file:
+            file = _with_own_id(change, file, changed, rest, seen.get(path))
+            _accept(change.home, file, seen, rest, defers=journal_edits is not None)
+            count += 1
+        if journal_edits:
+            change.home.database.yield_write_lock(journal_edits)
+    return count
 
 
 def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
-    """Read files that a sync or a scrub just wrote, and do what follows from them, in one transaction.
+    """Index files that a sync or a scrub just wrote, with their consequences, in one transaction.
 
-    No write of them is pending. What they say is in the journal already, or history has it. ``awaits``: models are to
-    judge what is new.
+    They have no pending writes, and the journal or the history already has their text. With
+    ``awaits``, new memories are queued for models.
     """
     home = change.home
     seen = {path: file for path in paths if (file := home.files.at(path))}
     stats = {path: stat for path in paths if is_memory_file(path) and (stat := _stat(home, path))}
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
-    gone = [file for path, file in seen.items() if path not in stats]
-    left = _Rest(awaits=awaits)
+    missing = [file for path, file in seen.items() if path not in stats]
+    rest = _FollowUp(awaits=awaits)
     with home.database.transaction():
-        for file in gone:
+        for file in missing:
             home.files.forget(file.path)
-        _read_all(change, changed, seen, left)
-        _journal(change, [one for one in left.written if one.document is None])
-        _finish(change, left, from_remote=True)
+        _read_all(change, changed, seen, rest)
+        _journal(change, [intent for intent in rest.written if intent.document is None])
+        _finish(change, rest, from_remote=True)
     _retire_unfiled(
-        change, [file.memory for file in gone if home.files.file_of(file.memory) is None]
+        change, [file.memory for file in missing if home.files.file_of(file.memory) is None]
     )
-    _give_ids(change, left.nameless)
+    _give_ids(change, rest.nameless)
 
 
 def _stat(home: Home, path: str) -> FileStat | None:
-    """A file as a scan would see it; ``None`` when it is not there."""
+    """Return a file's stat as a scan would, or ``None`` if it does not exist."""
     if not path.isprintable():
-        return None  # a scan says what is to be done
+        return None  # a scan reports the remedy
     try:
         return home.vault.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def _finish(change: Change, rest: _Rest, *, from_remote: bool) -> None:
-    """All is read: intend what follows from it, in the transaction that takes it in."""
-    for one in (rest, *(file.rest for file in rest.nameless)) if from_remote else ():
-        one.returned.clear()
+def _finish(change: Change, rest: _FollowUp, *, from_remote: bool) -> None:
+    """Record the consequences in the transaction that reads the edits."""
+    for item in (rest, *(file.rest for file in rest.nameless)) if from_remote else ():
+        item.returned.clear()
     _follow(change, rest)
 
 
-def _gone_paths(
+def _missing_paths(
     home: Home,
     seen: Mapping[str, SeenMemoryFile],
     stats: Mapping[str, FileStat],
     *,
     from_remote: bool,
 ) -> list[str]:
-    """Paths whose file is not there any more; none where so much is gone that the folder itself may be away."""
+    """Return paths whose file is missing, but none if so many are missing that the folder may be unavailable."""
     pending = home.files.pending_paths()
-    gone = [path for path in seen if path not in stats and path not in pending]
-    if from_remote or len(gone) - len(stats.keys() - seen.keys()) <= max(
+    missing = [path for path in seen if path not in stats and path not in pending]
+    if from_remote or len(missing) - len(stats.keys() - seen.keys()) <= max(
         _MANY_FILES, len(seen) // 2
     ):
-        return gone
+        return missing
     home.problems.append(
-        f"{len(gone)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "
+        f"{len(missing)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "
         "or run `nacre db rebuild` to take the vault as it is"
     )
     return []
 
 
-def _gone(home: Home, file: SeenMemoryFile) -> Intent:
-    """A file is not there any more."""
+def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
+    """Return the intent for a deleted file."""
     memory = home.memories.find(file.memory)
     home.files.forget(file.path)
     return Intent(
@@ -251,25 +266,30 @@ def _gone(home: Home, file: SeenMemoryFile) -> Intent:
     )
 
 
-def _journal(change: Change, written: list[Intent]) -> None:
-    """Put what people wrote in the journal; what holds a secret waits there on its own until it is mended."""
+def _journal(change: Change, intents: list[Intent]) -> None:
+    """Record people's edits in the journal.
+
+    A text with a secret is withheld in an operation of its own until fixed.
+    """
     change.intend(
-        [intent for intent in written if intent.action == "remove" or intent.document], applied=True
+        [intent for intent in intents if intent.action == "remove" or intent.document], applied=True
     )
-    for intent in written:
+    for intent in intents:
         if intent.action == "seen" and intent.document is None:
-            with change.home.change(EDIT, why=WITHHELD) as apart:
-                apart.intend([intent], applied=True)
+            with change.home.change(EDIT, why=WITHHELD) as withheld:
+                withheld.intend([intent], applied=True)
 
 
-def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | None:
-    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported and, unless it
-    holds a secret, remembered: it is read again when it changes."""
+def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile | None:
+    """Read a changed file. Return ``None`` if its bytes are the same or it is not a valid memory.
+
+    Invalid files are reported and, unless they contain a secret, remembered until they change.
+    """
     try:
-        if known_reason := stat.refusal or home.files.why_unreadable(
+        if refusal := stat.refusal or home.files.why_unreadable(
             stat.path, stat.mtime_ns, stat.size
         ):
-            raise MemoryInvalid(known_reason)
+            raise MemoryInvalid(refusal)
         data = home.vault.read(stat.path)
     except FileNotFoundError:
         return None
@@ -277,11 +297,11 @@ def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | 
         home.problems.append(f"{stat.path}: {error.message}")
         return None
     digest = bytes_hash(data)
-    if known and known.hash == digest:
-        home.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
+    if seen and seen.hash == digest:
+        home.files.save(replace(seen, mtime_ns=stat.mtime_ns, size=stat.size))
         return None
     try:
-        return _understood(home, data, digest, stat, known)
+        return _parsed(home, data, digest, stat, seen)
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except MemoryInvalid as error:
@@ -292,18 +312,21 @@ def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | 
     return None
 
 
-def _understood(
-    home: Home, data: bytes, digest: bytes, stat: FileStat, known: SeenMemoryFile | None
-) -> _Found:
-    """Raises UnicodeDecodeError, MemoryInvalid."""
+def _parsed(
+    home: Home, data: bytes, digest: bytes, stat: FileStat, seen: SeenMemoryFile | None
+) -> _ReadFile:
+    """Parse a file. Raises UnicodeDecodeError, MemoryInvalid."""
     text = data.decode("utf-8")
-    memory = _memory_in(home, text, stat, known)
-    return _Found(stat, text, digest, memory, stated(text), has_id=_says(text, "id"))
+    memory = _memory_in(home, text, stat, seen)
+    return _ReadFile(stat, text, digest, memory, stated(text), has_id=_has_key(text, "id"))
 
 
-def _memory_in(home: Home, text: str, stat: FileStat, known: SeenMemoryFile | None) -> Memory:
-    """The memory in a file, without secrets; one without an id keeps the id its place had before."""
-    new_id = (lambda: known.memory) if known else home.ids
+def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | None) -> Memory:
+    """Return the memory in a file without secrets.
+
+    A file without an id keeps the id last seen at its path.
+    """
+    new_id = (lambda: seen.memory) if seen else home.ids
     written = parse(text, stat.path, new_id=new_id, modified=_modified(home, stat))
     memory = redacted(home.redactor, written)
     if memory.content != written.content:
@@ -314,44 +337,46 @@ def _memory_in(home: Home, text: str, stat: FileStat, known: SeenMemoryFile | No
 
 
 def _modified(home: Home, stat: FileStat) -> datetime:
-    """When a file was last written, by the clock of whoever wrote it."""
+    """Return a file's modification time, by the clock of its writer."""
     try:
         return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
     except (OverflowError, OSError, ValueError):
         return home.now()
 
 
-def _own(
+def _with_own_id(
     change: Change,
-    found: _Found,
+    file: _ReadFile,
     changed: Collection[str],
-    rest: _Rest,
-    known: SeenMemoryFile | None,
-) -> _Found:
-    """A file with an id that is its own: a copy of another file becomes a memory beside it, and keeps its words."""
+    rest: _FollowUp,
+    seen: SeenMemoryFile | None,
+) -> _ReadFile:
+    """Give a copied file its own id, so that it becomes a separate memory with the same text."""
     home = change.home
-    path, memory = found.stat.path, found.memory
+    path, memory = file.stat.path, file.memory
     twin = home.files.file_of(memory.id)
     if twin is None or twin.path == path:
-        return found
-    is_there = home.vault.exists(twin.path) or twin.path in home.files.pending_paths()
-    if not is_there or (twin.path in changed and _id_in(home, twin.path) != memory.id):
-        home.files.forget(twin.path)  # that file was moved, or swapped names with another
-        return found
+        return file
+    exists = home.vault.exists(twin.path) or twin.path in home.files.pending_paths()
+    if not exists or (twin.path in changed and _id_in(home, twin.path) != memory.id):
+        home.files.forget(twin.path)  # moved, or swapped names with another
+        return file
     if twin.path.startswith("retired/") and not memory.retired:
         home.files.forget(twin.path)
         change.intend([Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
-        return found
+        return file
     home.problems.append(f"{path} has the id of {twin.path}; it was read as a memory of its own")
-    is_told = known is not None and not known.hash  # a crash came before the new id was in the file
-    own = replace(memory, id=known.memory if known and is_told else home.ids())
-    if not is_told:
+    has_reserved_id = (
+        seen is not None and not seen.hash
+    )  # the id was assigned before a crash but not written
+    own = replace(memory, id=seen.memory if seen and has_reserved_id else home.ids())
+    if not has_reserved_id:
         rest.entries.append(change.entry("copy", memory=own.id, of=memory.id, path=path))
-    return replace(found, memory=own, text=without_id(found.text), has_id=False)
+    return replace(file, memory=own, text=without_id(file.text), has_id=False)
 
 
 def _id_in(home: Home, path: str) -> str | None:
-    """The id that a file says it has, now."""
+    """Return the id currently in a file's front matter."""
     try:
         front, _ = split(home.vault.read(path).decode("utf-8"))
         return str(load(front).get("id") or "") if front else None
@@ -359,81 +384,85 @@ def _id_in(home: Home, path: str) -> str | None:
         return None
 
 
-def _says(text: str, name: str) -> bool:
+def _has_key(text: str, name: str) -> bool:
     front, _ = split(text)
     return bool(front and load(front).get(name))
 
 
 def _accept(
     home: Home,
-    found: _Found,
+    file: _ReadFile,
     seen_before: Mapping[str, SeenMemoryFile],
-    rest: _Rest,
+    rest: _FollowUp,
     *,
     defers: bool = False,
 ) -> None:
-    """Take in what a file says; where ``defers``, and more follows from it, leave it for the last transaction."""
-    memory, said = found.memory, found.said
-    known = seen_before.get(found.stat.path)
+    """Index a file. With ``defers``, leave files with consequences to the last transaction."""
+    memory, stated_values = file.memory, file.said
+    last_seen = seen_before.get(file.stat.path)
     before = home.memories.find(memory.id)
-    stayed = known is not None and known.memory == memory.id
-    formerly = before if stayed or known is None else home.memories.find(known.memory)
-    former = render(formerly) if known and formerly else None
-    if before and stayed and said.differs(before.kind, before.project):
-        is_settled = said.project not in (None, before.project)
+    is_same_memory = last_seen is not None and last_seen.memory == memory.id
+    former_memory = (
+        before if is_same_memory or last_seen is None else home.memories.find(last_seen.memory)
+    )
+    former_text = render(former_memory) if last_seen and former_memory else None
+    if before and is_same_memory and stated_values.differs(before.kind, before.project):
+        is_settled = stated_values.project not in (None, before.project)
         memory = replace(
             memory,
-            kind=said.kind or memory.kind,
-            project=said.project or memory.project,
+            kind=stated_values.kind or memory.kind,
+            project=stated_values.project or memory.project,
             inbox=memory.inbox and not is_settled,
         )
-    if before and found.has_id:
-        memory = with_former_names(home, memory, found.stat.path)
-    follows = _what_follows(found, before, memory)
-    if found.has_id and follows.follows:
+    if before and file.has_id:
+        memory = with_former_names(home, memory, file.stat.path)
+    follow_up = _follow_up_of(file, before, memory)
+    if file.has_id and follow_up.follows:
         if defers:
-            rest.deferred.append(found)
+            rest.deferred.append(file)
             return
-        rest.add(follows)
-    stat = found.stat
-    seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
-    home.files.save(seen if found.has_id else replace(seen, mtime_ns=0, hash=b""))
+        rest.add(follow_up)
+    stat = file.stat
+    entry = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, file.digest)
+    home.files.save(entry if file.has_id else replace(entry, mtime_ns=0, hash=b""))
     home.memories.put(memory)
-    if rest.awaits or not found.has_id:
+    if rest.awaits or not file.has_id:
         await_models(home, memory, before)
-    if found.has_id:
-        rest.written.append(_seen(home, stat.path, found.text, memory.id, former))
+    if file.has_id:
+        rest.written.append(_seen_intent(home, stat.path, file.text, memory.id, former_text))
     else:
-        front, _ = split(found.text)
+        front, _ = split(file.text)
         is_dated = bool(front and {"created", "updated"} & load(front).keys())
         created = None if is_dated else stamp(memory.created)
         rest.nameless.append(
-            _Nameless(stat.path, found.text, found.digest, memory.id, created, follows)
+            _FileWithoutId(stat.path, file.text, file.digest, memory.id, created, follow_up)
         )
 
 
-def _what_follows(found: _Found, before: Memory | None, memory: Memory) -> _Rest:
-    """What must be done beside taking in a memory that was something else, or nothing, before."""
-    rest = _Rest()
-    if memory is not found.memory or found.said.differs(memory.kind, memory.project):
+def _follow_up_of(file: _ReadFile, before: Memory | None, memory: Memory) -> _FollowUp:
+    """Return the work caused by a memory that was new or different before."""
+    rest = _FollowUp()
+    if memory is not file.memory or file.said.differs(memory.kind, memory.project):
         rest.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         rest.changed.append((before, memory))
-    if before and memory.retired and not before.retired and not _says(found.text, "retired"):
+    if before and memory.retired and not before.retired and not _has_key(file.text, "retired"):
         rest.retired.append(memory)
     elif before and before.retired and not memory.retired:
         rest.returned.append(memory)
     return rest
 
 
-def _seen(home: Home, path: str, text: str, memory: str, former: str | None = None) -> Intent:
+def _seen_intent(
+    home: Home, path: str, text: str, memory: str, former: str | None = None
+) -> Intent:
     return Intent("seen", path, without_secrets(home.redactor, text), memory=memory, former=former)
 
 
-def _follow(change: Change, rest: _Rest) -> None:
-    """Write what must be written because of what people did; each step builds on the one before.
+def _follow(change: Change, rest: _FollowUp) -> None:
+    """Write the consequences of people's edits; each step builds on the previous one.
 
-    It belongs to the transaction that reads what they did: after a crash, what follows would not be known any more.
+    This happens in the transaction that reads the edits, because a crash would lose them.
     """
     home = change.home
     change.put(rest.misplaced, rest.entries)
@@ -447,17 +476,17 @@ def _follow(change: Change, rest: _Rest) -> None:
 
 
 def _retired(home: Home, memory: Memory) -> Memory:
-    """A memory whose file a person moved to ``retired/``, as it is now, with the time and a reason."""
+    """Return a memory whose file was moved to ``retired/``, with time and reason."""
     present = home.memories.find(memory.id) or memory
     reason = present.retired.reason if present.retired else None
     return replace(present, retired=Retirement(home.now(), reason or MOVED))
 
 
-def _give_ids(change: Change, nameless: list[_Nameless]) -> None:
-    """Write ids into files that had none.
+def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
+    """Write ids into files without one.
 
-    Not by intent: the words of a file that a person wrote do not pass through the database unredacted. A crash before
-    this is mended by the next scan, which finds the file still without the hash it should have.
+    No intent is used, because the text of a hand-written file must not enter the database
+    unredacted. After a crash, the next scan finds the file without its expected hash.
     """
     home = change.home
     for file in nameless:
@@ -472,14 +501,16 @@ def _give_ids(change: Change, nameless: list[_Nameless]) -> None:
             home.files.save(
                 SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest)
             )
-            _journal(change, [_seen(home, file.path, document, file.memory)])
+            _journal(change, [_seen_intent(home, file.path, document, file.memory)])
             _follow(change, file.rest)
 
 
 def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
-    """A file that a person deleted is a retirement, its words stay in ``retired/``; deleted there too, it is gone.
+    """Retire memories whose file a person deleted.
 
-    A crash between two leaves the others without a file, which the next scan finds.
+    Their text stays in ``retired/``; if deleted there too, the memory is gone.
+
+    After a crash, the next scan finds the remaining memories without a file.
     """
     if not unfiled:
         return
@@ -490,38 +521,39 @@ def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
             change.yield_locks()
             memory = home.memories.find(memory_id)
             if memory is None or home.files.file_of(memory_id):
-                continue  # another process was faster
+                continue  # handled by another process
             if memory.retired:
                 home.memories.delete(memory_id)
                 continue
-            back = [one for one in released(home, [memory]) if one.id not in unfiled]
-            told = change.entry("retire", memory=memory_id, reason=DELETED)
-            change.put([replace(memory, retired=retirement), *back], [told])
+            reactivated = [old for old in released(home, [memory]) if old.id not in unfiled]
+            entry = change.entry("retire", memory=memory_id, reason=DELETED)
+            change.put([replace(memory, retired=retirement), *reactivated], [entry])
 
 
-# ----------------------------------------------------------------------------
-# Edits made in any editor are seen by the next command: a stat scan, and a hash where something
-# changed.
+# -- Scanning ------------------------------------------------------------------
+#
+# Every command first compares the stat of all files, and the hash where it changed.
 
 
-_LOOKS = 2
-_A_MOMENT = 1.0
+_MAX_SCANS = 2
+_CATCH_UP_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
-_LEAST_PATIENCE_SECONDS = 0.3
+_MIN_PATIENCE_SECONDS = 0.3
 
 
 def scan(
     home: Home, *, from_remote: bool = False, patience_seconds: float = _PATIENCE_SECONDS
 ) -> int:
-    """Complete what a crash left, then bring the index up to the vault; returns how many files had changed.
+    """Complete interrupted writes, then index changed files. Return their number.
 
-    Where most files are gone at once, nothing is retired, unless it came ``from_remote``: what is gone is meant to be
-    gone, then, and what came back is in the ledger. What the ledger says is forgotten goes, also when it came from
-    another machine.
+    If most files are missing at once, nothing is retired, unless the change came ``from_remote``,
+    where deletions are intended and restored files are in the ledger. Content that the ledger
+    forgets is deleted, also if another machine forgot it.
 
-    A file that is not well formed is reported in ``home.problems``; its last good version stays in the index. Where
-    nothing changed, which is nearly always, no lock is taken and nothing is written. What another process is just
-    about to write is no change: nobody waits for it. Nothing is looked at where nothing can be written.
+    A malformed file is reported in ``home.problems`` and its last valid version stays indexed. If
+    nothing changed, which is the usual case, no lock is taken and nothing is written. Pending
+    writes of other processes are ignored without waiting. Nothing happens if the database is not
+    writable.
     """
     home.problems.clear()
     if home.database.unwritable:
@@ -530,24 +562,24 @@ def scan(
     if is_ledger_new(home) or home.tombstones.due():
         apply_tombstones(
             home, patient=False
-        )  # before files that are gone are taken for deleted by a person
-    taken = _catch_edits(home, patience_seconds, from_remote=from_remote)
-    told = set(home.problems)
+        )  # first, so that forgotten files do not count as deleted by a person
+    count = _catch_edits(home, patience_seconds, from_remote=from_remote)
+    reported = set(home.problems)
     unreadable = (f"{path}: {reason}" for path, reason in home.files.seen_now()[2].items())
-    home.problems.extend(one for one in unreadable if one not in told)
-    if taken or is_ledger_new(home):
+    home.problems.extend(problem for problem in unreadable if problem not in reported)
+    if count or is_ledger_new(home):
         apply_tombstones(home, patient=False)
     retire_due(home)
-    return taken
+    return count
 
 
 def _catch_edits(home: Home, patience_seconds: float, *, from_remote: bool) -> int:
     was_edited = _was_edited(home)
     if not was_edited and not home.files.has_intents() and not left_open(home):
         return 0
-    with home.vault_lock.if_free(patience_seconds if was_edited else 0.0) as is_ours:
-        if is_ours:
-            apply_intents(home)  # what a crash left hides what people did to the same files
+    with home.vault_lock.if_free(patience_seconds if was_edited else 0.0) as is_locked:
+        if is_locked:
+            apply_intents(home)  # an interrupted write would hide edits of the same files
             return read_changes(home, from_remote=from_remote)
     if was_edited:
         home.problems.append(
@@ -556,27 +588,27 @@ def _catch_edits(home: Home, patience_seconds: float, *, from_remote: bool) -> i
     return 0
 
 
-def catch_up(home: Home, seconds: float = _A_MOMENT) -> None:
-    """Scan; wait for so long at most."""
-    scan(home, patience_seconds=max(seconds, _LEAST_PATIENCE_SECONDS))
+def catch_up(home: Home, seconds: float = _CATCH_UP_SECONDS) -> None:
+    """Scan, waiting at most ``seconds`` for the lock."""
+    scan(home, patience_seconds=max(seconds, _MIN_PATIENCE_SECONDS))
 
 
 def _was_edited(home: Home) -> bool:
-    """Whether a file is new, gone, or not as it was last seen, by another hand than nacre's.
+    """Return True if another program created, deleted or changed a file.
 
-    Files are looked at one after the other while others write: what differs for two looks in the same way, does.
+    A difference counts only if two scans agree, because others may write during a scan.
     """
-    before: set[tuple[str, int, int]] | None = None
-    for _ in range(_LOOKS):
+    common: set[tuple[str, int, int]] | None = None
+    for _ in range(_MAX_SCANS):
         different = _differences(home)
-        before = different if before is None else before & different
-        if not before:
+        common = different if common is None else common & different
+        if not common:
             return False
     return True
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:
-    """Path, time and size of files that are new, gone, or not as last seen; without those of pending writes."""
+    """Return path, time and size of files that differ from those last seen, without pending writes."""
     stats = home.vault.times()
     seen, pending, _ = home.files.seen_now()
     if stats == seen:
