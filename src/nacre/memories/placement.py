@@ -1,6 +1,6 @@
-"""Where a new memory belongs among those that are there: known already, in place of another, or beside them.
+"""Placement of a new memory among the stored ones: known, replacing another, or new.
 
-A new memory and those it supersedes change together or not at all.
+A new memory and those it supersedes change atomically.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from nacre.values.review import Reason
 from nacre.values.session import Speaker
 
 MOST_CONFIRMATIONS = 20
-"""Of a memory that is said over and over, the latest are kept."""
+"""Maximum confirmations stored per memory. The latest are kept."""
 
 MERGED = "merged"
-"""The front-matter key of a memory whose words a model made of several: which model, and why."""
+"""Front matter key for the model that merged a memory's text, and its reason."""
 
 AMENDED = "amended"
-"""The front-matter key of a memory whose words a model brought up to date: which model, and what showed it."""
+"""Front matter key for the model that updated a memory's text, and its reason."""
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS})
 
 _SAID_AGAIN = "the other was said again since"
-_REASON_CHARACTERS = 160
-_CANDIDATES = 12
-_SIMILAR = 3
-_MOST_REPLACED = 5
+_MAX_REASON_CHARACTERS = 160
+_MAX_CANDIDATES = 12
+_MAX_SIMILAR = 3
+_MAX_REPLACED = 5
 
 
 def place(
@@ -70,12 +70,14 @@ def place(
     is_echo: bool = False,
     decision: Decision | None = None,
 ) -> StoreOutcome:
-    """Store a memory where it belongs; ``more`` are candidates to compare beside those that share its words.
+    """Store a memory where it belongs.
 
-    What was retired comes back when it is stored ``by_hand``, and not because a session is read that says it. With
-    ``touched``, the files of memories that were only said again are left to :func:`write_touched`. An echo
-    confirms nothing: an agent may have from nacre what it says. A ``decision`` of a model is followed where the rules
-    leave it open, and where what it was about is still as it was.
+    ``more`` are additional candidates besides memories with similar words.
+
+    A retired memory is restored only when stored ``by_hand``, not when a session repeats it. With
+    ``touched``, files of confirmed memories are left to :func:`write_touched`. An echo confirms
+    nothing, because the agent may have it from nacre. A model's ``decision`` applies if the rules
+    are unsure and its target is unchanged.
     """
     with change.home.database.transaction():
         return _place(
@@ -100,23 +102,25 @@ def _place(
     decision: Decision | None,
 ) -> StoreOutcome:
     home = change.home
-    known = _in_same_words(home, memory)
-    if known and _is_heard(memory, known):
-        memory = replace(memory, id=known.id)
-    elif known and (
-        same := _known(change, memory, known, by_hand=by_hand, touched=touched, is_echo=is_echo)
+    existing = _in_same_words(home, memory)
+    if existing and _was_undone(memory, existing):
+        memory = replace(memory, id=existing.id)
+    elif existing and (
+        outcome_if_known := _known_outcome(
+            change, memory, existing, by_hand=by_hand, touched=touched, is_echo=is_echo
+        )
     ):
-        return same
+        return outcome_if_known
     rule = standing_for(home, memory)
-    is_owners_wish = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
-    if rule and not is_owners_wish:
+    is_owners_request = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
+    if rule and not is_owners_request:
         return _retire_at_once(change, memory, rule)
     outcome = _compare_and_put(
         change, memory, more, touched=touched, is_echo=is_echo, decision=decision
     )
     if rule:
-        told = f"your word goes before the standing retirement of {rule.pattern!r} (nacre unretire {rule.id[-8:]} ends it)"  # noqa: E501
-        return replace(outcome, reason=told)
+        reason = f"your word goes before the standing retirement of {rule.pattern!r} (nacre unretire {rule.id[-8:]} ends it)"  # noqa: E501
+        return replace(outcome, reason=reason)
     return outcome
 
 
@@ -130,21 +134,25 @@ def _compare_and_put(
     decision: Decision | None,
 ) -> StoreOutcome:
     home = change.home
-    rows = home.comparisons.alike(memory, limit=_CANDIDATES)
+    rows = home.comparisons.alike(memory, limit=_MAX_CANDIDATES)
     others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *more)}
     present = [other for other in others.values() if not other.superseded_by]
-    found = compare(memory, present, rarity=rarity_of(home))
-    again = next((one for one in found if one.repeats), None)
-    if again:
+    comparisons = compare(memory, present, rarity=rarity_of(home))
+    repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
+    if repeated:
         if not is_echo:
-            confirm(change, again.other, memory, touched)
-        return StoreOutcome("known", again.other.id, again.verdict.reason)
-    if decision and not any(one.replaces or one.is_replaced for one in found):
-        say_again = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
-        followed = _follow(change, memory, decision, found, say_again)
-        if followed:
-            return replace(followed, reason=decision.reason, decided_by=decision.by)
-    outcome = put(change, memory, found)
+            confirm(change, repeated.other, memory, touched)
+        return StoreOutcome("known", repeated.other.id, repeated.verdict.reason)
+    if decision and not any(
+        comparison.replaces or comparison.is_replaced for comparison in comparisons
+    ):
+        confirm_target = (
+            None if is_echo else partial(confirm, change, memory=memory, touched=touched)
+        )
+        outcome_by_model = _follow(change, memory, decision, comparisons, confirm_target)
+        if outcome_by_model:
+            return replace(outcome_by_model, reason=decision.reason, decided_by=decision.by)
+    outcome = put(change, memory, comparisons)
     home.comparisons.wait(memory.id)
     if outcome.action == "stored" and not outcome.superseded_by:
         await_models(home, memory)
@@ -154,13 +162,13 @@ def _compare_and_put(
 
 
 def await_models(home: Home, memory: Memory, before: Memory | None = None) -> None:
-    """A memory is new, or has new words: where models work in the background, one judges it by and by.
+    """Queue a new or reworded memory for background models.
 
-    Given what it was ``before``, one that says the same, in the same place, and as surely, is left alone.
+    A memory with the same text, place and certainty as ``before`` is skipped.
     """
     if (
         memory.is_active
-        and (before is None or _says(before) != _says(memory))
+        and (before is None or _judged_fields(before) != _judged_fields(memory))
         and waits_for_models(home)
     ):
         reworded = (
@@ -169,8 +177,8 @@ def await_models(home: Home, memory: Memory, before: Memory | None = None) -> No
         home.claims.wait(memory.id, to_ms(home.now()) or 0, reworded=reworded)
 
 
-def _says(memory: Memory) -> tuple[object, ...]:
-    """What a judgement of a memory rests on."""
+def _judged_fields(memory: Memory) -> tuple[object, ...]:
+    """Return the fields on which a model's judgement depends."""
     return (
         memory.content,
         memory.kind,
@@ -182,7 +190,7 @@ def _says(memory: Memory) -> tuple[object, ...]:
 
 
 def write_touched(change: Change, touched: set[str]) -> None:
-    """Bring the files of memories that were said again up to the index, each once."""
+    """Write the files of confirmed memories once each."""
     for memory_id in sorted(touched):
         touched.discard(memory_id)
         memory = change.home.memories.find(memory_id)
@@ -194,30 +202,30 @@ def _follow(
     change: Change,
     memory: Memory,
     decision: Decision,
-    found: Sequence[Comparison],
-    say_again: Callable[[Memory], None] | None,
+    comparisons: Sequence[Comparison],
+    confirm_target: Callable[[Memory], None] | None,
 ) -> StoreOutcome | None:
-    """What became of a memory as a model decided; ``None`` where the rules are to place it.
+    """Apply a model's decision. Return ``None`` if the rules must decide.
 
-    They are where what was decided about has changed since, or is being edited just now.
+    That is the case if the target has changed since or is being edited.
     """
     home = change.home
     target = home.memories.find(decision.target or "")
     if target is None or refusal(decision, memory, target):
         return None
     if decision.action is Action.SKIP:
-        if say_again:
-            say_again(target)
+        if confirm_target:
+            confirm_target(target)
         return StoreOutcome("known", target.id)
     if decision.action is Action.UPDATE:
         merged = united(home, target, memory, decision)
         if not update(change, merged):
             return None
         await_models(home, merged)
-        if say_again:
+        if confirm_target:
             home.usage.confirm(target.id)
         return StoreOutcome("updated", target.id)
-    others = [other for other in found if other.other.id != target.id]
+    others = [comparison for comparison in comparisons if comparison.other.id != target.id]
     if decision.action is Action.AMEND:
         if not amend(change, target, left_of(home, target, memory, decision)):
             return None
@@ -236,9 +244,12 @@ def _follow(
 
 
 def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """A memory in the words that a model made of it and a new one: who said it, its trust and its name stay.
+    """Return a memory with a text merged from it and a new one.
 
-    It is as old as the later of the two: what is read afterwards and was said after them comes after it.
+    Its speaker, trust and subject stay.
+
+    It gets the later date of the two, so that statements read later supersede it only if made
+    later.
     """
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
@@ -246,7 +257,7 @@ def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Me
         content=decision.merged,
         claim=None,
         updated=max(memory.updated, target.updated),
-        confirmed=_with(target.confirmed, again_of(memory)),
+        confirmed=_with_confirmation(target.confirmed, again_of(memory)),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
@@ -255,8 +266,9 @@ def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Me
 
 
 def amend(change: Change, memory: Memory, now: Memory) -> bool:
-    """Have a memory be what it is :func:`amended` to; returns whether it is: what a person writes into its file just
-    now comes first.
+    """Write an :func:`amended` memory.
+
+    Return False if a person is editing its file, whose version wins.
     """
     is_written = update(change, now)
     if is_written:
@@ -267,12 +279,12 @@ def amend(change: Change, memory: Memory, now: Memory) -> bool:
 def amended(
     home: Home, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str
 ) -> Memory:
-    """A memory that says what it says now, in words that the model ``by`` that name chose, as is ``shown`` somewhere.
+    """Return a memory with a text chosen by the model ``by``, supported by the confirmation ``shown``.
 
-    Who said it, its trust and its name stay; a name that was its first words goes with them.
+    Its speaker and trust stay, and its subject too unless it was derived from the text.
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
-    told = shorten(home.redactor.clean(visible(reason)), _REASON_CHARACTERS)
+    shortened_reason = shorten(home.redactor.clean(visible(reason)), _MAX_REASON_CHARACTERS)
     return redacted(
         home.redactor,
         replace(
@@ -281,15 +293,16 @@ def amended(
             content=words,
             claim=None,
             updated=max(memory.updated, shown.at),
-            confirmed=_with(memory.confirmed, shown),
-            extra={**memory.extra, AMENDED: {"by": by, "reason": told}},
+            confirmed=_with_confirmation(memory.confirmed, shown),
+            extra={**memory.extra, AMENDED: {"by": by, "reason": shortened_reason}},
         ),
     )
 
 
 def left_of(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """A memory of which a new one ends a part, in the words that a model left of it. The turn is the new one's own
-    evidence, and no more than the time is noted of it.
+    """Return what a model left of a memory after a new one ended a part of it.
+
+    The turn is evidence for the new memory, so only its time is recorded.
     """
     return amended(
         home,
@@ -302,176 +315,209 @@ def left_of(home: Home, target: Memory, memory: Memory, decision: Decision) -> M
 
 
 def again_of(memory: Memory) -> Confirmation:
-    """When and where a memory was said, as it stands beside another one's own."""
+    """Return a memory's source as a confirmation of another one."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
-def _with(confirmed: Sequence[Confirmation], again: Confirmation) -> tuple[Confirmation, ...]:
-    return tuple(sorted((*confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:])
+def _with_confirmation(
+    confirmed: Sequence[Confirmation], again: Confirmation
+) -> tuple[Confirmation, ...]:
+    return tuple(
+        sorted((*confirmed, again), key=lambda confirmation: confirmation.at)[-MOST_CONFIRMATIONS:]
+    )
 
 
-def put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
-    """Write a memory, and what its comparisons with others change."""
+def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
+    """Write a memory and the changes that result from its comparisons."""
     with change.home.database.transaction():
-        return _put(change, memory, found)
+        return _put(change, memory, comparisons)
 
 
-def _put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
+def _put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
     newest = min(
-        (one for one in found if one.is_replaced),
+        (comparison for comparison in comparisons if comparison.is_replaced),
         key=lambda one: last_said(one.other),
         default=None,
     )
-    by = Replaced(newest.other, newest.verdict.reason) if newest else None
-    if by:
-        memory = ended(memory, by.memory)
-    replaced = [one for one in found if one.replaces][:_MOST_REPLACED]
-    gone = [done for one in replaced if (done := _replace(change, one, memory))]
-    links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
+    successor = Replaced(newest.other, newest.verdict.reason) if newest else None
+    if successor:
+        memory = ended(memory, successor.memory)
+    replaced = [comparison for comparison in comparisons if comparison.replaces][:_MAX_REPLACED]
+    replaced_memories = [
+ item for comparison in replaced if (item := _replace(change, comparison, memory))]
+    links = tuple(
+        Link(SUPERSEDES, item.memory.id, item.reason)
+        for item in replaced_memories
+    )
     memory = replace(memory, links=(*memory.links, *links))
-    memory = _with_doubts(memory, found, {one.memory.id for one in gone}, is_ended=by is not None)
+    memory = _with_doubts(
+        memory,
+        comparisons,
+        {item.memory.id for item in replaced_memories},
+        is_ended=successor is not None,
+    )
     change.put([memory])
     changed = [
-        doubted(one.other, memory.id, one.verdict.reason)
-        for one in found
-        if one.is_doubted and not by
+        doubted(comparison.other, memory.id, comparison.verdict.reason)
+        for comparison in comparisons
+        if comparison.is_doubted and not successor
     ]
     for other in changed:
         update(change, other)
-    if by:
-        _take_into_history(change, memory, by)
-    now = {one.id: one for one in changed}
+    if successor:
+        _insert_into_history(change, memory, successor)
+    updated_by_id = {other.id: other for other in changed}
     similar = [
-        now.get(one.other.id, one.other)
-        for one in found
-        if one.verdict.relation in _SIMILAR_RELATIONS
+        updated_by_id.get(comparison.other.id, comparison.other)
+        for comparison in comparisons
+        if comparison.verdict.relation in _SIMILAR_RELATIONS
     ]
     return StoreOutcome(
         "stored",
         memory.id,
-        supersedes=tuple(gone),
-        superseded_by=by,
-        similar=tuple(similar[:_SIMILAR]),
+        supersedes=tuple(replaced_memories),
+        superseded_by=successor,
+        similar=tuple(similar[:_MAX_SIMILAR]),
     )
 
 
 def _with_doubts(
-    memory: Memory, found: Sequence[Comparison], gone: Container[str], *, is_ended: bool
+    memory: Memory,
+    comparisons: Sequence[Comparison],
+    replaced_ids: Container[str],
+    *,
+    is_ended: bool,
 ) -> Memory:
-    """A memory with its doubts about others: none about what it replaced, nor about what now doubts it."""
-    for one in found:
-        if one.is_doubted or one.other.id in gone:
-            memory = without_doubt(memory, one.other.id)
-        elif one.doubts and not is_ended:
-            memory = doubted(memory, one.other.id, one.verdict.reason)
+    """Return a memory with its doubts, except about memories it replaced or that doubt it."""
+    for comparison in comparisons:
+        if comparison.is_doubted or comparison.other.id in replaced_ids:
+            memory = without_doubt(memory, comparison.other.id)
+        elif comparison.doubts and not is_ended:
+            memory = doubted(memory, comparison.other.id, comparison.verdict.reason)
     return memory
 
 
-def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
-    """A memory was said again: count it, and keep where; in its file at once, or with all that are ``touched``."""
+def confirm(
+    change: Change, existing: Memory, memory: Memory, touched: set[str] | None = None
+) -> None:
+    """Count a repeated memory and record where, in its file at once or later with all ``touched`` ones."""
     home = change.home
-    if known.expires_on and known.expires_on <= day_of(
+    if existing.expires_on and existing.expires_on <= day_of(
         memory.created
-    ):  # it is shown again, as it is said now
-        known = replace(known, expires_on=memory.expires_on)
-        update(change, known)
-    if known.speaker is Speaker.OWNER and memory.is_worded and not known.is_worded:
-        known = known.as_worded()
-        update(change, known)
+    ):  # no longer expired, as stated now
+        existing = replace(existing, expires_on=memory.expires_on)
+        update(change, existing)
+    if existing.speaker is Speaker.OWNER and memory.is_worded and not existing.is_worded:
+        existing = existing.as_worded()
+        update(change, existing)
     source = memory.source
-    heard = {(known.source.session, turn) for turn in known.source.turns}
-    heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}
-    if any((source.session, turn) in heard for turn in source.turns):
-        return  # counted when that turn was read first
-    home.usage.confirm(known.id)
+    counted_turns = {(existing.source.session, turn) for turn in existing.source.turns}
+    counted_turns |= {
+        (confirmation.session, turn)
+        for confirmation in existing.confirmed
+        for turn in confirmation.turns
+    }
+    if any((source.session, turn) in counted_turns for turn in source.turns):
+        return  # already counted when the turn was first read
+    home.usage.confirm(existing.id)
     if not source.session:
         return
-    if len(known.confirmed) == MOST_CONFIRMATIONS and memory.created <= known.confirmed[0].at:
+    if len(existing.confirmed) == MOST_CONFIRMATIONS and memory.created <= existing.confirmed[0].at:
         return
-    known = replace(known, confirmed=_with(known.confirmed, again_of(memory)))
+    existing = replace(existing, confirmed=_with_confirmation(existing.confirmed, again_of(memory)))
     if touched is None:
-        update(change, known)
+        update(change, existing)
     else:
-        home.memories.put(known)
-        touched.add(known.id)
+        home.memories.put(existing)
+        touched.add(existing.id)
 
 
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
-    """Return the memory of the same project, in any state, with the same words: a sign makes C++ of C.
+    """Return the memory of the same project, in any state, with the same text.
 
-    Without one, return a global memory that the owner retired: the words do not come back in a project either.
+    Signs count: C++ is not C.
+
+    Otherwise return a global memory with this text that the owner retired, which must not return in
+    a project.
     """
     for project in dict.fromkeys((memory.project, None)):
-        known = home.memories.find(home.memories.same_content(memory.content, project) or "")
-        is_wanted = project == memory.project or (
-            known and known.retired and not known.was_taken_out
+        existing = home.memories.find(home.memories.same_content(memory.content, project) or "")
+        is_relevant = project == memory.project or (
+            existing and existing.retired and not existing.was_taken_out
         )
-        if known and is_wanted and written(known.content) == written(memory.content):
-            return known
+        if existing and is_relevant and written(existing.content) == written(memory.content):
+            return existing
     return None
 
 
-def _is_heard(memory: Memory, known: Memory) -> bool:
-    """Whether the owner says again what an undo took out: they did not retire it."""
-    if known.retired is None or not known.was_taken_out or memory.speaker is not Speaker.OWNER:
+def _was_undone(memory: Memory, existing: Memory) -> bool:
+    """Return True if the owner repeats a memory that only an undo removed."""
+    if (
+        existing.retired is None
+        or not existing.was_taken_out
+        or memory.speaker is not Speaker.OWNER
+    ):
         return False
-    return last_said(memory) > known.retired.at
+    return last_said(memory) > existing.retired.at
 
 
-def _known(
+def _known_outcome(
     change: Change,
     memory: Memory,
-    known: Memory,
+    existing: Memory,
     *,
     by_hand: bool,
     touched: set[str] | None,
     is_echo: bool,
 ) -> StoreOutcome | None:
-    """That a memory says what is known in the same words, unless that was superseded before this was said.
+    """Return the outcome for a memory with a known text, unless it was stated after the known one was superseded.
 
-    What a trusted source says is not known from an untrusted one, and what an untrusted one says confirms nothing.
+    A trusted memory does not count as known from an untrusted source, which cannot confirm it
+    either.
     """
-    if known.superseded_by:
-        newer = change.home.memories.find(known.superseded_by)
+    if existing.superseded_by:
+        newer = change.home.memories.find(existing.superseded_by)
         if newer and last_said(memory) > last_said(newer):
             return None
-    elif by_hand if known.retired else vouches(memory, known):
+    elif by_hand if existing.retired else vouches(memory, existing):
         return None
-    elif not (known.retired or is_echo) and memory.is_vouched is known.is_vouched:
-        if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
-            known = replace(known, inbox=False)
-            update(change, known)
-        confirm(change, known, memory, touched)
-        _turn_doubts(change, known.id, memory)
-    return StoreOutcome("known", known.id, "the same words are stored already")
+    elif not (existing.retired or is_echo) and memory.is_vouched is existing.is_vouched:
+        if existing.inbox and not memory.inbox:  # now stated for all projects
+            existing = replace(existing, inbox=False)
+            update(change, existing)
+        confirm(change, existing, memory, touched)
+        _reverse_doubts(change, existing.id, memory)
+    return StoreOutcome("known", existing.id, "the same words are stored already")
 
 
-def _turn_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """What was said again in the same words since something doubted it holds: now it doubts the other one.
+def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
+    """Reverse doubts about a memory that was repeated later than them, so that it doubts the others.
 
-    So it is not where the one that doubts it is from a trusted source or the owner, and what is said now is not.
+    Doubts from a trusted source or the owner stay if the repetition is neither.
     """
     home = change.home
-    known = home.memories.find(known_id)
+    existing = home.memories.find(known_id)
     doubting = home.memories.in_any_state(
         [doubt.newer for doubt in home.reviews.doubts([known_id])]
     )
-    for one in doubting:
-        is_less = vouches(one, memory) or outranks(one, memory)
-        if known is None or is_less or last_said(one) >= last_said(memory):
+    for doubting_memory in doubting:
+        is_weaker = vouches(doubting_memory, memory) or outranks(doubting_memory, memory)
+        if existing is None or is_weaker or last_said(doubting_memory) >= last_said(memory):
             continue
-        if last_said(known) < last_said(memory):
-            known = replace(known, confirmed=_with(known.confirmed, again_of(memory)))
-        if update(change, turned := doubted(known, one.id, _SAID_AGAIN)) and update(
-            change, without_doubt(one, known_id)
-        ):
-            known = turned
+        if last_said(existing) < last_said(memory):
+            existing = replace(
+                existing, confirmed=_with_confirmation(existing.confirmed, again_of(memory))
+            )
+        if update(
+            change, reversed_memory := doubted(existing, doubting_memory.id, _SAID_AGAIN)
+        ) and update(change, without_doubt(doubting_memory, known_id)):
+            existing = reversed_memory
     if doubting and not home.reviews.doubts([known_id]):
         home.reviews.settle(known_id, Reason.CONTRADICTED, to_ms(home.now()) or 0)
 
 
 def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) -> StoreOutcome:
-    """What falls under a standing retirement is kept where retired memories are, once, and changes no other."""
+    """Store a memory under a standing retirement among the retired ones, once, without changing others."""
     same = change.home.memories.same_content(memory.content, memory.project)
     retired = retired_by(change.home, memory, rule)
     if not same:
@@ -482,42 +528,49 @@ def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) ->
 
 
 def rarity_of(home: Home) -> Rarity:
-    """Which words are rare in a home's turns."""
+    """Return which words are rare in a home's turns."""
 
     def count(words: Sequence[str]) -> tuple[int, Sequence[int]]:
         terms = home.turn_search.terms(words)
         corpus = home.turn_search.corpus(terms)
-        held = {term.word: rows for term, rows in zip(terms, corpus.frequencies, strict=True)}
-        return corpus.rows, [held.get(word, 0) for word in words]
+        frequencies = {
+            term.word: rows for term, rows in zip(terms, corpus.frequencies, strict=True)
+        }
+        return corpus.rows, [frequencies.get(word, 0) for word in words]
 
     return Rarity(count)
 
 
-def _replace(change: Change, one: Comparison, memory: Memory) -> Replaced | None:
-    old = ended(one.other, memory)
-    return Replaced(old, one.verdict.reason) if update(change, old) else None
+def _replace(change: Change, comparison: Comparison, memory: Memory) -> Replaced | None:
+    old = ended(comparison.other, memory)
+    return Replaced(old, comparison.verdict.reason) if update(change, old) else None
 
 
-def _take_into_history(change: Change, memory: Memory, by: Replaced) -> None:
-    """A memory that is older than the one in its place: link it there, and let it end what it ended."""
-    newer = by.memory
+def _insert_into_history(change: Change, memory: Memory, successor: Replaced) -> None:
+    """Link a memory to its later successor, and let it supersede what that one superseded."""
+    newer = successor.memory
     before = [
         other for other in change.home.memories.replaced_by(newer.id) if other.id != memory.id
     ]
-    followed = [one for one in compare(memory, before) if one.replaces]
-    for one in followed:
-        _replace(change, replace(one, other=active_again(one.other)), memory)
+    predecessors = [comparison for comparison in compare(memory, before) if comparison.replaces]
+    for comparison in predecessors:
+        _replace(change, replace(comparison, other=active_again(comparison.other)), memory)
     links = tuple(
-        link for link in newer.links if not any(link.to == one.other.id for one in followed)
+        link
+        for link in newer.links
+        if not any(link.to == comparison.other.id for comparison in predecessors)
     )
-    update(change, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, by.reason))))
-    if followed:
-        own = tuple(Link(SUPERSEDES, one.other.id, one.verdict.reason) for one in followed)
+    update(change, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, successor.reason))))
+    if predecessors:
+        own = tuple(
+            Link(SUPERSEDES, comparison.other.id, comparison.verdict.reason)
+            for comparison in predecessors
+        )
         update(change, replace(memory, links=(*memory.links, *own)))
 
 
 def update(change: Change, memory: Memory) -> bool:
-    """Write a changed memory, unless a person is editing its file just now: what they write comes first."""
+    """Write a changed memory. Return False if a person is editing its file, whose version wins."""
     try:
         change.put([memory])
     except EditConflict as error:

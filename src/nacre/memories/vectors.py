@@ -1,7 +1,8 @@
-"""Vectors follow the text: what has none yet gets one, in small steps that may be interrupted between any two.
+"""Embedding of memories and turns, and switching the embedding model.
 
-Where another model is set than the one whose vectors are in use, those of the new one are made beside them, and take
-their place when none is missing. Until then every search goes by the old ones; texts that come meanwhile get both.
+Missing vectors are computed in small steps, between which it may be interrupted. If another model
+is configured, its vectors are computed next to the current ones and replace them when complete.
+Until then searches use the current ones, and new texts get both.
 """
 
 from __future__ import annotations
@@ -57,26 +58,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PASSAGE_CHARACTERS = 900
-"""About 220 tokens of English: the bundled model reads 256."""
+"""Maximum characters of a passage: about 220 tokens of English. The bundled model reads 256."""
 
 MAX_PASSAGES_A_TURN = 24
-"""A turn longer than this is a paste; its beginning says what it is."""
+"""Maximum passages per turn. A longer turn is a paste, whose beginning identifies it."""
 
 STEP_TURNS = 128
 STEP_MEMORIES = 64
-_AFTER_A_STORE_SECONDS = 2.0
+_AFTER_STORE_SECONDS = 2.0
 _PROBE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Texts that got vectors, texts that still have none, and why, if something stood in the way; with the way out."""
+    """The numbers of texts embedded and still waiting, and a note with the remedy if something prevented more."""
 
     made: int
     left: int
     note: str | None = None
     tokens: int = 0
-    """What a provider counted."""
+    """Tokens counted by the provider."""
 
 
 def embed_pending(
@@ -87,14 +88,14 @@ def embed_pending(
     seconds: float = math.inf,
     is_asked: bool = False,
 ) -> Embedded:
-    """Make the vectors that are missing: memories first, then turns. An interruption loses one step at most.
+    """Compute missing vectors of memories, then of turns. An interruption loses at most one step.
 
-    Turns older than ``embedding.turns_newer_than`` get none.
-    It stops between two steps once ``limit`` texts are done or ``seconds`` have passed, and where the model does not
-    answer, or no text may go to it: the texts wait. ``is_asked``: a person said so, and knows what goes where.
+    Turns older than ``embedding.turns_newer_than`` are skipped. It stops after ``limit`` texts or
+    ``seconds``, or if the model does not answer or may not receive texts. ``is_asked`` means that
+    the user requested it and agreed to where the texts go.
     """
-    wanted = home.settings.text("embedding.model")
-    if wanted == "none":
+    setting = home.settings.text("embedding.model")
+    if setting == "none":
         return Embedded(0, 0, "the vector lane is off (embedding.model = none)")
     work = _Work(home, notify, limit, time.monotonic() + seconds, is_asked=is_asked)
     before = _tokens(home)
@@ -102,12 +103,12 @@ def embed_pending(
         if not home.vectors.model() and not sum(home.vectors.missing()):
             return Embedded(0, 0)
         if not home.vectors.model():
-            _begin(home, wanted, is_asked=is_asked)
+            _choose_first_model(home, setting, is_asked=is_asked)
         if is_switching(home):
             _switch(home, work)
         else:
-            home.vectors.begin(configured_embedder(home).name, wanted)
-            if home.other_vectors.model():  # of a switch that was given up, or a crash left them
+            home.vectors.begin(configured_embedder(home).name, setting)
+            if home.other_vectors.model():  # left by a crash or an abandoned switch
                 home.other_vectors.drop()
             work.fill(home.vectors, work.chosen(configured_embedder(home)))
     except EmbedderUnavailable as error:
@@ -118,52 +119,61 @@ def embed_pending(
 
 
 def _tokens(home: Home) -> int:
-    """What the embedding models that were loaded used so far."""
-    return sum(one.tokens for one in home.embedders.values() if isinstance(one, RemoteEmbedder))
+    """Return the tokens used so far by the loaded embedding models."""
+    return sum(
+        embedder.tokens
+        for embedder in home.embedders.values()
+        if isinstance(embedder, RemoteEmbedder)
+    )
 
 
-def _begin(home: Home, wanted: str, *, is_asked: bool) -> None:
-    """Choose who makes the first vectors.
+def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
+    """Choose the model of the first vectors.
 
-    In a database that is made anew the model whose vectors the old one had in use, which are taken over; the bundled
-    model, as long as nobody said yes to where texts would go; else the one that is set.
+    In a rebuilt database this is the model of the old vectors, which are reused. Otherwise it is
+    the configured model, or the bundled one until the user agrees to where the texts go.
     """
-    held = None if is_asked else wants_yes(home.settings, wanted)
-    first = _before(home) or (BUNDLED if held else wanted)
+    refusal = None if is_asked else wants_yes(home.settings, setting)
+    first = _former_model(home) or (BUNDLED if refusal else setting)
     try:
         home.vectors.begin(embedder_of(home, first).name, first)
     except EmbedderUnavailable as error:
-        if first == wanted or held:
-            raise held or error from error
-        home.vectors.begin(embedder_of(home, wanted).name, wanted)
+        if first == setting or refusal:
+            raise refusal or error from error
+        home.vectors.begin(embedder_of(home, setting).name, setting)
 
 
-def _before(home: Home) -> str | None:
-    """Whose vectors were in use in the database that this one is to replace."""
+def _former_model(home: Home) -> str | None:
+    """Return the model whose vectors the database being replaced used."""
     with contextlib.suppress(StoreUnusable, *UNREADABLE):
         return home.earlier.setting() if home.earlier else None
     return None
 
 
 def is_switching(home: Home) -> bool:
-    """Whether vectors are in use that another model made than the one that is set. Raises EmbedderUnavailable."""
-    used, wanted = home.vectors.setting(), home.settings.text("embedding.model")
-    return wanted != "none" and used not in (None, wanted)
+    """Return True if the current vectors are not from the configured model.
+
+    Raises EmbedderUnavailable.
+    """
+    current, setting = home.vectors.setting(), home.settings.text("embedding.model")
+    return setting != "none" and current not in (None, setting)
 
 
 def _switch(home: Home, work: _Work) -> None:
-    """Keep the vectors in use whole, make those of the new model, and exchange them when none is missing."""
-    wanted = home.settings.text("embedding.model")
+    """Complete the current vectors, compute those of the new model, and exchange them when complete."""
+    setting = home.settings.text("embedding.model")
     try:
-        work.fill(home.vectors, embedder_in_use(home))  # which nobody asked for: they are going
+        work.fill(
+            home.vectors, embedder_in_use(home)
+        )  # not as requested by the user, since they will be replaced
     except EmbedderHeld as error:
         work.stop(error)
-    except EmbedderUnavailable as error:  # the new ones replace them
+    except EmbedderUnavailable as error:  # the new vectors replace them anyway
         work.note = f"{home.vectors.setting()} answers no more: {error.message}"
     work.looks_at(home.other_vectors)
-    if not work.is_asked and (held := wants_yes(home.settings, wanted)):
-        raise held
-    home.other_vectors.begin(configured_embedder(home).name, wanted)
+    if not work.is_asked and (refusal := wants_yes(home.settings, setting)):
+        raise refusal
+    home.other_vectors.begin(configured_embedder(home).name, setting)
     while not work.is_over():
         before = work.done
         work.fill(home.other_vectors, work.chosen(configured_embedder(home)), settles=False)
@@ -176,7 +186,7 @@ def _switch(home: Home, work: _Work) -> None:
 
 
 class _Work:
-    """Makes vectors, and counts them."""
+    """Computes vectors and counts them."""
 
     def __init__(
         self,
@@ -199,27 +209,27 @@ class _Work:
         self._filled: Vectors | None = None
 
     def is_over(self) -> bool:
-        """Whether no further step is to be begun."""
+        """Return True if no further step should begin."""
         return (
             self._limit is not None and self.done >= self._limit
         ) or time.monotonic() >= self._deadline
 
     def left(self) -> int:
-        """Texts that still wait for the vectors that were made last."""
+        """Return the number of texts without a vector of the latest model."""
         if self._filled is None or self.exchanged:
             return 0
         return sum(self._filled.missing())
 
     def chosen(self, embedder: Embedder) -> Embedder:
-        """The model that is set, as somebody asked for it, if they did."""
+        """Return the configured model, marked as requested if the user requested it."""
         return asked(embedder) if self.is_asked else embedder
 
     def looks_at(self, vectors: Vectors) -> None:
-        """Count what is left of these."""
+        """Select the vectors that :meth:`left` counts."""
         self._filled = vectors
 
     def stop(self, error: EmbedderUnavailable) -> None:
-        """Tell why no more vectors are made."""
+        """Record why no more vectors are computed."""
         self.note = (
             f"no vectors: {error.message}" if not self.done else f"no more vectors: {error.message}"
         )
@@ -228,15 +238,15 @@ class _Work:
             note_held(self._home, self._home.settings.text("embedding.model"), error)
 
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
-        """Make the vectors of a model that are missing. Raises EmbedderUnavailable."""
+        """Compute the missing vectors of a model. Raises EmbedderUnavailable."""
         self.looks_at(vectors)
         vectors.reach_back(self._home.settings.whole("embedding.turns_newer_than"))
         self._total = self.done + sum(vectors.missing())
         if self._total > self.done:
             _look_at_probes(vectors, embedder)
         while not self.is_over() and (
-            rows := _in_portions(
-                lambda most: _embed_memories(vectors, embedder, most), STEP_MEMORIES
+            rows := _with_smaller_steps(
+                lambda limit: _embed_memories(vectors, embedder, limit), STEP_MEMORIES
             )
         ):
             if settles:
@@ -244,30 +254,30 @@ class _Work:
             self._count(len(rows))
         step = embedder.step if isinstance(embedder, RemoteEmbedder) else STEP_TURNS
         while not self.is_over() and (
-            made := _in_portions(
-                lambda most: _embed_turns(vectors, embedder, self._home.earlier, most), step
+            count := _with_smaller_steps(
+                lambda limit: _embed_turns(vectors, embedder, self._home.earlier, limit), step
             )
         ):
-            self._count(made)
+            self._count(count)
 
-    def _count(self, made: int) -> None:
-        self.done += made
+    def _count(self, count: int) -> None:
+        self.done += count
         self._notify(Progress("vectors", self.done, self._total))
 
 
-def _in_portions(make: Callable[[int], T], most: int) -> T:
-    """What one step makes: of so many texts, or of fewer where no budget has room for them. Raises EmbedderHeld."""
+def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
+    """Run a step, halving its size while the budget has no room for it. Raises EmbedderHeld."""
     while True:
         try:
-            return make(most)
+            return step(size)
         except EmbedderHeld as error:
-            if most == 1 or not error.for_less:
+            if size == 1 or not error.for_less:
                 raise
-            most //= 2
+            size //= 2
 
 
 def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
-    """Note how a model sees the probes, once, where nobody measured what its cosines mean."""
+    """Embed the probes once for a remote model whose cosines were not measured."""
     if not isinstance(embedder, RemoteEmbedder) or is_measured(embedder.name) or vectors.seen():
         return
     questions = embedder.within(_PROBE_SECONDS, question=True).embed(
@@ -277,26 +287,26 @@ def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
 
 
 def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcome]:
-    """Give memories just written their vectors, the newest first, for two seconds; the next ingest makes the rest.
+    """Embed new memories, newest first, for at most two seconds. The next ingest does the rest.
 
-    A home without any vectors gets its first ones where ``begins``; else it is left to the next ingest. Returns what
-    became of memories that repeat or replace others by their meaning.
+    Without any vectors, start only if ``begins``. Return the outcomes for memories that repeat or
+    replace others by meaning.
     """
     outcomes: dict[str, StoreOutcome] = {}
     home.memories.has_new_rows = False
     try:
         if home.settings.text("embedding.model") == "none" or not home.vectors.memories_to_embed(1):
-            return outcomes  # without a look at the model, which takes long to load
+            return outcomes  # before loading the model, which is slow
         if begins and home.vectors.model() is None:
-            _begin(home, home.settings.text("embedding.model"), is_asked=False)
+            _choose_first_model(home, home.settings.text("embedding.model"), is_asked=False)
         if not has_vectors(home):
             return outcomes
         embedder = embedder_in_use(home)
         if isinstance(embedder, RemoteEmbedder):
             if not is_measured(embedder.name) and not home.vectors.seen():
-                return outcomes  # what its cosines mean is learned in the next ingest
-            embedder = embedder.within(_AFTER_A_STORE_SECONDS)
-        deadline = time.monotonic() + _AFTER_A_STORE_SECONDS
+                return outcomes  # the next ingest calibrates it
+            embedder = embedder.within(_AFTER_STORE_SECONDS)
+        deadline = time.monotonic() + _AFTER_STORE_SECONDS
         while time.monotonic() < deadline and (rows := _embed_memories(home.vectors, embedder)):
             outcomes |= settle(home, rows)
     except EmbedderUnavailable:
@@ -305,65 +315,67 @@ def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcom
 
 
 def has_vectors(home: Home) -> bool:
-    """Whether this home has vectors, and the model that made them is there. Raises EmbedderUnavailable."""
+    """Return True if the home has vectors and their model is available. Raises EmbedderUnavailable."""
     model = home.vectors.model()
     return model is not None and model == embedder_in_use(home).name
 
 
-def _embed_memories(vectors: Vectors, embedder: Embedder, most: int = STEP_MEMORIES) -> list[int]:
-    waiting = vectors.memories_to_embed(most)
-    if not waiting:
+def _embed_memories(vectors: Vectors, embedder: Embedder, limit: int = STEP_MEMORIES) -> list[int]:
+    pending = vectors.memories_to_embed(limit)
+    if not pending:
         return []
-    texts = {row: passages(f"{subject}. {content}") for row, subject, content in waiting}
-    found = embedder.embed([text for parts in texts.values() for text in parts])
-    made, at = {}, 0
+    texts = {row: passages(f"{subject}. {content}") for row, subject, content in pending}
+    vectors_made = embedder.embed([text for parts in texts.values() for text in parts])
+    by_row, start = {}, 0
     for row, parts in texts.items():
-        made[row] = found[at : at + len(parts)]
-        at += len(parts)
-    vectors.add_memory_vectors(made)
-    return [row for row, _, _ in waiting]
+        by_row[row] = vectors_made[start : start + len(parts)]
+        start += len(parts)
+    vectors.add_memory_vectors(by_row)
+    return [row for row, _, _ in pending]
 
 
-def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, most: int) -> int:
-    waiting = vectors.turns_to_embed(most)
-    if not waiting:
+def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, limit: int) -> int:
+    pending = vectors.turns_to_embed(limit)
+    if not pending:
         vectors.pass_over()
         return 0
-    said = {row: passages_by_hash(text) for row, text in waiting}
-    texts = {digest: text for found in said.values() for digest, text in found.items()}
-    known = vectors.known(list(texts))
-    if earlier and len(known) < len(texts):
-        with contextlib.suppress(StoreUnusable, *UNREADABLE):  # they are made anew
-            vectors.take_over(earlier, [digest for digest in texts if digest not in known])
-        known = vectors.known(list(texts))
-    fresh = [digest for digest in texts if digest not in known]
-    found = embedder.embed([texts[digest] for digest in fresh])
-    hashes = {row: list(parts) for row, parts in said.items()}
-    vectors.add_turn_passages(hashes, fresh, found, through=waiting[-1][0])
-    return len(waiting)
+    passages_by_row = {row: passages_by_hash(text) for row, text in pending}
+    texts = {digest: text for parts in passages_by_row.values() for digest, text in parts.items()}
+    existing = vectors.known(list(texts))
+    if earlier and len(existing) < len(texts):
+        with contextlib.suppress(StoreUnusable, *UNREADABLE):  # then computed again
+            vectors.take_over(earlier, [digest for digest in texts if digest not in existing])
+        existing = vectors.known(list(texts))
+    new = [digest for digest in texts if digest not in existing]
+    vectors_made = embedder.embed([texts[digest] for digest in new])
+    hashes = {row: list(parts) for row, parts in passages_by_row.items()}
+    vectors.add_turn_passages(hashes, new, vectors_made, through=pending[-1][0])
+    return len(pending)
 
 
 def passages_by_hash(text: str) -> dict[bytes, str]:
-    """The passages of a text by the hash of their words: each is embedded once, however often it is said."""
+    """Return the passages of a text by content hash, so that repeated passages are embedded once."""
     return {content_hash(part): part for part in passages(text)}
 
 
 def passages(text: str) -> list[str]:
-    """A text in pieces that the embedding model can read whole."""
+    """Split a text into pieces that fit the embedding model."""
     return pieces(text, PASSAGE_CHARACTERS)[:MAX_PASSAGES_A_TURN] or [text]
 
 
-# ----------------------------------------------------------------------------
-# Another embedding model: what it takes, and going over to it.
+# -- Switching the model -------------------------------------------------------
 
 
 _KEY = "embedding.model"
-_PAGE = 1_000
+_PAGE_TURNS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """The vectors of one model. ``state`` is ``in_use`` or ``making``; ``waiting`` are texts without one."""
+    """The vectors of one model.
+
+    ``state`` is ``in_use`` or ``making``. ``waiting`` counts texts without a vector.
+    """
 
     setting: str
     model: str
@@ -377,9 +389,10 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the vectors stand. ``problem`` is what keeps the model that is set from being asked.
+    """The state of the vectors.
 
-    ``held`` is what keeps texts from going to it by themselves, or to the model in use.
+    ``problem`` is why the configured model cannot be used. ``held`` is why texts are not sent to
+    it, or to the current model, automatically.
     """
 
     wanted: str
@@ -393,10 +406,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What going over to a model takes. ``cost`` in US dollars, ``None`` where the price is not known.
+    """The effort of switching to a model.
 
-    ``wants_yes``: nobody said yes yet to where the texts go. ``left`` of today's budget for what is made in the
-    background, in millionths of a US dollar.
+    ``cost`` is in US dollars, or ``None`` if the price is unknown.
+
+    ``wants_yes`` is true if the user has not agreed to where the texts go. ``left`` is the rest of
+    today's background budget in millionths of a US dollar.
     """
 
     setting: str
@@ -412,37 +427,45 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One text embedded: how many numbers a vector has, and the seconds that took."""
+    """The result of embedding one text: dimensions and duration in seconds."""
 
     dimensions: int
     seconds: float
 
 
 def status(home: Home) -> Standing:
-    """Which model made which vectors, how many texts wait, where texts go. Asks no model.
+    """Return the models and numbers of vectors, pending texts, and where texts go, without calling a model.
 
-    Raises EmbedderUnavailable where numpy is missing.
+    Raises EmbedderUnavailable if numpy is missing.
     """
     wanted = home.settings[_KEY]
-    used, other = home.vectors, home.other_vectors
+    current, other = home.vectors, home.other_vectors
     switching = is_switching(home)
     place, problem, held = Place(), None, None
     try:
         place = place_of(home.settings, wanted)
         held = hold(home, wanted)
         if switching and not held:
-            held = hold(home, str(used.setting()))
+            held = hold(home, str(current.setting()))
         if wanted != "none":
             embedder_of(home, wanted)
     except EmbedderUnavailable as error:
         problem = error
     return Standing(
-        wanted, place, _lot(used, "in_use"), _lot(other, "making"), switching, problem, held
+        wanted,
+        place,
+        _lot_of(current, "in_use"),
+        _lot_of(other, "making"),
+        switching,
+        problem,
+        held,
     )
 
 
 def plan(home: Home, name: str) -> Plan:
-    """What it takes to go over to a model, or on with it. Sends nothing, and needs no key.
+    """Return the effort of switching to a model, or of completing a switch.
+
+    Sends nothing and needs no key.
 
     Raises EmbedderUnavailable, SettingsInvalid.
     """
@@ -475,21 +498,22 @@ def try_one(home: Home, name: str) -> Trial:
 
 
 def switch(home: Home, name: str, notify: OnProgress) -> Embedded:
-    """Set a model, make its vectors beside those in use, exchange them, and drop the old ones.
+    """Switch to a model: compute its vectors, exchange them for the current ones, and delete those.
 
-    That is a yes to where the texts go, these and those to come. An interruption loses little: :func:`resume`, the next
-    ingest or the watcher goes on. To name the model in use gives a switch up. Raises SettingsInvalid.
+    This implies consent to where present and future texts go. After an interruption,
+    :func:`resume`, the next ingest or the watcher continues. Naming the current model abandons a
+    switch. Raises SettingsInvalid.
     """
-    return embed_pending(_with(home, _named(name)), notify, is_asked=True)
+    return embed_pending(_with_model(home, _named(name)), notify, is_asked=True)
 
 
 def resume(home: Home, notify: OnProgress) -> Embedded:
-    """Go on with the vectors that are missing; a yes, as :func:`switch` is one."""
+    """Compute the missing vectors. Implies consent like :func:`switch`."""
     return embed_pending(say_yes(home, home.settings[_KEY]), notify, is_asked=True)
 
 
 def _named(name: str) -> str:
-    """A model's name as it stands in the settings; a folder by its whole path."""
+    """Return a model's name as in the settings, with an absolute path for a folder."""
     if name == "none":
         raise InvalidInput(
             "none is no model", hint="to do without vectors: nacre config set embedding.model none"
@@ -500,20 +524,23 @@ def _named(name: str) -> str:
     return setting
 
 
-def _with(home: Home, setting: str) -> Home:
-    """The home with another model, from now on. Raises SettingsInvalid where a variable says otherwise."""
+def _with_model(home: Home, setting: str) -> Home:
+    """Return the home with another configured model.
+
+    Raises SettingsInvalid if a variable overrides it.
+    """
     origin = home.settings.values[_KEY].origin
     if home.settings[_KEY] != setting and origin.startswith("$"):
         raise SettingsInvalid(
             f"{origin} says {home.settings[_KEY]!r}", hint=f"unset {origin.removeprefix('$')}"
         )
-    home = say_yes(home, setting)  # first: alone it changes nothing
+    home = say_yes(home, setting)  # first, because it has no effect alone
     if home.settings[_KEY] != setting:
         write_setting(home.settings.config, _KEY, setting)
     return replace(home, settings=home.settings.having(_KEY, setting))
 
 
-def _lot(vectors: Vectors, state: str) -> Lot | None:
+def _lot_of(vectors: Vectors, state: str) -> Lot | None:
     model = vectors.model()
     if model is None:
         return None
@@ -530,7 +557,10 @@ def _lot(vectors: Vectors, state: str) -> Lot | None:
 
 
 def _model_of(home: Home, setting: str, place: Place) -> str:
-    """The name that vectors of a model have; a provider's is known without a key. Raises EmbedderUnavailable."""
+    """Return the model name of the vectors, known without a key for a provider.
+
+    Raises EmbedderUnavailable.
+    """
     try:
         return embedder_of(home, setting).name
     except EmbedderUnavailable:
@@ -540,28 +570,31 @@ def _model_of(home: Home, setting: str, place: Place) -> str:
 
 
 def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
-    """The passages that have no vector of a model yet, each once."""
+    """Yield each distinct passage without a vector of a model."""
     is_in_use = home.vectors.model() == model
     vectors = home.vectors if is_in_use else home.other_vectors
     is_begun = vectors.model() == model
     memories = (
-        vectors.memories_to_embed(-1) if is_begun else [(0, *one) for one in vectors.memory_texts()]
+        vectors.memories_to_embed(-1)
+        if is_begun
+        else [(0, *text) for text in vectors.memory_texts()]
     )
     for _, subject, content in memories:
         yield from passages(f"{subject}. {content}")
     seen: set[bytes] = set()
     row = 0
-    while page := vectors.turns_after(row, _PAGE):
+    while page := vectors.turns_after(row, _PAGE_TURNS):
         row = page[-1][0]
-        said = {digest: part for _, text in page for digest, part in passages_by_hash(text).items()}
-        known = vectors.known(list(said)) if is_begun else {}
-        fresh = said.keys() - seen - known.keys()
-        seen |= fresh
-        yield from (said[digest] for digest in fresh)
+        parts = {
+            digest: part for _, text in page for digest, part in passages_by_hash(text).items()
+        }
+        existing = vectors.known(list(parts)) if is_begun else {}
+        new = parts.keys() - seen - existing.keys()
+        seen |= new
+        yield from (parts[digest] for digest in new)
 
 
-# ----------------------------------------------------------------------------
-# Requests about the model that makes the vectors.
+# -- Requests ------------------------------------------------------------------
 
 
 class ModelRequest(Request, frozen=True, kw_only=True):
@@ -572,12 +605,14 @@ class ModelRequest(Request, frozen=True, kw_only=True):
     ]
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about the embedding model; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations ----------------------------------------------------------------
 
 
 def plan_answers(home: Home, request: ModelRequest) -> Plan:
-    """What it takes to go over to a model, or on with it; nothing is sent. Raises EmbedderUnavailable."""
+    """Return the effort of switching to a model, or of completing a switch.
+
+    Sends nothing. Raises EmbedderUnavailable.
+    """
     return plan(home, request.name)
 
 
@@ -589,14 +624,14 @@ def try_one_answers(home: Home, request: ModelRequest) -> Trial:
 def switch_answers(
     home: Home, request: ModelRequest, on_progress: OnProgress | None = None
 ) -> Embedded:
-    """Have another model make the vectors. Raises EmbedderUnavailable, SettingsInvalid."""
+    """Switch to another embedding model. Raises EmbedderUnavailable, SettingsInvalid."""
     return switch(home, request.name, on_progress or _ignore)
 
 
 def resume_answers(home: Home, on_progress: OnProgress | None = None) -> Embedded:
-    """Go on with the vectors that are missing."""
+    """Compute the missing vectors."""
     return resume(home, on_progress or _ignore)
 
 
 def _ignore(_: Progress) -> None:
-    """Nobody waits for it."""
+    """Discard progress."""
