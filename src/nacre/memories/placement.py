@@ -344,11 +344,9 @@ def _put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> S
         memory = ended(memory, successor.memory)
     replaced = [comparison for comparison in comparisons if comparison.replaces][:_MAX_REPLACED]
     replaced_memories = [
- item for comparison in replaced if (item := _replace(change, comparison, memory))]
-    links = tuple(
-        Link(SUPERSEDES, item.memory.id, item.reason)
-        for item in replaced_memories
-    )
+        item for comparison in replaced if (item := _replace(change, comparison, memory))
+    ]
+    links = tuple(Link(SUPERSEDES, item.memory.id, item.reason) for item in replaced_memories)
     memory = replace(memory, links=(*memory.links, *links))
     memory = _with_doubts(
         memory,
