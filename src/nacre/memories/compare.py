@@ -1,4 +1,4 @@
-"""What a memory claims, as a model tells it: what is asked, what of the answer holds, which claims are of one thing."""
+"""Claims and contradictions judged by a model, their resolution by code, and comparison by vectors."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker, Task
 
 OWNER = "owner"
-"""The entity that a person is who speaks of themselves."""
+"""Entity name for a person who speaks of themselves."""
 
 MOST_HINTS = 50
-"""So many known entities are told to a model (seed facts 1.3)."""
+"""Maximum known entities in a prompt (seed facts 1.3)."""
 
 LONGEST_TEXT = 1_500
-"""Characters of a memory that a model reads: what it claims and what ends it stands at the beginning."""
+"""Maximum characters of a memory in a prompt. The claim and its end are near the beginning."""
 
-_LONGEST_NAME = 80
-_LONGEST_OBJECT = 300
-_OUTPUT_TOKENS = 400
-_SAME_ATTRIBUTE = 0.6
+_MAX_NAME_CHARACTERS = 80
+_MAX_OBJECT_CHARACTERS = 300
+_MAX_OUTPUT_TOKENS = 400
+_MIN_COMMON_WORDS = 0.6
 _SELF = frozenset(
     {"user", "the-user", "owner", "the-owner", "i", "me", "my", "myself", "我", "用户"}
 )
 _ARTICLE = re.compile(r"^(?:the|an?)-(?=.)")
-_NO_NAME = re.compile(r"[^\w./@+#-]+")
-_NO_WORD = re.compile(r"[\W_]+")
-_OF_NO_WEIGHT = frozenset({"change", "changes", "owner", "owners", "ownership", "owned", "own"})
+_NOT_IN_NAME = re.compile(r"[^\w./@+#-]+")
+_NOT_IN_WORD = re.compile(r"[\W_]+")
+_IGNORED_WORDS = frozenset({"change", "changes", "owner", "owners", "ownership", "owned", "own"})
 _ARY = "ary"
-_SHORTEST_STEM = 3
+_MIN_STEM_CHARACTERS = 3
 
 
 class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model says a memory claims; empty texts where it claims nothing."""
+    """A model's answer: the claim of a memory, or empty texts."""
 
     entity: str
     attribute: str
@@ -62,7 +62,7 @@ class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def claim_prompt(memory: Memory, known: Sequence[str], answer: dict[str, Any]) -> Prompt:
-    """Ask what a memory claims; ``known`` are entities that others are about, ``answer`` the schema."""
+    """Return the prompt for the claim of a memory, with ``known`` entities and the answer's schema."""
     return Prompt(
         Task.CLAIMS,
         system("claim-1"),
@@ -71,93 +71,101 @@ def claim_prompt(memory: Memory, known: Sequence[str], answer: dict[str, Any]) -
         name="claim",
         shared=f"Known entities: {json.dumps(list(known)[:MOST_HINTS], ensure_ascii=False)}",
         version="claim/1",
-        output_tokens=_OUTPUT_TOKENS,
+        output_tokens=_MAX_OUTPUT_TOKENS,
     )
 
 
 def claim_of(answer: ClaimAnswer) -> Claim | None:
-    """The claim in an answer, its names in their one form; ``None`` where there is none."""
+    """Return the normalised claim in an answer, or ``None``."""
     entity, attribute = entity_name(answer.entity), attribute_name(answer.attribute)
-    said = shorten(answer.object, _LONGEST_OBJECT)
-    if not (entity and attribute and said):
+    value = shorten(answer.object, _MAX_OBJECT_CHARACTERS)
+    if not (entity and attribute and value):
         return None
     return Claim(
         entity,
         attribute,
         attribute_name(answer.predicate),
-        said,
+        value,
         round(share(answer.confidence), 2),
     )
 
 
 def share(number: float) -> float:
-    """A number between 0 and 1; 0 where it is none."""
+    """Clamp a number to 0 to 1. NaN becomes 0."""
     return min(1.0, max(0.0, number)) if number == number else 0.0
 
 
 def entity_name(text: str) -> str:
-    """An entity in its one form: lower case, hyphens between words; whoever speaks of themselves is the owner."""
+    """Normalise an entity: lower case, with hyphens.
+
+    Speakers referring to themselves become the owner.
+    """
     text = unicodedata.normalize("NFKC", text).strip().lower().replace("_", "-")
-    name = _ARTICLE.sub("", _NO_NAME.sub("-", text).strip("-."))[:_LONGEST_NAME].strip("-")
+    name = _ARTICLE.sub("", _NOT_IN_NAME.sub("-", text).strip("-."))[:_MAX_NAME_CHARACTERS].strip(
+        "-"
+    )
     return OWNER if name in _SELF or f"the-{name}" in _SELF else name
 
 
 def attribute_name(text: str) -> str:
-    """An attribute or predicate in its one form: snake case."""
+    """Normalise an attribute or predicate to snake case."""
     return (
-        _NO_WORD.sub("_", unicodedata.normalize("NFKC", text).lower())
-        .strip("_")[:_LONGEST_NAME]
+        _NOT_IN_WORD.sub("_", unicodedata.normalize("NFKC", text).lower())
+        .strip("_")[:_MAX_NAME_CHARACTERS]
         .strip("_")
     )
 
 
-def are_one_attribute(one: str, other: str) -> bool:
-    """Whether two attributes are one: alike in six of ten words (Jaccard .6), those of no weight and endings aside."""
-    mine, theirs = _stems(one), _stems(other)
-    return one == other or (
-        bool(mine & theirs) and len(mine & theirs) >= _SAME_ATTRIBUTE * len(mine | theirs)
+def are_one_attribute(attribute: str, other: str) -> bool:
+    """Return True if two attributes share six of ten words (Jaccard .6), ignoring insignificant words and endings."""
+    stems, other_stems = _stems(attribute), _stems(other)
+    return attribute == other or (
+        bool(stems & other_stems)
+        and len(stems & other_stems) >= _MIN_COMMON_WORDS * len(stems | other_stems)
     )
 
 
 def _stems(attribute: str) -> frozenset[str]:
-    words = [word for word in attribute.split("_") if word and word not in _OF_NO_WEIGHT]
+    words = [word for word in attribute.split("_") if word and word not in _IGNORED_WORDS]
     return frozenset(
-        word.removesuffix(_ARY) if len(word) - len(_ARY) >= _SHORTEST_STEM else word
+        word.removesuffix(_ARY) if len(word) - len(_ARY) >= _MIN_STEM_CHARACTERS else word
         for word in words
     )
 
 
 def as_data(memory: Memory, **more: object) -> str:
-    """A memory for a prompt, as one line of JSON: nothing that it says can end the quotation it stands in."""
+    """Return a memory as one line of JSON, which its text cannot break out of."""
     values = {**more, "kind": memory.kind.value, "subject": shorten(memory.subject, 200)}
     return json.dumps({**values, "text": shorten(memory.content, LONGEST_TEXT)}, ensure_ascii=False)
 
 
 @cache
 def system(name: str) -> str:
-    """The prompt in a file of ``prompts/``."""
+    """Return a prompt from ``prompts/``."""
     return files(__package__).joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
-# ----------------------------------------------------------------------------
-# What a model says of two memories that may be at odds, and what becomes of it: code decides that.
+# -- Contradictions ------------------------------------------------------------
+#
+# A model judges a pair of memories, and code decides the consequences.
 
 
 AUTO_SUPERSEDE = 0.85
-"""Surer than this, and a fact or preference is superseded without asking (``contradiction.auto_supersede``)."""
+"""Confidence above which a fact or preference is superseded without asking (``contradiction.auto_supersede``).
+"""
 
 UNSURE = 0.75
-"""No surer than this, and a person has to say (seed facts 1.3)."""
+"""Confidence up to which the owner decides (seed facts 1.3)."""
 
 MOST_REASON = 200
-_SETTLED = (Kind.DECISION, Kind.LESSON)
+_OWNER_DECIDES = (Kind.DECISION, Kind.LESSON)
 _REPLACEABLE = (Kind.FACT, Kind.PREFERENCE)
-_SHORTEST_QUOTE = 4
-_TOKENS_A_VERDICT = 150
+_MIN_QUOTE_CHARACTERS = 4
+_TOKENS_PER_VERDICT = 150
 
 
 class Bearing(StrEnum):
-    """How two memories stand to each other, as a model sees it."""
+    """The relation of two memories according to a model."""
 
     SUPERSEDES = "supersedes"
     CONTRADICTS = "contradicts"
@@ -166,7 +174,7 @@ class Bearing(StrEnum):
 
 
 class Resolution(StrEnum):
-    """What becomes of two memories: the earlier one is superseded, a person has to say, both hold."""
+    """The consequence for two memories: the earlier is superseded, the owner decides, or both hold."""
 
     SUPERSEDED = "superseded"
     PENDING = "pending"
@@ -174,7 +182,7 @@ class Resolution(StrEnum):
 
 
 class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model says of one numbered memory."""
+    """A model's verdict on one numbered memory."""
 
     number: int
     relation: Literal["supersedes", "contradicts", "coexists", "unrelated"]
@@ -183,27 +191,27 @@ class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class JudgeAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """One verdict a number."""
+    """One verdict per number."""
 
     verdicts: list[PairAnswer]
 
 
 class DoneAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """A todo that is done, and the words that say so."""
+    """A finished todo and the words that say so."""
 
     number: int
     quote: str
 
 
 class TodosAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """The todos that are done."""
+    """The finished todos."""
 
     done: list[DoneAnswer]
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How a pair was judged, how sure that is (0 to 1), and why in a sentence."""
+    """The verdict on a pair, its confidence (0 to 1) and a one-sentence explanation."""
 
     bearing: Bearing
     confidence: float
@@ -211,7 +219,7 @@ class Judgement:
 
     @property
     def says_both_hold(self) -> bool:
-        """Whether both surely hold, so that nobody need doubt it."""
+        """True if both hold so surely that no doubt is needed."""
         return (
             self.bearing in (Bearing.COEXISTS, Bearing.UNRELATED)
             and self.confidence > AUTO_SUPERSEDE
@@ -219,15 +227,18 @@ class Judgement:
 
 
 def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
-    """Ask how others stand to a memory; each comes with the day on which it was said last, and whether that was later.
+    """Return the prompt for the relations of other memories to one, with the day each was last stated and the order.
 
-    The order is the one by which code decides what ends what; of one day, the days do not tell it.
+    The order matters because code supersedes by it, and days alone do not order statements of the
+    same day.
     """
     lines = [
-        _told(other, number=number, order="later" if other.is_said_after(memory) else "earlier")
+        _as_dated_data(
+            other, number=number, order="later" if other.is_said_after(memory) else "earlier"
+        )
         for number, other in enumerate(others, 1)
     ]
-    text = f"The memory in question:\n{_told(memory)}\n\nThe others:\n" + "\n".join(lines)
+    text = f"The memory in question:\n{_as_dated_data(memory)}\n\nThe others:\n" + "\n".join(lines)
     return Prompt(
         Task.CONTRADICTION,
         system("judge-1"),
@@ -235,12 +246,12 @@ def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any
         answer,
         name="judgement",
         version="judge/1",
-        output_tokens=200 + _TOKENS_A_VERDICT * len(others),
+        output_tokens=200 + _TOKENS_PER_VERDICT * len(others),
     )
 
 
 def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
-    """Ask which open todos a memory shows to be done."""
+    """Return the prompt for the open todos that a memory shows to be done."""
     lines = "\n".join(as_data(todo, number=number) for number, todo in enumerate(todos, 1))
     text = f"The memory:\n{as_data(memory)}\n\nOpen todos:\n{lines}"
     return Prompt(
@@ -250,100 +261,105 @@ def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]
         answer,
         name="done",
         version="todos/1",
-        output_tokens=200 + _TOKENS_A_VERDICT * len(todos),
+        output_tokens=200 + _TOKENS_PER_VERDICT * len(todos),
     )
 
 
-def _told(memory: Memory, **more: object) -> str:
+def _as_dated_data(memory: Memory, **more: object) -> str:
     since, until = memory.valid.since, memory.valid.until
-    known = {"holds_from": since and since.isoformat(), "holds_until": until and until.isoformat()}
-    dates = {name: day for name, day in known.items() if day}
+    days = {"holds_from": since and since.isoformat(), "holds_until": until and until.isoformat()}
+    dates = {name: day for name, day in days.items() if day}
     return as_data(
         memory, **more, said=shown_day(memory.last_said), by=memory.speaker.value, **dates
     )
 
 
 def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
-    """The verdicts of an answer, in order. Raises AnswerUnusable where one is missing or told twice."""
-    by_number = {one.number: one for one in answer.verdicts}
+    """Return the verdicts of an answer in order.
+
+    Raises AnswerUnusable if one is missing or duplicated.
+    """
+    by_number = {verdict.number: verdict for verdict in answer.verdicts}
     if len(by_number) != len(answer.verdicts) or set(by_number) != set(range(1, count + 1)):
         raise AnswerUnusable("the verdicts are not one for each memory")
-    found = (by_number[number] for number in range(1, count + 1))
+    ordered = (by_number[number] for number in range(1, count + 1))
     return [
         Judgement(
-            Bearing(one.relation),
-            round(share(one.confidence), 2),
-            shorten(one.explanation, MOST_REASON),
+            Bearing(verdict.relation),
+            round(share(verdict.confidence), 2),
+            shorten(verdict.explanation, MOST_REASON),
         )
-        for one in found
+        for verdict in ordered
     ]
 
 
 def finished(
     answer: TodosAnswer, memory: Memory, todos: Sequence[Memory]
 ) -> list[tuple[Memory, str]]:
-    """The todos that are done by the words of a memory: each with its quote, which stands there and is not negated."""
-    found: dict[int, tuple[Memory, str]] = {}
-    for one in answer.done:
-        quote = one.quote.strip().strip("\"'“”‘’…")
-        if 1 <= one.number <= len(todos) and _is_said(quote, memory):
-            found.setdefault(one.number, (todos[one.number - 1], shorten(quote, MOST_REASON)))
-    return list(found.values())
+    """Return the todos that a memory's words finish, each with a quote that occurs there without negation."""
+    done: dict[int, tuple[Memory, str]] = {}
+    for item in answer.done:
+        quote = item.quote.strip().strip("\"'“”‘’…")
+        if 1 <= item.number <= len(todos) and _is_said(quote, memory):
+            done.setdefault(item.number, (todos[item.number - 1], shorten(quote, MOST_REASON)))
+    return list(done.values())
 
 
 def _is_said(quote: str, memory: Memory) -> bool:
-    """Whether a memory says so, and no negation within 40 characters before takes it back."""
-    told, said = normalise(quote), normalise(memory.content)
-    if len(told) < _SHORTEST_QUOTE or told not in said:
+    """Return True if a memory contains the quote, without a negation within 40 characters before it."""
+    plain_quote, plain_text = normalise(quote), normalise(memory.content)
+    if len(plain_quote) < _MIN_QUOTE_CHARACTERS or plain_quote not in plain_text:
         return False
     start = memory.content.find(quote)
-    stretch = (start, start + len(quote)) if start >= 0 else (0, None)
-    return says_done(memory.content, *stretch) is not False
+    span = (start, start + len(quote)) if start >= 0 else (0, None)
+    return says_done(memory.content, *span) is not False
 
 
 def resolve(
-    earlier: Memory, later: Memory, judged: Judgement, sure: float = AUTO_SUPERSEDE
+    earlier: Memory, later: Memory, judgement: Judgement, sure: float = AUTO_SUPERSEDE
 ) -> Resolution:
-    """What becomes of two memories that were judged (seed facts 1.3), by the order in which they were said.
+    """Return the consequence for two judged memories (seed facts 1.3), in the order in which they were stated.
 
-    What happened stays true. What is sure supersedes a fact or a preference of no greater importance; what a decision
-    or a lesson says, and what is no surer than .75, a person settles. So they do where only an agent says otherwise
-    than the owner, and where the later one speaks of an earlier time.
+    Events stay true. A sure judgement supersedes a fact or preference that is not more important.
+    The owner decides on decisions, lessons and judgements up to .75, when only an agent contradicts
+    the owner, and when the later memory is about an earlier time.
     """
-    if earlier.kind is Kind.EVENT or judged.bearing in (Bearing.COEXISTS, Bearing.UNRELATED):
+    if earlier.kind is Kind.EVENT or judgement.bearing in (Bearing.COEXISTS, Bearing.UNRELATED):
         return Resolution.COEXIST
     is_blocked = later.importance < earlier.importance
-    is_sure = judged.bearing is Bearing.SUPERSEDES and judged.confidence > sure
+    is_sure = judgement.bearing is Bearing.SUPERSEDES and judgement.confidence > sure
     if is_sure and not is_blocked and earlier.kind in _REPLACEABLE:
-        return Resolution.PENDING if _needs_a_person(earlier, later) else Resolution.SUPERSEDED
-    if judged.bearing is Bearing.CONTRADICTS or judged.confidence <= UNSURE:
+        return Resolution.PENDING if _needs_owner(earlier, later) else Resolution.SUPERSEDED
+    if judgement.bearing is Bearing.CONTRADICTS or judgement.confidence <= UNSURE:
         return Resolution.PENDING
-    return Resolution.PENDING if is_blocked or earlier.kind in _SETTLED else Resolution.COEXIST
+    return (
+        Resolution.PENDING if is_blocked or earlier.kind in _OWNER_DECIDES else Resolution.COEXIST
+    )
 
 
-def _needs_a_person(earlier: Memory, later: Memory) -> bool:
+def _needs_owner(earlier: Memory, later: Memory) -> bool:
     is_only_agents = not later.is_worded and earlier.speaker is Speaker.OWNER
     since = (earlier.valid.since, later.valid.since)
     return is_only_agents or (since[0] is not None and since[1] is not None and since[1] < since[0])
 
 
-# ----------------------------------------------------------------------------
-# What only vectors tell: memories made just now are compared by meaning, and linked with the nearest.
+# -- Comparison by vectors -----------------------------------------------------
 
 
 AUTO_LINKS = 3
-"""So many nearest memories are linked (seed facts 2.1)."""
+"""Number of nearest memories that are linked (seed facts 2.1)."""
 
-_NEIGHBOURS = 24
+_MAX_NEIGHBOURS = 24
 
 
 def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
-    """Link the memories of some rows with those nearest to them, and compare those that are new with their neighbours.
+    """Link the memories of some rows with the nearest ones, and compare new ones with their neighbours.
 
-    Returns what became of those that something became of. Links of similarity are derived: they lie in the index only.
+    Return the outcomes of changed memories. Links of similarity are derived and exist only in the
+    index.
     """
-    found = home.memories.by_rows(rows)
-    memories = {row: one for row, one in found.items() if not one.superseded_by}
+    memories_by_row = home.memories.by_rows(rows)
+    memories = {row: memory for row, memory in memories_by_row.items() if not memory.superseded_by}
     near = {row: _neighbours(home, row, memory) for row, memory in memories.items()}
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     with home.database.transaction():
@@ -351,17 +367,17 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
             home.database.yield_write_lock()
             alike = {other.id: cosine for other, cosine in near[row] if cosine >= limits.link}
             home.comparisons.link_alike(memory.id, dict(list(alike.items())[:AUTO_LINKS]))
-    waiting = home.comparisons.waiting(rows)
-    if not waiting:
+    pending = home.comparisons.waiting(rows)
+    if not pending:
         return {}
     row_of = {memory.id: row for row, memory in memories.items()}
     outcomes = {}
     with home.change("settle", why="compared by meaning") as change, change.transaction():
         for memory_id in home.comparisons.waiting(rows):
             if change.yield_locks():
-                waiting = home.comparisons.waiting(rows)
-            if memory_id not in waiting:
-                continue  # another process was faster
+                pending = home.comparisons.waiting(rows)
+            if memory_id not in pending:
+                continue  # handled by another process
             home.comparisons.settled(memory_id)
             outcome = _settle(change, memory_id, near.get(row_of.get(memory_id, 0), []))
             if outcome:
@@ -370,12 +386,12 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
 
 
 def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, float]]:
-    """Active memories of the same project, the nearest first."""
-    found = {one.row: one.cosine for one in home.vectors.near_memory(row, limit=_NEIGHBOURS)}
-    others = home.memories.by_rows(list(found))
+    """Return active memories of the same project, nearest first."""
+    cosines = {hit.row: hit.cosine for hit in home.vectors.near_memory(row, limit=_MAX_NEIGHBOURS)}
+    others = home.memories.by_rows(list(cosines))
     return [
         (others[other], cosine)
-        for other, cosine in found.items()
+        for other, cosine in cosines.items()
         if other in others
         and others[other].shares_place(memory)
         and not others[other].superseded_by
@@ -385,7 +401,7 @@ def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, floa
 def _settle(
     change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]
 ) -> StoreOutcome | None:
-    """Compare a memory anew, now that its vector tells its neighbours."""
+    """Compare a memory again with the neighbours of its vector."""
     home = change.home
     memory = home.memories.find(memory_id)
     cosines = {other.id: cosine for other, cosine in near}
@@ -394,7 +410,7 @@ def _settle(
     if memory is None or not memory.is_active or not others:
         return None
     vectors = home.vectors
-    found = compare(
+    comparisons = compare(
         memory,
         others,
         cosines=cosines,
@@ -402,22 +418,25 @@ def _settle(
         seen=vectors.seen(),
         rarity=rarity_of(home),
     )
-    again = next((one for one in found if one.repeats), None)
-    if again:
-        return _absorb(change, memory, again)
-    if any(one.verdict.relation not in (Relation.RELATED, Relation.UNRELATED) for one in found):
-        return put(change, memory, found)
+    repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
+    if repeated:
+        return _absorb(change, memory, repeated)
+    if any(
+        comparison.verdict.relation not in (Relation.RELATED, Relation.UNRELATED)
+        for comparison in comparisons
+    ):
+        return put(change, memory, comparisons)
     return None
 
 
-def _absorb(change: Change, memory: Memory, again: Comparison) -> StoreOutcome:
-    """One of two that say the same goes to ``retired/``: the later one, and the other keeps where it was said."""
-    kept, gone = again.other, memory
-    if last_said(kept) > last_said(gone):
-        kept, gone = gone, kept
-    if gone.speaker is Speaker.OWNER:
-        confirm(change, kept, gone)
+def _absorb(change: Change, memory: Memory, comparison: Comparison) -> StoreOutcome:
+    """Retire the later of two memories with the same meaning, and add its source to the other."""
+    kept, absorbed = comparison.other, memory
+    if last_said(kept) > last_said(absorbed):
+        kept, absorbed = absorbed, kept
+    if absorbed.speaker is Speaker.OWNER:
+        confirm(change, kept, absorbed)
     reason = f"says the same as {kept.id}"
-    retired = replace(gone, retired=Retirement(change.home.now(), reason))
-    change.put([retired], [change.entry("retire", memory=gone.id, reason=reason)])
-    return StoreOutcome("known", kept.id, again.verdict.reason)
+    retired = replace(absorbed, retired=Retirement(change.home.now(), reason))
+    change.put([retired], [change.entry("retire", memory=absorbed.id, reason=reason)])
+    return StoreOutcome("known", kept.id, comparison.verdict.reason)

@@ -1,4 +1,4 @@
-"""Retire by id, subject or pattern, also what is stored later; and take it back."""
+"""Retire memories by id, subject or pattern, including ones stored later, and restore them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from nacre.values.memory import Match, Memory, StandingRetirement
 from nacre.vault import files
 
 NEARLY = 0.8
-"""The share of letters in common, of both subjects, from which one is nearly the other: a word misspelt or more."""
+"""Minimum share of common letters for similar subjects, which allows at least one typo."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Memories that are to be retired, and as what they were named: (pattern, how it matches, canonical key).
+    """Memories to retire, and how they were named: (pattern, match, canonical key).
 
-    ``is_wider`` says that a subject or pattern means more memories than were named.
+    ``is_wider`` is true if a subject or pattern matches more memories than were named.
     """
 
     memories: tuple[Memory, ...]
@@ -52,7 +52,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class BroughtBack:
-    """What is not retired any more: memories, and standing retirements that stand no longer."""
+    """Restored memories and ended standing retirements."""
 
     memories: tuple[Memory, ...] = ()
     rules: tuple[StandingRetirement, ...] = ()
@@ -67,16 +67,19 @@ def choose(
     like: Sequence[str] = (),
     persist: bool = False,
 ) -> Chosen:
-    """The active memories that are meant: by references (ids or pieces of them, subjects, patterns with ``*``), about
-    ``subjects``, with a subject that contains a text, or with one that is nearly a text (``like``).
+    """Return the active memories that any of the criteria match.
 
-    Letter case and spaces do not count; in what is nearly a subject, nor does the order of its words. Raises NotFound
-    where one means nothing (with ``persist``, a subject or pattern may), Conflict for a piece of an id that means
-    several, and for what is retired already.
+    Criteria are references (ids or parts of them, subjects, patterns with ``*``), ``subjects``,
+    parts of subjects (``contains``) and similar subjects (``like``). Case and spaces are ignored,
+    for ``like`` also the order of words. Raises NotFound if a reference matches nothing (allowed
+    for a subject or pattern with ``persist``), Conflict for an ambiguous id and for retired
+    memories.
     """
     catch_up(home)
     active = [
-        one for one in home.memories.in_any_state(sorted(home.memories.all_ids())) if one.is_active
+        memory
+        for memory in home.memories.in_any_state(sorted(home.memories.all_ids()))
+        if memory.is_active
     ]
     choice = _Choice(home, active, persist=persist)
     for text in references:
@@ -86,12 +89,12 @@ def choose(
     for text in subjects:
         choice.add_about(text, _about(active, text), may_be_none=persist)
     for text in like:
-        choice.add_about(text, _nearly(active, text), is_wider=True)
+        choice.add_about(text, _similar_to(active, text), is_wider=True)
     return Chosen(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
 
 
 class _Choice:
-    """The memories chosen so far, and what they were named by."""
+    """The memories chosen so far, with their names."""
 
     def __init__(self, home: Home, active: Sequence[Memory], *, persist: bool) -> None:
         self._home, self._active, self._persist = home, active, persist
@@ -100,77 +103,80 @@ class _Choice:
         self.is_wider = False
 
     def add_named(self, text: str, match: Match) -> None:
-        """Add what a subject, a pattern or an id refers to. Raises QueryInvalid, NotFound, Conflict."""
+        """Add the memories of a subject, pattern or id. Raises QueryInvalid, NotFound, Conflict."""
         if not text.strip(" *"):
             raise QueryInvalid(
                 f"{text!r} would retire everything", hint="say what the subjects have in common"
             )
-        meant = [one for one in self._active if fits(one.subject, text, match)]
+        matches = [memory for memory in self._active if fits(memory.subject, text, match)]
         name, key = text, None
-        if match is Match.EXACT and not meant:
-            meant = _by_id(self._home, text, persist=self._persist)
-            name, key = (meant[0].subject, meant[0].canonical_key) if meant else (text, None)
-        if not meant and not self._persist:
+        if match is Match.EXACT and not matches:
+            matches = _by_id(self._home, text, persist=self._persist)
+            name, key = (matches[0].subject, matches[0].canonical_key) if matches else (text, None)
+        if not matches and not self._persist:
             hint = "nacre list shows subjects; --persist keeps later ones out"
             raise NotFound(f"no memory is about {text!r}", hint=hint)
         self.named.append((name, match, key))
-        self._add(meant)
+        self._add(matches)
 
     def add_about(
         self,
         text: str,
-        meant: Sequence[Memory],
+        matches: Sequence[Memory],
         *,
         may_be_none: bool = False,
         is_wider: bool = False,
     ) -> None:
-        """Add memories about a subject, each named by its own. Raises NotFound."""
-        if not meant and not may_be_none:
+        """Add memories about a subject, each named by its own subject. Raises NotFound."""
+        if not matches and not may_be_none:
             raise NotFound(f"no memory is about {text!r}", hint="nacre list shows subjects")
-        self.named += [(one.subject, Match.EXACT, one.canonical_key) for one in meant] or [
-            (text, Match.EXACT, None)
-        ]
+        self.named += [
+            (memory.subject, Match.EXACT, memory.canonical_key) for memory in matches
+        ] or [(text, Match.EXACT, None)]
         self.is_wider |= is_wider
-        self._add(meant)
+        self._add(matches)
 
-    def _add(self, meant: Sequence[Memory]) -> None:
-        self.is_wider |= len(meant) > 1
-        self.found.update((one.id, one) for one in meant)
+    def _add(self, matches: Sequence[Memory]) -> None:
+        self.is_wider |= len(matches) > 1
+        self.found.update((memory.id, memory) for memory in matches)
 
 
 def _about(active: Sequence[Memory], text: str) -> list[Memory]:
-    return [one for one in active if fits(one.subject, text, Match.EXACT)]
+    return [memory for memory in active if fits(memory.subject, text, Match.EXACT)]
 
 
-def _nearly(active: Sequence[Memory], text: str) -> list[Memory]:
-    """Memories whose subject has nearly the letters of a text, whatever the order of its words."""
+def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
+    """Return memories whose subject has nearly the same letters as a text, in any order of words."""
     if not text.strip():
         raise QueryInvalid("an empty subject would retire everything", hint="say what it is about")
-    wanted = SequenceMatcher(None, "", _in_order(text), autojunk=False)
-    return [one for one in active if _is_near(wanted, _in_order(one.subject))]
+    matcher = SequenceMatcher(None, "", _sorted_words(text), autojunk=False)
+    return [memory for memory in active if _is_near(matcher, _sorted_words(memory.subject))]
 
 
-def _is_near(wanted: SequenceMatcher[str], subject: str) -> bool:
-    wanted.set_seq1(subject)
-    return wanted.quick_ratio() >= NEARLY and wanted.ratio() >= NEARLY
+def _is_near(matcher: SequenceMatcher[str], subject: str) -> bool:
+    matcher.set_seq1(subject)
+    return matcher.quick_ratio() >= NEARLY and matcher.ratio() >= NEARLY
 
 
-def _in_order(text: str) -> str:
+def _sorted_words(text: str) -> str:
     return " ".join(sorted(plain(text).split()))
 
 
 def retire_chosen(
     home: Home, chosen: Chosen, reason: str | None = None, *, persist: bool = False
 ) -> tuple[list[Memory], list[StandingRetirement]]:
-    """Retire what was chosen; with ``persist`` also whatever is stored later under the same name.
+    """Retire the chosen memories, with ``persist`` also ones stored later under the same name.
 
-    Returns the memories and the standing retirements as they are now. What an agent asks for is done to its own
-    memories; for those of the owner, which stay, it waits for review. Raises Conflict, EditConflict, OwnerOnly.
+    Return the memories and the standing retirements as they are now. An agent can only retire its
+    own memories. For the owner's, a request is queued for review. Raises Conflict, EditConflict,
+    OwnerOnly.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []
-    rules = _stand(home, chosen, reason) if persist else []
-    retired = retire(home, [one.id for one in chosen.memories], reason) if chosen.memories else []
+    rules = _add_rules(home, chosen, reason) if persist else []
+    retired = (
+        retire(home, [memory.id for memory in chosen.memories], reason) if chosen.memories else []
+    )
     return retired, rules
 
 
@@ -179,25 +185,25 @@ def _retire_for_agent(
 ) -> list[Memory]:
     if persist and not memories:
         home.actor.require_owner("keeping out what is stored later")
-    waiting = [one for one in memories if persist or is_owners(one)]
+    pending = [memory for memory in memories if persist or is_owners(memory)]
     what = "retired, and kept out from then on" if persist else "retired"
-    wish(home, waiting, f"{what}: {reason}" if reason else what)
-    kept = {one.id for one in waiting}
-    own = [one.id for one in memories if one.id not in kept]
-    retired = {one.id: one for one in (retire(home, own, reason) if own else ())}
-    return [retired.get(one.id, one) for one in memories]
+    wish(home, pending, f"{what}: {reason}" if reason else what)
+    pending_ids = {memory.id for memory in pending}
+    own = [memory.id for memory in memories if memory.id not in pending_ids]
+    retired = {memory.id: memory for memory in (retire(home, own, reason) if own else ())}
+    return [retired.get(memory.id, memory) for memory in memories]
 
 
 def unretire(home: Home, references: Sequence[str]) -> BroughtBack:
-    """Bring memories back that were retired or superseded, and end standing retirements, by their ids or ends of them.
+    """Restore retired or superseded memories, and end standing retirements, by id or the end of it.
 
-    What superseded a memory stays beside it: both then hold. Raises NotFound, Conflict.
+    The successor of a memory stays active too. Raises NotFound, Conflict.
     """
     with home.vault_lock:
         catch_up(home)
-        rules = [rule for one in references if (rule := _rule(home, one.strip()))]
-        others = [one for one in references if not _rule(home, one.strip())]
-        ids = list(dict.fromkeys(store_get(home, one).id for one in others))
+        rules = [rule for reference in references if (rule := _rule(home, reference.strip()))]
+        others = [reference for reference in references if not _rule(home, reference.strip())]
+        ids = list(dict.fromkeys(store_get(home, reference).id for reference in others))
         memories = tuple(bring_back(home, memory_id) for memory_id in ids)
         if rules:
             with home.change(RETIRE_NO_LONGER) as change, change.transaction():
@@ -207,20 +213,20 @@ def unretire(home: Home, references: Sequence[str]) -> BroughtBack:
 
 
 def list_retired(home: Home) -> list[Memory]:
-    """Every retired memory, the latest first."""
+    """List all retired memories, latest first."""
     catch_up(home)
-    every = home.memories.in_any_state(sorted(home.memories.all_ids()))
-    found = [(one.retired.at, one.id, one) for one in every if one.retired]
-    return [one for *_, one in sorted(found, key=lambda item: item[:2], reverse=True)]
+    memories = home.memories.in_any_state(sorted(home.memories.all_ids()))
+    retired = [(memory.retired.at, memory.id, memory) for memory in memories if memory.retired]
+    return [memory for *_, memory in sorted(retired, key=lambda item: item[:2], reverse=True)]
 
 
 def list_standing(home: Home) -> list[StandingRetirement]:
-    """Every standing retirement, the oldest first."""
+    """List all standing retirements, oldest first."""
     catch_up(home)
     return home.tombstones.standing()
 
 
-def _stand(home: Home, chosen: Chosen, reason: str | None) -> list[StandingRetirement]:
+def _add_rules(home: Home, chosen: Chosen, reason: str | None) -> list[StandingRetirement]:
     clean = home.redactor.clean(reason) if reason else None
     with home.change(RETIRE_ALWAYS, why=clean) as change, change.transaction():
         present = {(rule.pattern, rule.match) for rule in home.tombstones.standing()}
@@ -251,82 +257,82 @@ def _rule_entry(
 
 def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
     try:
-        found = store_get(home, reference)
+        memory = store_get(home, reference)
     except NotFound:
         if persist:
             return []
         raise
-    if found.retired:
+    if memory.retired:
         raise Conflict(
-            f"{found.subject!r} is retired already",
-            hint=f"it lies in retired/: nacre show {found.id}",
+            f"{memory.subject!r} is retired already",
+            hint=f"it lies in retired/: nacre show {memory.id}",
         )
-    return [found]
+    return [memory]
 
 
 def _rule(home: Home, reference: str) -> StandingRetirement | None:
     rules = home.tombstones.standing()
-    found = [
+    matches = [
         rule
         for rule in rules
         if rule.id == reference or (len(reference) >= 4 and rule.id.endswith(reference))
     ]
-    return found[0] if len(found) == 1 else None
+    return matches[0] if len(matches) == 1 else None
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about single memories; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations ----------------------------------------------------------------
 
 
-_NO_CHANGES = ("reference", "expected")
-"""Fields of a request to edit that say which memory is meant."""
+_IDENTIFYING_FIELDS = ("reference", "expected")
+"""Fields of an edit request that identify the memory."""
 
 
 def list_memories(home: Home, request: ListRequest) -> Listing:
-    """Active memories, the newest first, and how many there are in all."""
-    found, total = store.list_active(
+    """List active memories, newest first, and their total number."""
+    memories, total = store.list_active(
         home,
         request.filter,
         words=request.words,
         limit=max(0, request.limit),
         offset=max(0, request.offset),
     )
-    return Listing(tuple(found), total)
+    return Listing(tuple(memories), total)
 
 
 def get(home: Home, request: GetRequest) -> Memory:
-    """One memory, also a retired one. Raises NotFound, Conflict."""
+    """Return a memory, including a retired one. Raises NotFound, Conflict."""
     return usage.read_memory(
         home, request.reference, update=request.update, session=request.session
     )
 
 
 def show(home: Home, request: GetRequest) -> MemoryView:
-    """One memory with its evidence and links. Raises NotFound, Conflict."""
+    """Return a memory with its evidence and links. Raises NotFound, Conflict."""
     return usage.look_at(home, request.reference, update=request.update, session=request.session)
 
 
 def history(home: Home, request: ReferenceRequest) -> list[Step]:
-    """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
+    """Return a memory with all its predecessors and successors, oldest first. Raises NotFound."""
     return usage.history_of(home, request.reference)
 
 
 def edit(home: Home, request: EditRequest) -> Memory:
-    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid.
+    """Change fields of a memory and return it. Raises NotFound, EditConflict, MemoryInvalid.
 
-    What an agent wants changed of the owner's waits for review; its own memories stay proposals.
+    An agent's changes to the owner's memories are queued for review. Its own memories stay
+    proposals.
     """
     changes = changes_of(request)
     if home.actor.is_agent:
         memory = store.get(home, request.reference)
         if is_owners(memory):
-            wish(home, [memory], f"changed: {_in_words(changes)}")
+            wish(home, [memory], f"changed: {_describe(changes)}")
             return memory
         changes = as_agent_may(memory, changes)
     return store.edit(home, request.reference, expected=request.expected, **changes)
 
 
-def _in_words(changes: Mapping[str, Any]) -> str:
+def _describe(changes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {_plainly(value)}" for name, value in changes.items())
 
 
@@ -335,17 +341,20 @@ def _plainly(value: Any) -> str:
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
-    """The fields that change, with their new values."""
-    given = (
+    """Return the fields that change, with their new values."""
+    fields = (
         (name, getattr(request, name))
         for name in request.__struct_fields__
-        if name not in _NO_CHANGES
+        if name not in _IDENTIFYING_FIELDS
     )
-    return {name: value for name, value in given if value is not msgspec.UNSET}
+    return {name: value for name, value in fields if value is not msgspec.UNSET}
 
 
 def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
-    """Retire todos as done; what an agent says of the owner's waits for review. Raises NotFound, MemoryInvalid."""
+    """Retire todos as done.
+
+    An agent's requests for the owner's are queued for review. Raises NotFound, MemoryInvalid.
+    """
     done = []
     for reference in request.references:
         todo = store.open_todo(home, reference)
@@ -358,7 +367,10 @@ def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
 
 
 def choose_answers(home: Home, request: RetireRequest) -> Chosen:
-    """The memories that retiring would take out of recall; nothing is changed. Raises NotFound, Conflict."""
+    """Return the memories that a request would retire, without changing them.
+
+    Raises NotFound, Conflict.
+    """
     return choose(
         home,
         request.references,
@@ -370,14 +382,17 @@ def choose_answers(home: Home, request: RetireRequest) -> Chosen:
 
 
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
-    """Take memories out of recall; their files are kept. Raises NotFound, Conflict, OwnerOnly.
+    """Retire memories. Their files are kept. Raises NotFound, Conflict, OwnerOnly.
 
-    What an agent asks for is done to its own memories; for those of the owner, which stay, it waits for review.
+    An agent can only retire its own memories. For the owner's, a request is queued for review.
     """
     chosen = choose_answers(home, request)
     return retire_chosen(home, chosen, request.reason, persist=request.persist)[0]
 
 
 def unretire_answers(home: Home, request: ReferencesRequest) -> BroughtBack:
-    """Bring memories back that were retired or superseded, and end standing retirements. Raises NotFound, Conflict."""
+    """Restore retired or superseded memories, and end standing retirements.
+
+    Raises NotFound, Conflict.
+    """
     return unretire(home, request.references)

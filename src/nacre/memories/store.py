@@ -1,8 +1,8 @@
-"""How memories are used: spooled where they are recalled, folded into the database by the next writing command.
+"""Recorded use of memories, and operations on single memories: store, edit, retire, read and list.
 
-A recall appends one line to a spool. Folding takes the spool away under another name, counts it in transactions that
-also note its name and how far they are, and then deletes it: a crash at any point loses no whole line and counts none
-twice.
+A recall appends one line to a spool. Folding renames the spool, counts its lines in transactions
+that also record its name and the position, and then deletes it, so a crash loses no complete line
+and counts none twice.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ from nacre.vault.files import LEDGER, slugify
 
 SPOOL = "usage.jsonl"
 RAISED = "importance"
-"""What the ledger calls a step of importance."""
+"""Ledger action for a step of importance."""
 
 PAIRED_A_USE = 5
-"""Of one answer, so many memories are paired with each other: what stands below is seldom read."""
+"""Number of memories per answer that are paired with each other. Lower ones are seldom read."""
 
 PAIRED_A_SESSION = 20
 MOST_BY_USE = 9
-_SITTING_MS = 30 * 60 * 1000
+_SITTING_GAP_MS = 30 * 60 * 1000
 _SHORT_ID = 8
-_KEPT_MS = 30 * 86_400_000
+_RETENTION_MS = 30 * 86_400_000
 _DAY_MS = 86_400_000
 _LATEST_MS = 2**62
 _PATIENCE_SECONDS = 0.25
@@ -84,9 +84,9 @@ _PATIENCE_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Memories that were used at a time (epoch milliseconds), in a host's session if it named one.
+    """A use of memories at a time (epoch milliseconds), in the host's session if known.
 
-    A look is one memory that was opened: an access, but no recall.
+    ``is_look`` marks the opening of one memory, which is an access but not a recall.
     """
 
     at: int
@@ -98,10 +98,10 @@ class Use:
 def spool_use(
     home: Home, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False
 ) -> None:
-    """Note that memories were used: one appended line, no database write.
+    """Append a use of memories to the spool, without a database write.
 
-    An answer never fails for it: on a full or read-only disk, or where another process stands still in the moment of
-    taking the spool away, the line is dropped.
+    An answer never fails because of this. The line is dropped if the disk is full or read-only, or
+    if another process is suspended while renaming the spool.
     """
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
@@ -115,67 +115,72 @@ def spool_use(
         with os.fdopen(descriptor, "a", encoding="utf-8") as file:
             file.write(
                 f"\n{json.dumps(record)}"
-            )  # the line end comes first: a torn line spoils no other one
+            )  # the newline comes first so that a truncated line damages no other
 
 
 def session_name(session: str) -> str:
-    """A host's session id as it is kept: a hash, since it is only compared, and nobody knows what a host puts in it."""
+    """Return a hash of a host's session id. Only equality matters, and the id may contain anything."""
     return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def fold_usage(home: Home, seconds: float = math.inf) -> int:
-    """Count what was spooled; returns how many recalls that were. Raises StoreBusy.
+    """Count spooled uses and return the number of recalls. Raises StoreBusy.
 
-    It goes on for so long at most; the next one does the rest. Memories that were recalled often enough gain
-    importance, in their files; see docs/context.md.
+    It stops after ``seconds`` and the next call continues. Frequently recalled memories gain
+    importance in their files; see docs/context.md.
     """
     if seconds == math.inf:
         fold_notes(home)
-    if home.database.unwritable or (not _is_readable(home.folder / SPOOL) and not _left(home)):
+    if home.database.unwritable or (
+        not _is_readable(home.folder / SPOOL) and not _abandoned_spools(home)
+    ):
         return 0
-    counted = 0
-    until = time.monotonic() + seconds
+    count = 0
+    deadline = time.monotonic() + seconds
     with home.change(RAISED, why="recalled often") as change:
-        for taken in chain(_left(home), _take(home)):
-            counted += _fold(change, taken, until)
-            if home.usage.value("folded") != taken.name:
-                break  # the time is up, or another process goes on with it
-            taken.unlink(missing_ok=True)
+        for spool in chain(_abandoned_spools(home), _take_spool(home)):
+            count += _fold(change, spool, deadline)
+            if home.usage.value("folded") != spool.name:
+                break  # out of time, or another process continues
+            spool.unlink(missing_ok=True)
         _raise_importance(change)
         queue_reviews(home)
-    return counted
+    return count
 
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
-    """Pair memories with each other and with those used before in a session: once each, at most 20 a session."""
+    """Pair memories with each other and with those used earlier in a session: once each, at most 20 per session."""
     with home.database.transaction():
         before = home.session_uses.paired(session)
-        fresh = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
+        new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
         room = PAIRED_A_SESSION - len(before)
-        joined = home.co_recall.join(fresh[: max(0, room)], before, day)
-        home.session_uses.pair(session, joined)
+        paired = home.co_recall.join(new[: max(0, room)], before, day)
+        home.session_uses.pair(session, paired)
 
 
 def learned_together(home: Home, memories: Sequence[Memory]) -> None:
-    """Pair memories that were learned from one session, also with what was learned from it before."""
-    learned: dict[str, list[str]] = defaultdict(list)
+    """Pair memories learned from the same session, including those learned from it before."""
+    ids_by_session: dict[str, list[str]] = defaultdict(list)
     for memory in memories:
         if memory.source.session:
-            learned[memory.source.session].append(memory.id)
-    for session, ids in learned.items():
-        before = [known.id for known in home.memories.known_of(session) if known.id not in ids][
-            :PAIRED_A_SESSION
-        ]
+            ids_by_session[memory.source.session].append(memory.id)
+    for session, ids in ids_by_session.items():
+        before = [
+            earlier.id for earlier in home.memories.known_of(session) if earlier.id not in ids
+        ][:PAIRED_A_SESSION]
         home.co_recall.join(ids[: PAIRED_A_SESSION - len(before)], before, today(home))
 
 
 def today(home: Home) -> int:
-    """The day, counted from 1970, UTC."""
+    """Return the current UTC day, counted from 1970."""
     return (to_ms(home.clock()) or 0) // _DAY_MS
 
 
 def queue_reviews(home: Home) -> None:
-    """Put what deserves a look into the review queue: low quality despite much use, contradicted more than once."""
+    """Queue memories for review that have low quality despite frequent use, or were contradicted more than once.
+
+    Also queue proposals of agents and memories whose document no longer contains them.
+    """
     at = to_ms(home.now()) or 0
     for memory, quality, recalls in home.reviews.low_quality():
         detail = f"quality {quality:.2f} after {recalls} recalls"
@@ -194,9 +199,10 @@ def queue_reviews(home: Home) -> None:
 
 
 def _raise_importance(change: Change) -> None:
-    """Give memories the importance that their recalls have earned: 1 each at 3, 10 and 25 sittings, up to 9.
+    """Raise importance by 1 each at 3, 10 and 25 sittings with a recall, up to 9.
 
-    The step is in the memory's file and in the ledger. A file that a person is just changing waits for the next time.
+    The step is written to the memory's file and the ledger. Files being edited are handled the next
+    time.
     """
     home = change.home
     if not home.settings.flag("usage.raise_importance"):
@@ -204,13 +210,15 @@ def _raise_importance(change: Change) -> None:
     due = {steps.memory: steps for steps in home.usage.steps_due()}
     if not due:
         return
-    taken = _steps_taken(home)
+    steps_taken = _steps_taken(home)
     with change.transaction():
         for memory in list(due):
             steps = due.get(memory)
             with contextlib.suppress(EditConflict, VaultUnusable):
                 if steps:
-                    _raise(change, replace(steps, taken=max(steps.taken, taken.get(memory, 0))))
+                    _raise(
+                        change, replace(steps, taken=max(steps.taken, steps_taken.get(memory, 0)))
+                    )
             if change.yield_locks():
                 due = {steps.memory: steps for steps in home.usage.steps_due()}
 
@@ -232,7 +240,7 @@ def _raise(change: Change, due: StepsDue) -> None:
 
 
 def _steps_taken(home: Home) -> dict[str, int]:
-    """The steps that the ledger knows of: a new database does not take them again."""
+    """Return the steps in the ledger, so that a new database does not repeat them."""
     try:
         entries = [item for item in ledger.read(home.vault.read(LEDGER)) if item.action == RAISED]
     except FileNotFoundError:
@@ -245,51 +253,57 @@ def _steps_taken(home: Home) -> dict[str, int]:
     return taken
 
 
-def _fold(change: Change, taken: Path, until: float) -> int:
-    """Count what was taken away, as far as the time goes, or until another process goes on with it."""
+def _fold(change: Change, spool: Path, deadline: float) -> int:
+    """Count a renamed spool until the deadline, or until another process continues."""
     home = change.home
-    present = to_ms(home.clock()) or 0
-    counted = 0
+    now = to_ms(home.clock()) or 0
+    count = 0
     with home.database.transaction():
-        if home.usage.value("folded") == taken.name:
+        if home.usage.value("folded") == spool.name:
             return 0
         uses = sorted(
-            (replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at
+            (replace(use, at=min(use.at, now)) for use in _read(spool)), key=lambda use: use.at
         )
-        for at in range(_folded(home, taken), len(uses)):
-            use = uses[at]
-            session = use.session or _sitting(home, use.at)
+        for position in range(_counted_lines(home, spool), len(uses)):
+            use = uses[position]
+            session = use.session or _sitting_at(home, use.at)
             _count(home, session, use)
             use_together(home, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
-            counted += 0 if use.is_look else len(use.ids)
-            so_far = partial(home.usage.set_value, _folding(taken), str(at + 1))
-            if change.yield_locks(so_far) and _folded(home, taken) != at + 1:
-                return counted
-            if time.monotonic() > until:
-                so_far()
-                return counted
+            count += 0 if use.is_look else len(use.ids)
+            save_position = partial(home.usage.set_value, _progress_key(spool), str(position + 1))
+            if change.yield_locks(save_position) and _counted_lines(home, spool) != position + 1:
+                return count
+            if time.monotonic() > deadline:
+                save_position()
+                return count
         home.co_recall.forget_faded(today(home))
-        home.session_uses.forget(present - _KEPT_MS)
-        home.usage.set_value("folded", taken.name)
-        home.usage.drop_value(_folding(taken))
-    return counted
+        home.session_uses.forget(now - _RETENTION_MS)
+        home.usage.set_value("folded", spool.name)
+        home.usage.drop_value(_progress_key(spool))
+    return count
 
 
-def _folded(home: Home, taken: Path) -> int:
-    """How many lines of a spool are counted; -1 when all are."""
-    if home.usage.value("folded") == taken.name:
+def _counted_lines(home: Home, spool: Path) -> int:
+    """Return the number of counted lines of a spool, or -1 for all."""
+    if home.usage.value("folded") == spool.name:
         return -1
-    done = home.usage.value(_folding(taken)) or ""
+    done = home.usage.value(_progress_key(spool)) or ""
     return int(done) if done.isdecimal() else 0
 
 
-def _folding(taken: Path) -> str:
-    """What is noted while a spool is counted: processes that share a memory on a server have a spool each."""
-    return f"folding {taken.name}"
+def _progress_key(spool: Path) -> str:
+    """Return the key for the position in a spool.
+
+    Processes that share a memory on a server have separate spools.
+    """
+    return f"folding {spool.name}"
 
 
 def _count(home: Home, session: str, use: Use) -> None:
-    """Count one use: a look is an access; a recall counts once a session, and again where it goes on a day later."""
+    """Count one use: a look is an access.
+
+    A recall counts once per session, and again if the session continues a day later.
+    """
     if use.is_look:
         home.usage.look(use.ids)
         home.session_uses.record(session, use.ids, use.at, recalled=())
@@ -299,18 +313,18 @@ def _count(home: Home, session: str, use: Use) -> None:
     home.session_uses.record(session, use.ids, use.at, recalled=first)
 
 
-def _sitting(home: Home, at: int) -> str:
-    """Where no session was named: uses less than half an hour apart belong to one sitting."""
+def _sitting_at(home: Home, at: int) -> str:
+    """Return a name for uses without a session. Uses less than half an hour apart share it."""
     start, last = noted_pair(home.usage.value("sitting"), (0, 0))
-    if abs(at - last) > _SITTING_MS:
+    if abs(at - last) > _SITTING_GAP_MS:
         start = at
     home.usage.set_value("sitting", json.dumps([start, max(at, last)]))
     return f"sitting:{start}"
 
 
-def _read(taken: Path) -> Iterator[Use]:
-    """What was noted; a line that makes no sense is passed over, or nothing could be written ever after."""
-    for line in taken.read_text(encoding="utf-8", errors="replace").splitlines():
+def _read(spool: Path) -> Iterator[Use]:
+    """Yield the uses in a spool, skipping invalid lines, which would otherwise block every write."""
+    for line in spool.read_text(encoding="utf-8", errors="replace").splitlines():
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
             values = json_text.parse(line)
             at, ids, session = (
@@ -323,25 +337,28 @@ def _read(taken: Path) -> Iterator[Use]:
 
 
 def _text(value: object) -> str:
-    """A text that the database can hold. Raises TypeError, ValueError."""
+    """Return a text that the database accepts. Raises TypeError, ValueError."""
     if not isinstance(value, str):
         raise TypeError(f"not a text: {value!r}")
     value.encode("utf-8")
     return value
 
 
-def _left(home: Home) -> list[Path]:
-    """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
+def _abandoned_spools(home: Home) -> list[Path]:
+    """Return spools left by a crash, oldest first."""
     return sorted(filter(_is_readable, home.folder.glob("usage.*.taken")))
 
 
 def _is_readable(spool: Path) -> bool:
-    """A spool that cannot be read waits; what a command is for does not wait for it."""
+    """Return True if a spool can be read.
+
+    Otherwise it is left for later, without delaying the command.
+    """
     return spool.is_file() and os.access(spool, os.R_OK)
 
 
-def _take(home: Home) -> Iterator[Path]:
-    """Take the spool away once it is asked for; nobody is writing to it then."""
+def _take_spool(home: Home) -> Iterator[Path]:
+    """Rename the spool and yield it, so that no process writes to it."""
     spool = home.folder / SPOOL
     taken = spool.with_name(f"usage.{home.ids()}.taken")
     if not _is_readable(spool):
@@ -358,29 +375,31 @@ def _spool_lock(home: Home) -> FileLock:
     return FileLock(home.folder / "usage.lock", _PATIENCE_SECONDS)
 
 
-# ----------------------------------------------------------------------------
-# What a person or agent does to single memories: store, edit, retire, look at, list.
+# -- Operations on single memories ---------------------------------------------
 
 
-_PATIENCE_SECONDS_STORE = 0.15
+_STORE_PATIENCE_SECONDS = 0.15
 _FOLDING_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What would become of a memory, and the memory as it would be."""
+    """The outcome that storing a memory would have, and the resulting memory."""
 
     outcome: StoreOutcome
     memory: Memory
 
 
-class _Undone(Exception):  # noqa: N818 - what is the case, not what went wrong
-    """What was written in a rehearsal is taken back."""
+class _Rollback(Exception):  # noqa: N818 - control flow, not an error
+    """Rolls back the writes of a rehearsal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Where and when the owner said in a session what an agent stores, and whether the message has marks of a paste."""
+    """The source and time of the owner's words that an agent stores.
+
+    ``mixed``: the message seems to contain pasted text.
+    """
 
     source: Source
     at: datetime | None
@@ -390,45 +409,46 @@ class Said:
 def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
-    While another process writes, a store waits for its turn, and gets its vector with the next ingest.
+    If another process writes, it waits, and the memory gets its vector with the next ingest.
 
-    What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
-    ``force`` stores it beside whatever is there. Once it is durable it gets its vector, where the model is there, and
-    is compared by meaning, too. What an agent asks to be stored is its proposal, unless it is what
-    the owner ``said`` in a session. Where the rules cannot tell, a language model may be asked first (``asking``), for
-    ``dedup.model_seconds`` at most. Raises MemoryInvalid, and StoreBusy after 30 seconds.
+    A memory that repeats another one of the same project is not stored twice, and one that
+    contradicts it replaces it, except with ``force``. Once durable, it gets a vector if the model
+    is available, and is compared by meaning too. A memory from an agent is a proposal, unless the
+    owner ``said`` it in a session. If the rules are unsure, a language model may be asked first
+    (``asking``), for at most ``dedup.model_seconds``. Raises MemoryInvalid, and StoreBusy after 30
+    seconds.
     """
     memory = new_memory(home, new, project_of_work, said)
-    decided = _decided(home, memory, new)
+    model_decisions = _model_decisions(home, memory, new)
     with home.vault_lock.if_free() as was_free, home.vault_lock:
-        catch_up(home, _PATIENCE_SECONDS_STORE)
+        catch_up(home, _STORE_PATIENCE_SECONDS)
         fold_usage(home, _FOLDING_SECONDS)
         with home.change("store", subject=memory.subject) as change, change.transaction():
-            outcome = _placed(change, memory, beside=new.force, decision=decided.of(memory))
+            outcome = _placed(change, memory, beside=new.force, decision=model_decisions.of(memory))
             change.explain(outcome.in_words())
-    outcome = replace(outcome, note=decided.note)
-    if not was_free:  # in a crowd nobody loads a model, which takes a second of a core and 100 MB
+    outcome = replace(outcome, note=model_decisions.note)
+    if not was_free:  # under load no model is started, which takes a second of CPU and 100 MB
         home.memories.has_new_rows = False
         return outcome
-    found = embed_memories(home, begins=True).get(memory.id)
-    if new.force or outcome.action != "stored" or found is None:
+    outcome_by_meaning = embed_memories(home, begins=True).get(memory.id)
+    if new.force or outcome.action != "stored" or outcome_by_meaning is None:
         return outcome
-    return _with_meaning(outcome, found)
+    return _combined(outcome, outcome_by_meaning)
 
 
-def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
-    """What became of a memory by its words, with what then became of it by its vector."""
-    supersedes = (*outcome.supersedes, *found.supersedes)
-    gone = {one.memory.id for one in supersedes}
-    told = replace(
-        found,
+def _combined(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
+    """Combine the outcome by words with the later outcome by vectors."""
+    supersedes = (*outcome.supersedes, *by_meaning.supersedes)
+    replaced_ids = {other.memory.id for other in supersedes}
+    combined = replace(
+        by_meaning,
         supersedes=supersedes,
-        similar=tuple(one for one in outcome.similar if one.id not in gone),
+        similar=tuple(other for other in outcome.similar if other.id not in replaced_ids),
     )
-    if found.action != outcome.action:
-        return told  # it was the vectors that told
+    if by_meaning.action != outcome.action:
+        return combined  # decided by the vectors
     return replace(
-        told,
+        combined,
         note=outcome.note,
         decided_by=outcome.decided_by,
         reason=outcome.reason,
@@ -437,41 +457,50 @@ def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
 
 
 def rehearse(home: Home, new: StoreRequest, said: Said | None = None) -> Rehearsal:
-    """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
+    """Return what :func:`store` would do and why, without writing.
+
+    A model may be asked. Raises MemoryInvalid.
+    """
     memory = new_memory(home, new, known_or_named, said)
-    decided = _decided(home, memory, new)
-    told: list[Rehearsal] = []
+    model_decisions = _model_decisions(home, memory, new)
+    rehearsals: list[Rehearsal] = []
     with home.change("store") as change:
-        catch_up(home, _PATIENCE_SECONDS_STORE)
-        with suppress(_Undone), change.transaction():
-            decision = decided.of(memory)
+        catch_up(home, _STORE_PATIENCE_SECONDS)
+        with suppress(_Rollback), change.transaction():
+            decision = model_decisions.of(memory)
             outcome = _placed(change, memory, beside=new.force, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
-            told.append(Rehearsal(replace(outcome, note=decided.note), after))
-            raise _Undone
-    return told[0] if new.force else _by_meaning(home, memory, told[0])
+            rehearsals.append(Rehearsal(replace(outcome, note=model_decisions.note), after))
+            raise _Rollback
+    return rehearsals[0] if new.force else _by_meaning(home, memory, rehearsals[0])
 
 
-def _by_meaning(home: Home, memory: Memory, told: Rehearsal) -> Rehearsal:
-    """A rehearsal with what the vectors would tell once it is stored, where the words tell nothing."""
-    outcome = told.outcome
+def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
+    """Extend a rehearsal with the comparison by vectors, if words decided nothing."""
+    outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:
         if not is_open or home.settings.text("embedding.model") == "none" or not has_vectors(home):
-            return told
-        found = next(iter(weigh(home, [memory])))[1]
+            return rehearsal
+        comparisons = next(iter(weigh(home, [memory])))[1]
     except EmbedderUnavailable:
-        return told
-    again = next((one for one in found if one.repeats), None)
-    if again:
-        known = StoreOutcome("known", again.other.id, again.verdict.reason, note=outcome.note)
-        return Rehearsal(known, again.other)
-    replaced = tuple(Replaced(one.other, one.verdict.reason) for one in found if one.replaces)
-    return replace(told, outcome=replace(outcome, supersedes=replaced))
+        return rehearsal
+    repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
+    if repeated:
+        known_outcome = StoreOutcome(
+            "known", repeated.other.id, repeated.verdict.reason, note=outcome.note
+        )
+        return Rehearsal(known_outcome, repeated.other)
+    replaced = tuple(
+        Replaced(comparison.other, comparison.verdict.reason)
+        for comparison in comparisons
+        if comparison.replaces
+    )
+    return replace(rehearsal, outcome=replace(outcome, supersedes=replaced))
 
 
-def _decided(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
-    """What a model decides, if one is to; a memory that is stored beside whatever is there needs nobody to."""
+def _model_decisions(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
+    """Return a model's decisions. ``force`` needs none."""
     if new.force:
         return Decisions()
     return decisions(
@@ -482,7 +511,10 @@ def _decided(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
 def new_memory(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None], said: Said | None
 ) -> Memory:
-    """The memory that is to be stored, without secrets; as a proposal where an agent says it. Raises MemoryInvalid."""
+    """Return the memory to store, without secrets, as a proposal if an agent states it.
+
+    Raises MemoryInvalid.
+    """
     content = new.content.strip()
     if not content:
         raise MemoryInvalid(
@@ -494,8 +526,8 @@ def new_memory(
         raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
     now = home.now()
     project = project_asked_for(home, new, project_of)
-    given = {name: getattr(new, name) for name in new.__struct_fields__ if name in keys_of(Memory)}
-    made = {
+    values = {name: getattr(new, name) for name in new.__struct_fields__ if name in keys_of(Memory)}
+    computed = {
         "id": home.ids(),
         "subject": new.subject or title_of(content),
         "content": content,
@@ -506,7 +538,7 @@ def new_memory(
         "speaker": Speaker.OWNER if said else new.speaker or home.actor.speaker,
         "source": replace(new.source, session=new.source.session or home.settings.session),
     }
-    memory = Memory(**given | made)
+    memory = Memory(**values | computed)
     if said:
         memory = as_quoted(memory, said.source, said.at or now)
         memory = replace(memory, extra={BESIDE_PASTE: True}) if said.mixed else memory
@@ -518,8 +550,10 @@ def new_memory(
 def _placed(
     change: Change, memory: Memory, *, beside: bool, decision: Decision | None
 ) -> StoreOutcome:
-    """Place what somebody stores, or put it beside whatever is there. What is quoted from a session is not stored by
-    hand: it brings nothing back that was retired since.
+    """Place a memory, or store it next to all others with ``beside``.
+
+    A quote from a session does not count as stored by hand, so it does not restore a memory retired
+    since.
     """
     if beside:
         return put(change, memory, ())
@@ -527,21 +561,21 @@ def _placed(
 
 
 def get(home: Home, reference: str) -> Memory:
-    """One memory by id, by the beginning of its id, or by its subject. Raises NotFound, Conflict."""
-    found = home.memories.find_like(reference.strip())
-    if not found:
+    """Return a memory by id, beginning of its id, or subject. Raises NotFound, Conflict."""
+    matches = home.memories.find_like(reference.strip())
+    if not matches:
         raise NotFound(f"no memory is called {reference!r}", hint="nacre list shows ids")
-    if len(found) > 1:
-        names = ", ".join(memory.id for memory in found)
+    if len(matches) > 1:
+        names = ", ".join(memory.id for memory in matches)
         raise Conflict(f"{reference!r} means several memories: {names}", hint="give more of the id")
-    return found[0]
+    return matches[0]
 
 
 def edit(home: Home, reference: str, *, expected: str | None = None, **changes: Any) -> Memory:
-    """Change fields of a memory, or ``add_tags`` to it; returns it as it is now.
+    """Change fields of a memory, or ``add_tags``, and return it.
 
-    Trust stays as it is; a title that was made from the content is made anew. With ``expected``, the file is the one
-    that was read under that etag. Raises NotFound, EditConflict, MemoryInvalid.
+    Trust does not change. A subject derived from the content is derived again. With ``expected``,
+    the file must still have that etag. Raises NotFound, EditConflict, MemoryInvalid.
     """
     with home.change("update") as change:
         scan(home)
@@ -553,7 +587,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
             raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
         if changes.get("project"):
-            changes["project"] = _project(home, changes["project"])
+            changes["project"] = _project_slug(home, changes["project"])
         if "project" in changes:
             changes["inbox"] = False
         if (
@@ -569,7 +603,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if replace(changed, updated=memory.updated) == memory:
             return memory
         if changed.content != memory.content:
-            changed = replace(changed.as_worded(), claim=None)  # it was told of other words
+            changed = replace(changed.as_worded(), claim=None)  # derived from the previous text
         change.describe(subject=changed.subject, why=_changed_fields(memory, changed))
         with change.transaction():
             change.put([changed])
@@ -579,14 +613,14 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
 
 
 def refuse_changed(home: Home, reference: str, expected: str) -> None:
-    """Raise EditConflict where a memory's file is another one than was read under an etag."""
+    """Raise EditConflict if a memory's file does not have the expected etag."""
     memory = get(home, reference)
     if expected != etag_of(home, memory):
         raise EditConflict(f"{memory.subject!r} was changed meanwhile", hint="read it again")
 
 
 def etag_of(home: Home, memory: Memory) -> str | None:
-    """What tells the file of a memory from what it was before, and will be; ``None`` where it has no file yet."""
+    """Return a value that changes with a memory's file, or ``None`` without a file."""
     file = home.files.file_of(memory.id)
     return file.hash.hex() if file else None
 
@@ -594,61 +628,63 @@ def etag_of(home: Home, memory: Memory) -> str | None:
 def retire(home: Home, references: Sequence[str], reason: str | None = None) -> list[Memory]:
     """Soft-delete memories: they move to ``retired/`` and are never recalled.
 
-    What a retired memory had superseded holds again. Raises NotFound, Conflict.
+    Memories superseded by a retired one are active again. Raises NotFound, Conflict.
     """
     with home.change("retire") as change:
         scan(home)
         fold_usage(home, _FOLDING_SECONDS)
         memories = list(
-            {memory.id: memory for memory in (get(home, one) for one in references)}.values()
+            {
+                memory.id: memory for memory in (get(home, reference) for reference in references)
+            }.values()
         )
-        gone = next((memory for memory in memories if memory.retired), None)
-        if gone:
+        already_retired = next((memory for memory in memories if memory.retired), None)
+        if already_retired:
             raise Conflict(
-                f"{gone.subject!r} is retired already",
-                hint=f"it lies in retired/: nacre show {gone.id}",
+                f"{already_retired.subject!r} is retired already",
+                hint=f"it lies in retired/: nacre show {already_retired.id}",
             )
         for memory in memories:
             refuse_broken(home, memory)
-        going = {one.id for one in memories}
+        ids = {memory.id for memory in memories}
         clean = home.redactor.clean(reason) if reason else None
         change.describe(subject=subject_of(memories), why=clean)
         with change.transaction():
-            return [_retire(change, memory, clean, going) for memory in memories]
+            return [_retire(change, memory, clean, ids) for memory in memories]
 
 
-def _retire(change: Change, memory: Memory, reason: str | None, going: Collection[str]) -> Memory:
-    """Retire one of those that are ``going``, as it is now: many take a while, and others write in between."""
+def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[str]) -> Memory:
+    """Retire one memory of ``ids`` in its current state, because others may write between many."""
     home = change.home
-    if len(going) > FEW:
+    if len(ids) > FEW:
         change.yield_locks()
-    present = home.memories.find(memory.id) or memory
-    if present.retired:
-        return present  # another process was faster
-    retired = replace(present, retired=Retirement(home.now(), reason))
+    current = home.memories.find(memory.id) or memory
+    if current.retired:
+        return current  # handled by another process
+    retired = replace(current, retired=Retirement(home.now(), reason))
     details = {"reason": reason} if reason else {}
-    back = [one for one in released(home, [retired]) if one.id not in going]
-    change.put([retired, *back], [change.entry("retire", memory=memory.id, **details)])
+    reactivated = [old for old in released(home, [retired]) if old.id not in ids]
+    change.put([retired, *reactivated], [change.entry("retire", memory=memory.id, **details)])
     return retired
 
 
 def open_todo(home: Home, reference: str) -> Memory:
-    """Return a todo by its id or subject, or the only open todo that has all words of the reference.
+    """Return a todo by id or subject, or the only open todo that contains all words of the reference.
 
-    Raises NotFound, Conflict for words of several todos, MemoryInvalid for a memory that is not a todo.
+    Raises NotFound, Conflict if several match, MemoryInvalid for a memory that is not a todo.
     """
     try:
         memory = get(home, reference)
     except NotFound:
-        found, total = list_active(home, Filter(kinds=(Kind.TODO,)), limit=3, words=reference)
+        todos, total = list_active(home, Filter(kinds=(Kind.TODO,)), limit=3, words=reference)
         if total > 1:
-            names = ", ".join(f"{todo.subject!r} ({todo.id[-8:]})" for todo in found)
+            names = ", ".join(f"{todo.subject!r} ({todo.id[-8:]})" for todo in todos)
             raise Conflict(
                 f"{reference!r} means several todos: {names}", hint="give more words, or the id"
             ) from None
-        if not found:
+        if not todos:
             raise
-        return found[0]
+        return todos[0]
     if memory.kind is not Kind.TODO:
         raise MemoryInvalid(
             f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todo lists them"
@@ -659,14 +695,14 @@ def open_todo(home: Home, reference: str) -> Memory:
 def list_active(
     home: Home, wanted: Filter, *, limit: int, offset: int = 0, words: str = ""
 ) -> tuple[list[Memory], int]:
-    """A page of active memories, the newest first, and how many there are in all; of those that hold each word."""
+    """Return a page of active memories, newest first, and the total number, optionally containing each of ``words``."""
     catch_up(home)
     wanted, today = with_dependencies(home, wanted), home.today()
     rows, total = home.selection.list_memories(
         wanted, limit=limit, offset=offset, today=today, words=words.split()
     )
-    found = home.memories.by_rows(rows)
-    return [found[row] for row in rows if row in found], total
+    memories = home.memories.by_rows(rows)
+    return [memories[row] for row in rows if row in memories], total
 
 
 def _changed_fields(before: Memory, after: Memory) -> str:
@@ -675,26 +711,26 @@ def _changed_fields(before: Memory, after: Memory) -> str:
 
 
 def refuse_broken(home: Home, memory: Memory) -> None:
-    """A file that a person left half-edited is theirs to mend; nothing is written over it."""
+    """Raise MemoryInvalid if a memory's file is malformed, so that nacre does not overwrite a person's edit."""
     file = home.files.file_of(memory.id)
-    broken = next(
+    problem = next(
         (text for text in home.problems if file and text.startswith(f"{file.path}: ")), None
     )
-    if broken:
+    if problem:
         raise MemoryInvalid(
-            broken, hint="mend the file first; its last good version is recalled until then"
+            problem, hint="mend the file first; its last good version is recalled until then"
         )
 
 
 def project_asked_for(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None] = known_or_named
 ) -> str | None:
-    """The project that a request names, else that of its folder; ``None`` for a memory of no project."""
-    return _project(home, new.project) or (
+    """Return the project that a request names, else that of its folder, or ``None``."""
+    return _project_slug(home, new.project) or (
         project_of(home, Path(new.folder)) if new.folder else None
     )
 
 
-def _project(home: Home, name: str | None) -> str | None:
-    """The slug of the project that a name means; what a project was called before means it still."""
+def _project_slug(home: Home, name: str | None) -> str | None:
+    """Return the slug of a project name. Former names still resolve."""
     return home.files.name_now(slugify(home.redactor.clean(name))) or None if name else None

@@ -1,4 +1,4 @@
-"""Memories that were used together."""
+"""Use of memories: pairs used together, quality, history, listings of the vault, and the view of a memory."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ from nacre.values.review import Maturity, Usage, Verdict
 from nacre.vault.files import GIT_FOLDER, LISTING, Entry, global_page, is_derived, project_page
 
 
-def edges(home: Home, asked: EdgesRequest) -> list[UsedTogether]:
-    """Pairs of active memories that were used together, the strongest first; of one memory, where it is named.
+def edges(home: Home, request: EdgesRequest) -> list[UsedTogether]:
+    """List pairs of active memories that were used together, strongest first, optionally of one memory.
 
-    A weight grows by .1 a session in which both were used, and loses a twentieth a day (seed facts 1.2.4). Raises
-    NotFound, Conflict.
+    The weight of a pair grows by .1 per session that used both and decays by a twentieth per day
+    (seed facts 1.2.4). Raises NotFound, Conflict.
     """
     catch_up(home)
-    if asked.reference is None:
-        found = home.co_recall.strongest(today(home), asked.limit)
+    if request.reference is None:
+        pairs = home.co_recall.strongest(today(home), request.limit)
     else:
-        found = home.co_recall.of([get(home, asked.reference).id], today(home))[: asked.limit]
-    ids = sorted({memory for edge in found for memory in (edge.memory, edge.other)})
-    memories = {one.id: one for one in home.memories.rows_of(ids).values()}
+        pairs = home.co_recall.of([get(home, request.reference).id], today(home))[: request.limit]
+    ids = sorted({memory for pair in pairs for memory in (pair.memory, pair.other)})
+    memories = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
     return [
-        UsedTogether(memories[edge.memory], memories[edge.other], edge.weight, edge.sessions)
-        for edge in found
-        if edge.memory in memories and edge.other in memories
+        UsedTogether(memories[pair.memory], memories[pair.other], pair.weight, pair.sessions)
+        for pair in pairs
+        if pair.memory in memories and pair.other in memories
     ]
 
 
-# ----------------------------------------------------------------------------
-# How good a memory turns out to be (seed facts 1.2.4): quality moves a little with every reply.
+# -- Quality -------------------------------------------------------------------
 #
-# The borders belong to a measure (docs/context.md): those of cosines lie in the model's calibration,
-# those of words here.
+# Each reply moves a memory's quality a little (seed facts 1.2.4). Thresholds depend on the
+# similarity measure (docs/context.md). Those for cosines are in the model's calibration, those for
+# words here.
 
 
 LEAST_REPLY = 50
@@ -68,18 +68,18 @@ REPLY_CHARACTERS = 8000
 SIGNALS = {Verdict.USED: 1.0, Verdict.UNUSED: 0.4, Verdict.CORRECTED: 0.0}
 REPLY_SHARE = 0.2
 PERSON_SHARE = 0.5
-"""A person's word weighs more than a comparison of texts."""
+"""Share of a person's verdict, which counts more than a text comparison."""
 
 KEPT_QUALITY = 0.3
-"""What a dismissed review raises quality to."""
+"""Minimum quality after a dismissed review."""
 
-_FLOORS = {Kind.FACT: 0.35, Kind.PREFERENCE: 0.35}
-_FLOOR = 0.1
+_MIN_QUALITY_BY_KIND = {Kind.FACT: 0.35, Kind.PREFERENCE: 0.35}
+_MIN_QUALITY = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Borders:
-    """From which likeness on a reply used a memory, and something newly stored says it anew."""
+    """Minimum similarities of a reply that used a memory, and of a new memory that corrects it."""
 
     name: str
     used: float
@@ -90,22 +90,26 @@ BY_WORDS = Borders("words", 0.4, 0.6)
 
 
 def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
-    """What a reply says of a memory: the likeness of the reply to it, and of the likest thing the agent stored."""
+    """Return the verdict of a reply on a memory.
+
+    ``reply`` is its similarity to the memory, ``stored`` the highest similarity of a memory that
+    the agent stored.
+    """
     if stored >= borders.corrected:
         return Verdict.CORRECTED
     return Verdict.USED if reply >= borders.used else Verdict.UNUSED
 
 
 def quality_after(before: float, heard: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
-    """(1 - share) · before + share · signal, not below the floor of the kind."""
-    floor = min(before, _FLOORS.get(kind, _FLOOR))
+    """Return (1 - share) · before + share · signal, but at least the minimum of the kind."""
+    floor = min(before, _MIN_QUALITY_BY_KIND.get(kind, _MIN_QUALITY))
     return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[heard]))
 
 
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
-    """Whether a memory is never to be forgotten: importance 10, evergreen, or a subject that fits a pattern.
+    """Return True if a memory is never forgotten: importance 10, evergreen, or a subject that matches a pattern.
 
-    Patterns ignore case; ``*`` stands for any text (seed facts 1.4).
+    Patterns ignore case and may contain ``*`` (seed facts 1.4).
     """
     subject = memory.subject.lower()
     return (
@@ -119,44 +123,45 @@ _MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CAND
 
 
 def maturity(usage: Usage) -> Maturity:
-    """A candidate under 5 accesses, established from 5, proven from 20 (seed facts 2.3)."""
-    return next(name for least, name in _MATURITY if usage.access_count >= least)
+    """Return the maturity: candidate below 5 accesses, established from 5, proven from 20 (seed facts 2.3)."""
+    return next(name for minimum, name in _MATURITY if usage.access_count >= minimum)
 
 
-# ----------------------------------------------------------------------------
-# How a piece of knowledge changed: the chain of memories that superseded each other; and the way
-# back.
+# -- History -------------------------------------------------------------------
 
 
 def history_of(home: Home, reference: str) -> list[Step]:
-    """All that a memory superseded and all that superseded it, the oldest first. Raises NotFound, Conflict."""
+    """Return a memory with all predecessors and successors, oldest first.
+
+    Raises NotFound, Conflict.
+    """
     catch_up(home)
-    asked = get(home, reference)
-    found = {asked.id: asked}
-    _before(home, asked, found)
-    newest = asked
-    while newest.superseded_by and newest.superseded_by not in found:
+    memory = get(home, reference)
+    chain = {memory.id: memory}
+    _add_predecessors(home, memory, chain)
+    newest = memory
+    while newest.superseded_by and newest.superseded_by not in chain:
         newer = home.memories.find(newest.superseded_by)
         if newer is None:
             break
-        newest = found[newer.id] = newer
-        _before(home, newer, found)
-    ordered = sorted(found.values(), key=lambda one: (_began(one), last_said(one), one.id))
-    return [_step(one, found, is_asked=one.id == asked.id) for one in ordered]
+        newest = chain[newer.id] = newer
+        _add_predecessors(home, newer, chain)
+    ordered = sorted(chain.values(), key=lambda item: (_start_of(item), last_said(item), item.id))
+    return [_step(item, chain, is_asked=item.id == memory.id) for item in ordered]
 
 
 def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
-    """Bring back a memory that was superseded or retired; returns it as it is now.
+    """Restore a superseded or retired memory and return it.
 
-    What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
-    was retired is superseded by it again; what it waited for in review it waits for again. Raises NotFound, Conflict.
+    Its successor stays active too, and no comparison will end either again. Memories reactivated by
+    its retirement are superseded again, and its pending reviews reopen. Raises NotFound, Conflict.
     """
     with home.change("unretire", why=why) as change:
         return hold_again(change, reference)
 
 
 def hold_again(change: Change, reference: str) -> Memory:
-    """:func:`bring_back` as a change that has written nothing yet."""
+    """Restore a memory like :func:`bring_back`, as the first write of a change."""
     home = change.home
     catch_up(home)
     memory = get(home, reference)
@@ -166,14 +171,20 @@ def hold_again(change: Change, reference: str) -> Memory:
             hint=f"nacre show {memory.id[-8:]}",
         )
     followers = _followers(home, memory)
-    shown = tuple(one for one in memory.suppressed_contexts if one not in SUPPRESSED)
+    shown = tuple(context for context in memory.suppressed_contexts if context not in SUPPRESSED)
     contexts = shown if memory.retired else memory.suppressed_contexts
-    back = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
-    back = replace(back, suppressed_contexts=contexts)
-    apart = tuple(Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
-    back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
-    again = agreed(home, [(None, back)]) if memory.retired else []
-    changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
+    restored = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
+    restored = replace(restored, suppressed_contexts=contexts)
+    links_between = tuple(
+        Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by
+    )
+    restored = without_link(replace(restored, links=(*restored.links, *links_between)), memory.id)
+    superseded_again = agreed(home, [(None, restored)]) if memory.retired else []
+    changed = [
+        restored,
+        *(without_link(newer, memory.id) for newer in followers),
+        *superseded_again,
+    ]
     change.describe(subject=subject_of(changed))
     with change.transaction():
         change.put(changed, [change.entry("unretire", memory=memory.id)])
@@ -182,76 +193,75 @@ def hold_again(change: Change, reference: str) -> Memory:
     return changed[0]
 
 
-def _before(home: Home, memory: Memory, found: dict[str, Memory]) -> None:
-    """Add all that a memory superseded, and what that superseded."""
-    waiting = [memory]
-    while waiting:
-        older = [old for old in home.memories.replaced_by(waiting.pop().id) if old.id not in found]
-        found.update((old.id, old) for old in older)
-        waiting += older
+def _add_predecessors(home: Home, memory: Memory, chain: dict[str, Memory]) -> None:
+    """Add all direct and indirect predecessors of a memory."""
+    stack = [memory]
+    while stack:
+        older = [old for old in home.memories.replaced_by(stack.pop().id) if old.id not in chain]
+        chain.update((old.id, old) for old in older)
+        stack += older
 
 
 def _followers(home: Home, memory: Memory) -> list[Memory]:
-    """Whatever says that it superseded a memory, or is named by it."""
-    said = [
-        one.source
-        for one in home.links.of(memory.id)
-        if (one.rel, one.target) == (SUPERSEDES, memory.id)
+    """Return the memories that supersede a memory according to either side."""
+    sources = [
+        link.source
+        for link in home.links.of(memory.id)
+        if (link.rel, link.target) == (SUPERSEDES, memory.id)
     ]
-    ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *said])
-    found = (home.memories.find(newer) for newer in ids if newer != memory.id)
-    return [newer for newer in found if newer]
+    ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *sources])
+    followers = (home.memories.find(newer) for newer in ids if newer != memory.id)
+    return [newer for newer in followers if newer]
 
 
-def _began(memory: Memory) -> date:
+def _start_of(memory: Memory) -> date:
     return memory.valid.since or day_of(memory.created)
 
 
-def _step(memory: Memory, found: dict[str, Memory], *, is_asked: bool) -> Step:
-    newer = found.get(memory.superseded_by or "")
+def _step(memory: Memory, chain: dict[str, Memory], *, is_asked: bool) -> Step:
+    newer = chain.get(memory.superseded_by or "")
     reason = superseded(newer).get(memory.id) if newer else None
-    return Step(memory, _began(memory), memory.valid.until, memory.superseded_by, reason, is_asked)
+    return Step(
+        memory, _start_of(memory), memory.valid.until, memory.superseded_by, reason, is_asked
+    )
 
 
-# ----------------------------------------------------------------------------
-# Write the listings of the vault: ``MEMORY.md`` at its top, and one in the folder of each project.
+# -- Listings ------------------------------------------------------------------
 #
-# They are derived: no recall reads them, no scan takes them for memories, and git passes over them
-# unless the owner
-# added them (decision 1). They are written with each commit, not with each memory.
+# ``MEMORY.md`` at the top of the vault, and one in each project's folder. They are derived: recall
+# and scans ignore them, and so does git unless the owner added them (decision 1). They are written
+# with each commit, not with each memory.
 
 
-_ALL = 2**31
+_NO_LIMIT = 2**31
 
 
 def write_listings(home: Home) -> list[str]:
-    """Bring the listings up to date; returns the paths of those that changed.
+    """Update the listings and return the paths that changed.
 
-    A page that a person wrote stays, whatever it is called. Where the setting is off, nacre's own are removed.
+    Hand-written pages with that name are kept. If the setting is off, nacre's listings are removed.
     """
     if home.database.unwritable:
         return []
-    wanted = _pages(home) if home.settings.flag("vault.listing") else {}
-    there = [path for path in home.vault.paths() if path.endswith(f"/{LISTING}")]
-    changed, own = [], []
-    for path in sorted({*wanted, *there, LISTING}):
-        with suppress(
-            NacreError
-        ):  # a link, or somebody writes there just now: the next one does it
-            present = _present(home, path)
+    pages = _pages(home) if home.settings.flag("vault.listing") else {}
+    existing = [path for path in home.vault.paths() if path.endswith(f"/{LISTING}")]
+    changed, own_paths = [], []
+    for path in sorted({*pages, *existing, LISTING}):
+        with suppress(NacreError):  # a symlink or a concurrent write; retried with the next commit
+            present = _current(home, path)
             if present is not None and not is_derived(present):
                 continue
-            if path in wanted:
-                own.append(path)
-            if _write(home, path, present, wanted.get(path)):
+            if path in pages:
+                own_paths.append(path)
+            if _write(home, path, present, pages.get(path)):
                 changed.append(path)
     if home.settings.flag("git.enabled") and home.vault.exists(GIT_FOLDER):
         with suppress(NacreError):
-            home.repository.pass_over(LISTING, own)
+            home.repository.pass_over(LISTING, own_paths)
     return changed
 
 
-def _present(home: Home, path: str) -> bytes | None:
+def _current(home: Home, path: str) -> bytes | None:
     try:
         return home.vault.read(path)
     except FileNotFoundError:
@@ -259,7 +269,7 @@ def _present(home: Home, path: str) -> bytes | None:
 
 
 def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bool:
-    """Whether the page was another one."""
+    """Write a page, or remove it without ``text``. Return True if it changed."""
     if text is None:
         if present is not None:
             home.vault.remove(path)
@@ -271,10 +281,10 @@ def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bo
 
 
 def _pages(home: Home) -> Mapping[str, str]:
-    """Path → text, of every page that there is something to list on."""
+    """Return the text of each listing by path."""
     entries: dict[str | None, list[Entry]] = defaultdict(list)
-    paths = {one.memory: path for path, one in home.files.seen().items()}
-    rows = home.selection.latest_memories(Filter(), limit=_ALL, today=home.today())
+    paths = {file.memory: path for path, file in home.files.seen().items()}
+    rows = home.selection.latest_memories(Filter(), limit=_NO_LIMIT, today=home.today())
     for memory in home.memories.by_rows(rows).values():
         path = paths.get(memory.id, "")
         folder = f"projects/{memory.project}/"
@@ -285,24 +295,25 @@ def _pages(home: Home) -> Mapping[str, str]:
             )
     if not entries:
         return {}
-    projects = {name: len(found) for name, found in entries.items() if name}
+    projects = {name: len(listed) for name, listed in entries.items() if name}
     pages = {f"projects/{name}/{LISTING}": project_page(name, entries[name]) for name in projects}
     return {LISTING: global_page(entries.get(None, []), projects), **pages}
 
 
-# ----------------------------------------------------------------------------
-# One memory with all that belongs to it: evidence, links, file, usage.
+# -- Viewing a memory ----------------------------------------------------------
 
 
-_COMPANIONS = 10
+_MAX_COMPANIONS = 10
 
 
 def look_at(
     home: Home, reference: str, *, update: bool = False, session: str | None = None
 ) -> MemoryView:
-    """A memory in any state with all that belongs to it. Raises NotFound, Conflict.
+    """Return a memory in any state with its evidence, links, file and usage.
 
-    ``update`` counts that as a use of it, in the host's session if there is one.
+    Raises NotFound, Conflict.
+
+    With ``update``, count a use, in the host's session if known.
     """
     memory = read_memory(home, reference, update=update, session=session)
     file = home.files.file_of(memory.id)
@@ -315,14 +326,14 @@ def look_at(
         file.path if file else None,
         usage,
         maturity(usage),
-        _together(home, memory),
+        _companions(home, memory),
         etag_of(home, memory),
         doubt[1] if doubt else None,
     )
 
 
 def read_memory(home: Home, reference: str, *, update: bool, session: str | None = None) -> Memory:
-    """One memory in any state; with ``update``, opening it is a use. Raises NotFound, Conflict."""
+    """Return a memory in any state and, with ``update``, count a use. Raises NotFound, Conflict."""
     catch_up(home)
     memory = get(home, reference)
     if update and memory.is_active:
@@ -330,8 +341,8 @@ def read_memory(home: Home, reference: str, *, update: bool, session: str | None
     return memory
 
 
-def _together(home: Home, memory: Memory) -> tuple[CompanionView, ...]:
-    edges = home.co_recall.of([memory.id], today(home))[:_COMPANIONS]
+def _companions(home: Home, memory: Memory) -> tuple[CompanionView, ...]:
+    edges = home.co_recall.of([memory.id], today(home))[:_MAX_COMPANIONS]
     others = {
         other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()
     }
@@ -343,8 +354,8 @@ def _links(home: Home, memory: Memory) -> tuple[LinkView, ...]:
     for link in home.links.of(memory.id):
         is_outgoing = link.source == memory.id
         other = link.target if is_outgoing else link.source
-        found = home.memories.find(other)
-        subject = found.subject if found else None
+        other_memory = home.memories.find(other)
+        subject = other_memory.subject if other_memory else None
         views.append(
             LinkView(
                 link.rel,
