@@ -1,4 +1,4 @@
-"""Answers of the last half minute: an agent often asks the same twice in one exchange."""
+"""The open home: its stores, locks, clock and models, and the caller's rights in a space."""
 
 from __future__ import annotations
 
@@ -50,38 +50,39 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SECONDS = 30.0
-_MOST = 64
+_MAX_VALUES = 64
 
 
 class Kept(Generic[T]):
-    """Values by key, each for 30 seconds; ``clock`` counts them. The key says all that the value depends on."""
+    """A cache that keeps values for 30 seconds by ``clock``.
+
+    The key must include everything the value depends on.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._values: dict[Hashable, tuple[float, T]] = {}
 
     def get(self, key: Hashable) -> T | None:
-        """The value, if it is there and young enough."""
-        found = self._values.get(key)
-        return found[1] if found and self._clock() - found[0] < SECONDS else None
+        """Return a value unless it is missing or expired."""
+        entry = self._values.get(key)
+        return entry[1] if entry and self._clock() - entry[0] < SECONDS else None
 
     def put(self, key: Hashable, value: T) -> None:
-        """Keep a value; the oldest one goes where there are too many."""
+        """Store a value, evicting the oldest if there are too many."""
         self._values.pop(key, None)
         self._values[key] = (self._clock(), value)
-        if len(self._values) > _MOST:
+        if len(self._values) > _MAX_VALUES:
             del self._values[next(iter(self._values))]
 
 
-# ----------------------------------------------------------------------------
-# What every operation works with, composed once: stores, vault, redactor, clock, ids, embedder.
+# -- Home ----------------------------------------------------------------------
 #
-# Each store is loaded with its module when it is first asked for: a hook that looks by itself has 150
-# ms, and needs few.
+# Each store's module is imported on first use: a hook without the daemon has 150 ms and needs few.
 
 
 BUNDLED = "minilm"
-"""The bundled embedding model, as the settings name it."""
+"""Name of the bundled embedding model in the settings."""
 
 EmbedderLoader = Callable[[Settings], Embedder]
 RerankerLoader = Callable[[Settings], Reranker | None]
@@ -89,7 +90,7 @@ ModelLoader = Callable[[Settings, str], LanguageModel]
 
 
 class Stores:
-    """What a home consists of, each loaded with its module when it is first used."""
+    """The parts of a home, each imported on first use."""
 
     vault: Lazy[Vault] = Lazy("nacre.home.home:vault_of", lambda make, home: make(home))
     """The folder of memories."""
@@ -97,87 +98,87 @@ class Stores:
         "nacre.vault.git:Repository",
         lambda kind, home: kind(home.settings.vault, home.settings.environ),
     )
-    """The vault's history in git."""
+    """The git history of the vault."""
     redactor: Lazy[Redactor] = Lazy(
         "nacre.redact.redactor:Redactor",
         lambda kind, home: kind(*home.settings.redaction),
     )
-    """Takes secrets out of whatever is stored."""
+    """Removes secrets from everything stored."""
     handoffs: Lazy[Handoffs] = Lazy(
         "nacre.home.projects:Handoffs", lambda kind, home: kind(home.folder)
     )
-    """What sessions hand over."""
+    """Handoffs between sessions."""
     memories: Lazy[Memories] = Lazy("nacre.store.memories:Memories")
-    """Memories in the index."""
+    """Indexed memories."""
     candidates: Lazy[Candidates] = Lazy("nacre.store.review:Candidates")
-    """What may be worth remembering, and waits."""
+    """Candidates for memories, pending review."""
     links: Lazy[Links] = Lazy("nacre.store.memories:Links")
-    """How memories are linked."""
+    """Links between memories."""
     comparisons: Lazy[Comparisons] = Lazy("nacre.store.review:Comparisons")
-    """What comparing memories needs."""
+    """Data for comparing memories."""
     claims: Lazy[Claims] = Lazy("nacre.store.review:Claims")
-    """What memories claim, and which of them wait for a model."""
+    """Claims of memories, and those waiting for a model."""
     sessions: Lazy[Sessions] = Lazy("nacre.store.sessions:Sessions")
-    """Sessions and turns in the index."""
+    """Indexed sessions and turns."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.store.sessions:DeedIndex")
-    """What agents did."""
+    """File changes and commands of agents."""
     turn_search: Lazy[TurnSearch] = Lazy(
         "nacre.home.home:turn_search_of", lambda make, home: make(home)
     )
-    """Full text over turns."""
+    """Full-text search in turns."""
     memory_search: Lazy[WordSearch] = Lazy(
         "nacre.home.home:memory_search_of", lambda make, home: make(home)
     )
-    """Full text over memories."""
+    """Full-text search in memories."""
     selection: Lazy[Selection] = Lazy("nacre.store.search:Selection")
-    """Memories and turns that a filter lets through."""
+    """Selection of memories and turns by filter."""
     usage: Lazy[UsageLog] = Lazy("nacre.store.memories:UsageLog")
-    """How memories are used."""
+    """Use of memories."""
     session_uses: Lazy[SessionUses] = Lazy("nacre.store.memories:SessionUses")
-    """Which memories were used in which session."""
+    """Memories used per session."""
     co_recall: Lazy[CoRecall] = Lazy("nacre.store.memories:CoRecall")
-    """Memories that are used together."""
+    """Memories used together."""
     code: Lazy[CodeGraph] = Lazy("nacre.store.code:CodeGraph")
-    """Symbols of repositories, and who calls, imports and inherits what."""
+    """Symbols of repositories with their calls, imports and inheritance."""
     code_mentions: Lazy[CodeMentions] = Lazy("nacre.store.code:CodeMentions")
-    """Files and symbols that memories name."""
+    """Files and symbols named by memories."""
     reviews: Lazy[Reviews] = Lazy("nacre.store.review:Reviews")
-    """Memories that a person should look at."""
+    """Memories in review."""
     tombstones: Lazy[Tombstones] = Lazy("nacre.store.journal:Tombstones")
-    """What must not come back."""
+    """Tombstones of forgotten items."""
     archive: Lazy[ArchiveIndex] = Lazy("nacre.store.sessions:ArchiveIndex")
-    """What is kept of transcripts."""
+    """Index of the transcript archive."""
     erasing: Lazy[Erasing] = Lazy("nacre.store.maintenance:Erasing")
-    """Deletes what was forgotten."""
+    """Deletion of forgotten items."""
     files: Lazy[VaultIndex] = Lazy("nacre.store.journal:VaultIndex")
-    """What the index knows of the vault's files."""
+    """Indexed files of the vault."""
     project_contents: Lazy[ProjectContents] = Lazy("nacre.store.sessions:ProjectContents")
-    """What belongs to projects."""
+    """Items per project."""
     journal: Lazy[Journal] = Lazy("nacre.store.journal:Journal")
-    """Operations, and what they wrote."""
+    """Operations and their writes."""
     spending: Lazy[Spending] = Lazy("nacre.store.journal:Spending")
-    """What models were asked, and what that cost."""
+    """Calls of models and their costs."""
     activity: Lazy[Activity] = Lazy("nacre.store.sessions:Activity")
-    """What happened when."""
+    """Times of events."""
     traces: Lazy[Traces] = Lazy("nacre.store.journal:Traces")
-    """What runs went through."""
+    """Traces of runs."""
     further_spaces: Lazy[FurtherSpaces] = Lazy(
         "nacre.home.projects:FurtherSpaces", lambda kind, home: kind(home)
     )
-    """Spaces of the server that recall reads beside this one."""
+    """Other spaces of the server that recall reads."""
     analyses: Lazy[Kept[Any]] = Lazy(
         "nacre.home.home:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
     )
-    """What was found out about all links just now."""
+    """Cached analyses of links."""
     deep_answers: Lazy[Kept[DeepResult]] = Lazy(
         "nacre.home.home:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
     )
-    """What deep recall answered just now."""
+    """Cached answers of deep recall."""
 
 
 @dataclass(frozen=True)
 class Home(Stores):
-    """One open home. ``now()`` has whole milliseconds, as the vault writes them."""
+    """An open home. ``now()`` has whole milliseconds, as in the vault."""
 
     settings: Settings
     database: Database
@@ -186,20 +187,20 @@ class Home(Stores):
     load_embedder: EmbedderLoader
     load_reranker: RerankerLoader
     load_model: ModelLoader
-    """Opens the language model of a name."""
+    """Opens a language model by name."""
     problems: list[str] = field(default_factory=list)
-    """What went wrong and ended nothing, in words: shown with the answer. A scan of the vault begins it anew."""
+    """Non-fatal problems, shown with the answer. A scan of the vault clears them."""
     earlier: Vectors | None = None
-    """The vectors of the database that this one is to replace, while it is made anew."""
+    """Vectors of the database that a rebuild replaces."""
     embedders: dict[str, Embedder] = field(default_factory=dict)
-    """Those that were loaded, by their names in the settings."""
+    """Loaded embedding models by name in the settings."""
     observe: Observe | None = None
     turn: Turn = field(default_factory=Turn)
-    """Threads that share the home work with it one at a time; one that waits for a model stands aside."""
+    """Threads sharing the home use it one at a time, and step aside while waiting for a model."""
 
     @property
     def database_file(self) -> FileDatabase:
-        """The database, where it is a file. Raises Unavailable where it is on a server."""
+        """The database if it is a file. Raises Unavailable for a server."""
         kind = load("nacre.store.sqlite:FileDatabase")
         if not isinstance(self.database, kind):
             raise Unavailable(
@@ -210,13 +211,13 @@ class Home(Stores):
 
     @cached_property
     def folder(self) -> Path:
-        """Where files wait until they are taken over, and where lies what sessions hand over.
+        """The folder of spools and handoffs.
 
-        A space on a server that the home's config does not name, but somebody did for this time, has one of its own:
-        what waits for one must not be taken over by another.
+        A space on a server selected other than by the home's config has a folder of its own, so
+        that spools of different spaces are not mixed.
         """
-        named = self.settings.values["storage.tenant"].origin
-        if not self.database.is_server or named in ("default", str(self.settings.config)):
+        origin = self.settings.values["storage.tenant"].origin
+        if not self.database.is_server or origin in ("default", str(self.settings.config)):
             return self.settings.home
         folder = self.settings.home / "spaces" / self.settings.text("storage.tenant")
         files.make_folder(folder)
@@ -224,21 +225,21 @@ class Home(Stores):
 
     @cached_property
     def vault_lock(self) -> FileLock:
-        """Held by whoever changes the vault or the rows of its files; may be entered again."""
+        """Reentrant lock for changes of the vault and its index rows."""
         return self._lock("vault")
 
     @cached_property
     def archive_lock(self) -> FileLock:
-        """Held by whoever changes the archive; may be entered again."""
+        """Reentrant lock for changes of the archive."""
         return self._lock("archive")
 
     @cached_property
     def writer_lock(self) -> FileLock:
-        """Held while sessions are shown to the writer, so that no two processes pay for the same."""
+        """Lock of the writer, so that no two processes pay for the same sessions."""
         return self._lock("writer")
 
     def _lock(self, name: str) -> FileLock:
-        """A lock of the memory, between all processes that may write to it."""
+        """Return a lock between all processes that may write to the memory."""
         if self.database.is_server:
             lock: FileLock = load("nacre.store.postgres:ServerLock")(self.database, name)
             return lock
@@ -247,16 +248,17 @@ class Home(Stores):
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None
     ) -> AbstractContextManager[Change]:
-        """Change the vault: holds its lock, is one operation, and writes what it intends to the files as it ends.
+        """Change the vault as one operation: hold its lock, and write the intents to the files at the end.
 
-        ``action`` is what ledger and history call it; ``subject`` says in words what it is about, ``why`` for what
-        reason; secrets are taken out of both. Nothing is recorded until something is written. A change within a change
-        is an operation of its own: begin it before the outer one writes, or in its transaction. Raises StoreBusy.
+        ``action`` is its name in ledger and history. ``subject`` and ``why`` describe it and are
+        redacted. Nothing is recorded until something is written. A nested change is a separate
+        operation, which must begin before the outer one writes, or in its transaction. Raises
+        StoreBusy.
         """
-        changing: AbstractContextManager[Change] = load("nacre.home.change:change")(
+        context: AbstractContextManager[Change] = load("nacre.home.change:change")(
             self, action, subject=subject, why=why
         )
-        return changing
+        return context
 
     def run(
         self,
@@ -266,71 +268,73 @@ class Home(Stores):
         why: str | None = None,
         op: str | None = None,
     ) -> AbstractContextManager[Run]:
-        """A long operation in parts, between which others write; arguments as for :meth:`change`, ``op`` is its id.
+        """Start a long operation in parts, between which others write.
 
-        What a crash leaves of it is closed by whoever writes next.
+        Arguments as for :meth:`change`; ``op`` is its id.
+
+        After a crash, the next writer closes it.
         """
-        running: AbstractContextManager[Run] = load("nacre.home.change:run")(
+        context: AbstractContextManager[Run] = load("nacre.home.change:run")(
             self, action, subject=subject, why=why, op=op
         )
-        return running
+        return context
 
     @cached_property
     def vectors(self) -> Vectors:
-        """Vectors of passages and memories. Raises EmbedderUnavailable where numpy is missing."""
+        """Vectors of passages and memories. Raises EmbedderUnavailable without numpy."""
         return self._vectors(other=False)
 
     @cached_property
     def other_vectors(self) -> Vectors:
-        """Those of another model: in the making, or kept to go back to. Raises EmbedderUnavailable as above."""
+        """Vectors of another model, incomplete or kept to switch back. Raises EmbedderUnavailable."""
         return self._vectors(other=True)
 
     def _vectors(self, *, other: bool) -> Vectors:
         kind = _load_with_numpy("nacre.store.search:Vectors")
         days = self.settings.whole("embedding.turns_newer_than")
-        made: Vectors = kind(
+        vectors: Vectors = kind(
             self.database, self.now() - timedelta(days=days) if days else None, other=other
         )
-        return made
+        return vectors
 
     def loaded_embedder(self, name: str) -> Embedder:
-        """The embedding model of a name, loaded once and without the owner's limits on what may be sent to it.
+        """Return an embedding model, loaded once, without the owner's limits on what may be sent to it.
 
-        Texts are embedded by :mod:`nacre.home.consent`, which keeps those limits. Raises EmbedderUnavailable.
+        :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailable.
         """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
         return self.embedders[name]
 
     def close(self) -> None:
-        """Close the database and what embedding models hold."""
+        """Close the database and the embedding models."""
         for embedder in self.embedders.values():
             if isinstance(embedder, RemoteEmbedder):
                 embedder.close()
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Close the database, and those of further spaces; what embedding models hold stays."""
+        """Close the database and those of further spaces, but not the embedding models."""
         if "further_spaces" in self.__dict__:
             self.further_spaces.close()
         self.database.close()
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """The model that looks at the best hits once more, if one is configured. Raises RerankerUnavailable."""
+        """The model that reranks the best hits, if configured. Raises RerankerUnavailable."""
         return self.load_reranker(self.settings)
 
     @property
     def actor(self) -> Actor:
-        """Who asks just now."""
+        """The current caller."""
         return self.settings.actor
 
     def today(self) -> date:
-        """Return the present day, as the owner's clock has it."""
+        """Return the current day by the owner's clock."""
         return day_of(self.clock())
 
     def now(self) -> datetime:
-        """The present, to the millisecond."""
+        """Return the current time in whole milliseconds."""
         return to_millisecond(self.clock())
 
 
@@ -346,14 +350,11 @@ def open_home(
 ) -> Home:
     """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
 
-    One that is there and cannot be written to now, as its disk is full or read-only, is opened to be read:
-    ``database.unwritable`` tells why, and every write raises it.
-    ``observe`` is told how long its locks were held, for measuring.
+    An existing home on a full or read-only disk is opened read-only: every write raises
+    ``database.unwritable``. ``observe`` receives how long locks were held.
     """
     try:
-        if load("nacre.home.change:finish")(
-            settings.home
-        ):  # its settings were not there to be read
+        if load("nacre.home.change:finish")(settings.home):  # its settings were missing before
             settings = replace(
                 settings, values=load_settings(settings.home, settings.environ).values
             )
@@ -365,7 +366,7 @@ def open_home(
             f"cannot create {settings.home}: {error.strerror}",
             hint="set NACRE_HOME to a folder you can write to",
         ) from error
-    settings = _fitting(settings)
+    settings = _without_git_on_server(settings)
     database = open_database(settings, observe)
     return Home(
         settings=settings,
@@ -379,13 +380,16 @@ def open_home(
     )
 
 
-def _fitting(settings: Settings) -> Settings:
-    """Settings, as far as they fit to where the memory is: a server keeps every version itself, and needs no git."""
+def _without_git_on_server(settings: Settings) -> Settings:
+    """Disable git for a memory on a server, which stores every version itself."""
     return settings.having("git.enabled", False) if settings.server else settings
 
 
 def open_database(settings: Settings, observe: Observe | None = None) -> Database:
-    """The database of a home, made and migrated where it has to be. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
+    """Open the database of a home, creating or migrating it.
+
+    Raises StoreUnusable, StoreBusy, SchemaTooNew.
+    """
     if settings.server:
         server: Database = load("nacre.store.postgres:PostgresDatabase")(
             settings.server, settings.text("storage.tenant"), settings.text("storage.account")
@@ -397,7 +401,7 @@ def open_database(settings: Settings, observe: Observe | None = None) -> Databas
 
 
 def vault_of(home: Home) -> Vault:
-    """The folder of memories, or their rows."""
+    """Return the vault, in files or in rows of a server."""
     vault: Vault
     if home.database.is_server:
         documents = load("nacre.store.postgres:Documents")(home.database, home.clock)
@@ -408,7 +412,7 @@ def vault_of(home: Home) -> Vault:
 
 
 def memory_search_of(home: Home) -> WordSearch:
-    """Full text over memories."""
+    """Return the full-text search in memories."""
     search: WordSearch
     if home.database.is_server:
         search = load("nacre.store.postgres_schema:memory_search")(home.database)
@@ -418,7 +422,7 @@ def memory_search_of(home: Home) -> WordSearch:
 
 
 def turn_search_of(home: Home) -> TurnSearch:
-    """Full text over turns."""
+    """Return the full-text search in turns."""
     search: TurnSearch
     if home.database.is_server:
         search = load("nacre.store.postgres_schema:ServerTurnSearch")(home.database)
@@ -428,21 +432,22 @@ def turn_search_of(home: Home) -> TurnSearch:
 
 
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Home:
-    """Open a home as it is: nothing is made, migrated, caught up or written, and no lock is waited for longer.
+    """Open a home read-only: nothing is created, migrated or indexed, and locks are waited for
+    ``patience_ms`` at most.
 
-    Raises StoreUnusable where there is no database of the present schema, it cannot be read by then, or another user
-    could have put something into it.
+    Raises StoreUnusable if there is no database of the current schema, it cannot be read in time,
+    or another user could have modified it.
     """
     if settings.server:
         raise StoreUnusable("this memory is on a server, and is opened as a whole")
     if not settings.database.is_file():
         raise StoreUnusable(f"there is no database at {settings.database}")
     files.refuse_unsafe(settings.home)
-    only_read = StoreUnusable("this home was opened to be read")
-    opened = load("nacre.store.sqlite:FileDatabase")
+    unwritable = StoreUnusable("this home was opened to be read")
+    database_class = load("nacre.store.sqlite:FileDatabase")
     return Home(
         settings,
-        opened(settings.database, unwritable=only_read, patience_ms=patience_ms),
+        database_class(settings.database, unwritable=unwritable, patience_ms=patience_ms),
         clock,
         uuid7_source(clock),
         _load_configured,
@@ -465,14 +470,14 @@ def _load_configured(settings: Settings) -> Embedder:
         return cast(
             "Embedder", _load_with_numpy("nacre.llm.local_model:load_folder")(folder, threads)
         )
-    made = _load_with_numpy(
+    open_embedder = _load_with_numpy(
         "nacre.llm.embeddings:open_embedder"
-    )  # its library takes up to a second
-    return cast("Embedder", made(settings, name))
+    )  # importing its library takes up to a second
+    return cast("Embedder", open_embedder(settings, name))
 
 
 def _load_with_numpy(target: str) -> Any:
-    """What a target names, in 100 ms. Raises EmbedderUnavailable where numpy is not installed."""
+    """Load a target, which takes about 100 ms. Raises EmbedderUnavailable without numpy."""
     try:
         return load(target)
     except ModuleNotFoundError as error:
@@ -492,25 +497,27 @@ def _load_configured_reranker(settings: Settings) -> Reranker | None:
 
 
 def load_configured_model(settings: Settings, name: str) -> LanguageModel:
-    """The language model of a name, with what the settings say of it. Raises ModelRefused."""
+    """Open a language model with its settings. Raises ModelRefused."""
     model: LanguageModel = load("nacre.llm.providers:open_model")(
         settings, name
-    )  # an SDK takes up to a second
+    )  # importing an SDK takes up to a second
     return model
 
 
-# ----------------------------------------------------------------------------
-# What whoever asks may do in the space on a server that is open, and the log of what they did.
+# -- Rights in a space ---------------------------------------------------------
 
 
 DONE = "done"
-_NOTE_THEMSELVES = ("spaces-", "keys-", "share")
-"""They note what they were about, in the spaces that they concern."""
+_SELF_LOGGED = ("spaces-", "keys-", "share")
+"""Operations that write detailed entries to the audit logs of the spaces concerned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who asks, and in which role. ``kind`` and ``raising`` are the space's; ``None`` where the tenant is none."""
+    """The caller and their role.
+
+    ``kind`` and ``raising`` belong to the space, and are ``None`` if the tenant is not a space.
+    """
 
     account: str
     space: str
@@ -520,24 +527,25 @@ class Standing:
 
 
 def standing(home: Home) -> Standing:
-    """How whoever asks stands to the space that is open, as the server has it now.
+    """Return the caller's current role in the open space.
 
-    Raises Unavailable where the memory is in a file, NotAllowed where they do not belong to it (any more).
+    Raises Unavailable if the memory is in a file, NotAllowed if the caller is not a member (any
+    more).
     """
     require_server(home)
     space = home.settings.text("storage.tenant")
     account = home.settings.text("storage.account") or space
-    found = home.database.one("read_standing", account=account)
-    if found is None:
+    row = home.database.one("read_standing", account=account)
+    if row is None:
         raise NotAllowed(
             f"{account} does not belong to the space {space}", hint="an owner lets you in"
         )
-    role, kind, raising = found
+    role, kind, raising = row
     return Standing(account, space, Role(role).at_most(home.actor.most), kind, raising)
 
 
 def require_server(home: Home) -> None:
-    """Raises Unavailable where the memory is in a file."""
+    """Raise Unavailable if the memory is in a file."""
     if not home.database.is_server:
         raise Unavailable(
             "this memory is in a file, and one person's",
@@ -547,53 +555,50 @@ def require_server(home: Home) -> None:
 
 @contextmanager
 def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
-    """Do an operation in the block. Raises NotAllowed for what the role does not allow.
+    """Run an operation in the block. Raises NotAllowed if the role does not allow it.
 
-    What writes, and what is refused, is in the space's audit log.
+    Writes and refusals are recorded in the space's audit log.
     """
-    who = standing(home)
-    if refusal := _refusal(who, operation, writes=writes, owners=owners):
-        note(home, who, operation, outcome=refusal.code)
+    caller = standing(home)
+    if refusal := _refusal(caller, operation, writes=writes, owners=owners):
+        note(home, caller, operation, outcome=refusal.code)
         raise refusal
     try:
         yield
     except NacreError as error:
         if writes:
-            note(home, who, operation, outcome=error.code)
+            note(home, caller, operation, outcome=error.code)
         raise
-    if writes and not operation.startswith(_NOTE_THEMSELVES):
-        note(home, who, operation)
+    if writes and not operation.startswith(_SELF_LOGGED):
+        note(home, caller, operation)
 
 
 def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str = DONE) -> None:
-    """A line of the audit log: ids and names, no texts."""
+    """Append a line with ids and names, without texts, to the audit log."""
     home.database.one(
         "note_in_audit_log", account=who.account, action=action, subject=subject, outcome=outcome
     )
 
 
-def _refusal(who: Standing, operation: str, *, writes: bool, owners: bool) -> NotAllowed | None:
-    hint = (
-        f"an owner of {who.space} gives roles: nacre spaces add {who.space} {who.account} --role …"
-    )
-    if who.role is Role.READER and (writes or owners):
+def _refusal(caller: Standing, operation: str, *, writes: bool, owners: bool) -> NotAllowed | None:
+    hint = f"an owner of {caller.space} gives roles: nacre spaces add {caller.space} {caller.account} --role …"
+    if caller.role is Role.READER and (writes or owners):
         return NotAllowed(
-            f"{operation} writes, and {who.account} may only read {who.space}", hint=hint
+            f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint
         )
-    if owners and who.role is not Role.OWNER:
+    if owners and caller.role is not Role.OWNER:
         return NotAllowed(
-            f"{operation} is for owners of {who.space}, and {who.account} is a {who.role} of it",
+            f"{operation} is for owners of {caller.space}, and {caller.account} is a {caller.role} of it",
             hint=hint,
         )
     return None
 
 
-# ----------------------------------------------------------------------------
-# Where nothing is written that the owner names, such as an export.
+# -- Protected paths -----------------------------------------------------------
 
 
 def territory(settings: Settings) -> Territory:
-    """All that nacre keeps itself: the home, and what lies elsewhere by configuration."""
+    """Return nacre's own paths, where exports must not be written: the home and everything configured elsewhere."""
     database = [
         settings.database.with_name(f"{settings.database.name}{suffix}")
         for suffix in ("", "-wal", "-shm")
@@ -601,16 +606,17 @@ def territory(settings: Settings) -> Territory:
     return Territory((settings.home, settings.vault), (settings.config, *database))
 
 
-# ----------------------------------------------------------------------------
-# How much a memory may hold.
+# -- Size limit ----------------------------------------------------------------
 
 
 def require_room(home: Home) -> None:
-    """After turns were added, in the same transaction. Raises SpaceFull where they are more than ``storage.most_turns``
-    lets."""
-    most = home.settings.whole("storage.most_turns")
-    if 0 < most < sum(turns for _, _, turns, *_ in home.sessions.counts()):
+    """Raise SpaceFull if there are more turns than ``storage.most_turns``.
+
+    Call it in the transaction that adds turns.
+    """
+    limit = home.settings.whole("storage.most_turns")
+    if 0 < limit < sum(turns for _, _, turns, *_ in home.sessions.counts()):
         raise SpaceFull(
-            f"this memory may hold {most:,} turn{'s' * (most != 1)}, and there is no room for more",
+            f"this memory may hold {limit:,} turn{'s' * (limit != 1)}, and there is no room for more",
             hint="forget old sessions (nacre forget), or have storage.most_turns raised",
         )

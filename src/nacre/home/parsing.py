@@ -1,6 +1,7 @@
-"""Names that are kept: of files, of sessions, of turns. What looks like a secret in one is taken out of it.
+"""Parse and redact transcripts.
 
-A name is a key: two files must not become one. So what was changed ends in a hash of what it was.
+Stored names of files, sessions and turns are redacted too. Because names are keys, a redacted name
+ends with a hash of the original, so that two names stay different.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ from nacre.values.reports import Problem
 from nacre.values.session import Cursor, Flag, Session, Tally, ToolCall, Turn
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_.:|-]{1,39}")
-_MOST_REMEMBERED = 4096
+_MAX_CACHED_NAMES = 4096
 
 
-@lru_cache(_MOST_REMEMBERED)
+@lru_cache(_MAX_CACHED_NAMES)
 def kept_name(redactor: Redactor, name: str) -> str:
-    """A path, or the id of a session, which may come from the name of a file, as it is stored."""
+    """Return a path or session id as it is stored. A session id may come from a file name."""
     clean = redactor.clean(name)
     if clean == name:
         return name
@@ -59,16 +60,15 @@ def kept_name(redactor: Redactor, name: str) -> str:
 
 
 def kept_id(redactor: Redactor, name: str) -> str:
-    """A tool's own id of a turn. It is short and random as a rule, and then it is what it says."""
+    """Return a tool's id of a turn as it is stored. Short random ids need no redaction."""
     return name if _PLAIN_ID.fullmatch(name) else kept_name(redactor, name)
 
 
-# ----------------------------------------------------------------------------
-# Parse and redact transcripts; the caller stores what arrives.
+# -- Reading files -------------------------------------------------------------
 
 
 MAX_SECONDS = 600.0
-"""How long one file may be read; then the next one follows."""
+"""Time limit in seconds for one file."""
 
 BATCH_TURNS = 400
 BATCH_CHARACTERS = 1_000_000
@@ -76,10 +76,10 @@ INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
 BORDER_BYTES = 12_000_000
-"""Less is read here: starting a process takes as long as reading half of it does."""
+"""Minimum bytes for several processes. Starting one takes as long as reading half as much."""
 
 MOST_PROCESSES = 4
-"""More of them read faster than one can store."""
+"""Maximum processes. More would read faster than one process can store."""
 
 UNKNOWN_CHARACTERS = 80
 _NUMBERS = {int, float}
@@ -88,11 +88,12 @@ _END: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to read: the tool it was read as before and where that ended, if it was; whether a person named it.
+    """A file to read, with the tool and cursor of the previous reading, if any.
 
-    ``size`` and ``mtime_ns`` are those of all files that belong to it (``Adapter.beside``). ``is_expected`` where its
-    tool keeps sessions in this very place: what cannot be read there is a problem. ``identities`` are the names under
-    which the owner writes in chats. ``reader`` is the only tool whose adapters may read it.
+    ``size`` and ``mtime_ns`` cover all files that belong to it (``Adapter.beside``). ``is_named``:
+    a person named it. ``is_expected``: its tool stores sessions at this place, so unreadable files
+    are a problem. ``identities`` are the owner's names in chats. ``reader`` is the only tool whose
+    adapters may read it.
     """
 
     path: Path
@@ -107,16 +108,16 @@ class Job:
 
     @property
     def unread(self) -> int:
-        """Bytes that are new since the last reading; a file that shrank is new."""
-        begun = self.cursor.offset if self.cursor else 0
-        return self.size - begun if self.size >= begun else self.size
+        """Bytes added since the last reading. A file that shrank is new."""
+        offset = self.cursor.offset if self.cursor else 0
+        return self.size - offset if self.size >= offset else self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Turns of one session, redacted, in order. The turns may be empty: then only the session's facts are new.
+    """Redacted turns of one session in order, or only new facts about the session.
 
-    ``project`` is the slug of its project where that is known already.
+    ``project`` is the slug of its project if already known.
     """
 
     path: Path
@@ -127,10 +128,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class FileDone:
-    """A file was read to its end.
+    """The end of a completely read file.
 
-    ``present`` says what the file holds, session by session, where it was read as a whole: everything else that was
-    read from it before is gone. It is ``None`` where the reading went on from a cursor.
+    ``present`` lists the turns per session of a file read as a whole, so that all others from it
+    can be deleted. It is ``None`` if reading continued from a cursor.
     """
 
     path: Path
@@ -144,8 +145,10 @@ class FileDone:
 
 @dataclass(frozen=True, slots=True)
 class FileFailed:
-    """A file could not be read, or is no transcript, an empty database, or of a tool that is excluded (then ``problem``
-    is ``None``)."""
+    """A file that was not read.
+
+    ``problem`` is ``None`` for a file that is not a transcript, empty, or of an excluded tool.
+    """
 
     path: Path
     size: int
@@ -153,14 +156,14 @@ class FileFailed:
     is_excluded: bool = False
     is_empty: bool = False
     is_own: bool = False
-    """A session that nacre began itself, to ask a model."""
+    """True for a session that nacre started to call a model."""
 
 
 Event = Batch | FileDone | FileFailed
 
 
 def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
-    """Where an adapter's tool keeps transcripts. An adapter that fails is a problem, and the others go on."""
+    """Return where an adapter's tool stores transcripts, or a problem if the adapter fails."""
     try:
         return adapter.roots(places)
     except Exception as error:  # noqa: BLE001 - anybody's adapter costs its own files only
@@ -169,9 +172,9 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], wanted: int = 0) -> int:
-    """How many processes are to read: ``wanted``, or by what there is to read and by the processor's cores.
+    """Return the number of reading processes:
 
-    1 means: this one.
+    ``wanted``, or by the unread bytes and the cores. 1 means this process.
     """
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
@@ -184,13 +187,13 @@ def count_processes(jobs: Sequence[Job], wanted: int = 0) -> int:
 def read_files(
     jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
 ) -> Iterator[Event]:
-    """Read files in order. An error in one file is an event, never the end."""
+    """Read files in order. An error in one file is an event and does not stop the others."""
     for job in jobs:
         yield from read_file(job, redactor, excluded_tools)
 
 
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
-    """Read one file; the last event, and only that, is :class:`FileDone` or :class:`FileFailed`."""
+    """Read one file. Its last event is a :class:`FileDone` or :class:`FileFailed`."""
     try:
         with opened(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None or job.reader not in (None, adapter.tool):
@@ -208,9 +211,9 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
                 yield from _read_source(job, adapter, source, redactor)
     except NotTheirs as error:
         is_empty = isinstance(error, Empty)
-        is_wanted = job.is_named or (job.is_expected and not is_empty)
+        is_problem = job.is_named or (job.is_expected and not is_empty)
         failed = FileFailed(job.path, job.size, None, is_empty=is_empty and job.is_expected)
-        yield _failed(job, redactor, error.message, error.hint) if is_wanted else failed
+        yield _failed(job, redactor, error.message, error.hint) if is_problem else failed
     except NacreError as error:
         yield _failed(job, redactor, error.message, error.hint)
     except OSError as error:
@@ -237,13 +240,19 @@ def _read_source(
             present.setdefault(batch.session.native_id, []).extend(turn.id for turn in batch.turns)
         yield batch
     cursor = source.cursor()
-    read = max(0, cursor.size - source.start)
+    byte_count = max(0, cursor.size - source.start)
     cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
-    if job.mtime_ns:  # of several files those count that were there when the reading began
+    if job.mtime_ns:  # for several files, the state before reading counts
         cursor = replace(cursor, size=job.size, mtime_ns=job.mtime_ns)
     tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
     yield FileDone(
-        job.path, job.size, adapter.tool, cursor, tally, read, present if adapter.whole else None
+        job.path,
+        job.size,
+        adapter.tool,
+        cursor,
+        tally,
+        byte_count,
+        present if adapter.whole else None,
     )
 
 
@@ -251,11 +260,11 @@ AnySource = FileSource | DatabaseSource
 
 
 class NotTheirs(InvalidInput):
-    """A file that is named like a database and is none, or an encrypted one; or one whose lines are all too long."""
+    """A file with a database's name that is not one or is encrypted, or a file in which every line is too long."""
 
 
 class Empty(NotTheirs):
-    """A database without a byte: a tool that just started has one, and some never write into theirs."""
+    """An empty database, as created by a tool on its start, sometimes forever."""
 
 
 @contextlib.contextmanager
@@ -265,11 +274,11 @@ def opened(
     cursor: Cursor | None = None,
     identities: tuple[str, ...] = (),
 ) -> Iterator[tuple[Adapter | None, AnySource]]:
-    """A transcript to read, with the adapter that knows it: ``None`` when there is none.
+    """Open a transcript with the adapter that recognises it, or ``None``.
 
-    The reading goes on at the cursor where the file was read as this tool before, in a format that continues.
-    Raises NotTheirs for what only looks like a database or has no line that can be read, InvalidInput for a file that
-    cannot be read.
+    Reading continues at the cursor if the file was read as this tool before, in a format that
+    allows it. Raises NotTheirs for a file that only looks like a database or has no readable line,
+    InvalidInput for an unreadable file.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -280,9 +289,9 @@ def opened(
             def look(other: Path) -> ForeignDatabase:
                 return stack.enter_context(_database(other))
 
-            found: AnySource = DatabaseSource(path, database, look, previous)
-            found.identities = identities
-            yield adapter, found
+            source: AnySource = DatabaseSource(path, database, look, previous)
+            source.identities = identities
+            yield adapter, source
         else:
             adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
             if adapter is None and is_too_long(path):
@@ -290,9 +299,9 @@ def opened(
                     f"{path} has no line of less than {MAX_LINE_BYTES // 1_000_000} MB: none can be read"
                 )
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
-            found = stack.enter_context(FileSource(path, cursor if continues else None))
-            found.identities = identities
-            yield adapter, found
+            source = stack.enter_context(FileSource(path, cursor if continues else None))
+            source.identities = identities
+            yield adapter, source
 
 
 @contextlib.contextmanager
@@ -311,14 +320,17 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
 
 
 def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
-    told = shorten(
+    shortened = shorten(
         redactor.clean(message.removeprefix(f"{job.path} ")), 500
-    )  # the path is told beside it
-    return FileFailed(job.path, job.size, Problem(str(job.path), told, hint))
+    )  # the problem already has the path
+    return FileFailed(job.path, job.size, Problem(str(job.path), shortened, hint))
 
 
 def recognise(job: Job) -> Adapter | None:
-    """The adapter that reads a file; ``None`` when it is no transcript. Raises TranscriptUnreadable, InvalidInput."""
+    """Return the adapter for a file, or ``None`` if it is not a transcript.
+
+    Raises TranscriptUnreadable, InvalidInput.
+    """
     try:
         with opened(job.path, job.tool, job.cursor) as (adapter, _):
             return adapter
@@ -329,12 +341,14 @@ def recognise(job: Job) -> Adapter | None:
 
 
 def parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
-    """What an adapter makes of a transcript. What anybody's prints meanwhile goes where warnings go."""
+    """Yield the sessions and turns of a transcript. Output of third-party adapters goes to stderr."""
     items = adapter.parse(source)
-    return items if adapter.parse.__module__.startswith("nacre.") else _quietly(items)
+    return (
+        items if adapter.parse.__module__.startswith("nacre.") else _with_stdout_redirected(items)
+    )
 
 
-def _quietly(items: Iterator[Session | Turn]) -> Iterator[Session | Turn]:
+def _with_stdout_redirected(items: Iterator[Session | Turn]) -> Iterator[Session | Turn]:
     while True:
         with contextlib.redirect_stdout(sys.stderr):
             item = next(items, _END)
@@ -350,13 +364,13 @@ def batches(
     redactor: Redactor,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Batch]:
-    """What an adapter finds in a source, redacted, some hundred turns at a time. Raises TranscriptUnreadable."""
-    until = clock() + MAX_SECONDS
+    """Yield the redacted sessions and turns of a source in batches. Raises TranscriptUnreadable."""
+    deadline = clock() + MAX_SECONDS
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0
     for item in parsed(adapter, source):
-        if clock() > until:
+        if clock() > deadline:
             raise TranscriptUnreadable(
                 f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read"
             )
@@ -377,16 +391,19 @@ def batches(
 
 
 def _clean_values(value: Any, redactor: Redactor) -> Any:
-    """What an adapter carries over may quote the transcript. Raises TypeError for what is no JSON."""
+    """Redact an adapter's carried state, which may quote the transcript.
+
+    Raises TypeError for non-JSON values.
+    """
     if isinstance(value, str):
-        return redactor.clean(_sound(value))
+        return redactor.clean(_encodable(value))
     if isinstance(value, dict):
         return {
             _clean_values(str(key), redactor): _clean_values(item, redactor)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        if set(map(type, value)) <= _NUMBERS:  # the hashes of what was heard, thousands of them
+        if set(map(type, value)) <= _NUMBERS:  # thousands of hashes of turns
             return list(value)
         return [_clean_values(item, redactor) for item in value]
     if value is None or isinstance(value, int | float):
@@ -395,78 +412,78 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
 
 
 def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]:
-    """Types of records that are not known. They may be anything: secrets first, length then."""
-    found: Counter[str] = Counter()
+    """Return counts of unknown record types, whose names are redacted and then shortened."""
+    cleaned: Counter[str] = Counter()
     for name, count in counts.items():
-        found[redactor.clean(name)[:UNKNOWN_CHARACTERS]] += count
-    return found
+        cleaned[redactor.clean(name)[:UNKNOWN_CHARACTERS]] += count
+    return cleaned
 
 
-def _sound(text: str) -> str:
-    """Half characters cannot be stored; anybody's adapter may hand them on."""
+def _encodable(text: str) -> str:
+    """Replace unpaired surrogates, which cannot be stored but may come from third-party adapters."""
     return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _clean_session(session: Session, redactor: Redactor) -> Session:
     def clean(text: str) -> str:
-        return redactor.clean(strip(_sound(text)).text)
+        return redactor.clean(strip(_encodable(text)).text)
 
     return replace(
         session,
-        native_id=kept_name(redactor, _sound(session.native_id)),
+        native_id=kept_name(redactor, _encodable(session.native_id)),
         title=clean(session.title)[:300] if session.title else None,
         branch=clean(session.branch) if session.branch else None,
         label=clean(session.label) if session.label else None,
         cwd=clean(session.cwd) if session.cwd else None,
         repository=clean(session.repository) if session.repository else None,
-        parent=kept_name(redactor, _sound(session.parent)) if session.parent else None,
+        parent=kept_name(redactor, _encodable(session.parent)) if session.parent else None,
         tool_version=clean(session.tool_version) if session.tool_version else None,
         model=clean(session.model) if session.model else None,
     )
 
 
 def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
-    """Turns without secrets, the texts of all of them together: many are short, and hardly any holds one."""
-    bare = [_bare_turn(turn, redactor) for turn in turns]
-    cleaned = iter(redactor.clean_all([text for turn in bare for text in _texts_of(turn)]))
-    return tuple(_put_back(turn, cleaned) for turn in bare)
+    """Redact turns with a single call for all texts, most of which are short and free of secrets."""
+    stripped = [_stripped_turn(turn, redactor) for turn in turns]
+    cleaned = iter(redactor.clean_all([text for turn in stripped for text in _texts_of(turn)]))
+    return tuple(_with_texts(turn, cleaned) for turn in stripped)
 
 
-def _bare_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """A turn without nacre's own context, and without half characters; its id as it is kept."""
+def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
+    """Return a turn with its stored id, without nacre's injected context and unpaired surrogates."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
-    said = strip(_sound(turn.text))
-    flags = turn.flags | Flag.INJECTED if said.injected else turn.flags
-    author = _sound(turn.author) if turn.author else turn.author
+    stripped = strip(_encodable(turn.text))
+    flags = turn.flags | Flag.INJECTED if stripped.injected else turn.flags
+    author = _encodable(turn.author) if turn.author else turn.author
     calls = tuple(
         ToolCall(
-            _sound(call.name),
-            _bare(call.input),
-            _bare(call.outcome) if call.outcome else call.outcome,
+            _encodable(call.name),
+            _stripped(call.input),
+            _stripped(call.outcome) if call.outcome else call.outcome,
             call.action,
-            tuple(map(_bare, call.paths)),
-            _bare(call.error) if call.error else None,
-            tuple(map(_bare, call.made)),
+            tuple(map(_stripped, call.paths)),
+            _stripped(call.error) if call.error else None,
+            tuple(map(_stripped, call.made)),
         )
         for call in turn.tool_calls
     )
     return replace(
         turn,
-        id=kept_id(redactor, _sound(turn.id)),
-        text=said.text,
+        id=kept_id(redactor, _encodable(turn.id)),
+        text=stripped.text,
         author=author,
         tool_calls=calls,
         flags=flags,
     )
 
 
-def _bare(text: str) -> str:
-    return strip(_sound(text)).text
+def _stripped(text: str) -> str:
+    return strip(_encodable(text)).text
 
 
 def _texts_of(turn: Turn) -> Iterator[str]:
-    """What a turn says, in the order in which :func:`_put_back` takes it."""
+    """Yield the texts of a turn in the order expected by :func:`_with_texts`."""
     yield turn.text
     if turn.author:
         yield turn.author
@@ -481,8 +498,8 @@ def _texts_of(turn: Turn) -> Iterator[str]:
         yield from call.made
 
 
-def _put_back(turn: Turn, texts: Iterator[str]) -> Turn:
-    """A turn with its texts redacted; cut only now, for what a cut leaves of a secret is not recognised."""
+def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
+    """Return a turn with redacted texts, shortened only now, because a shortened secret is not recognised."""
     text = next(texts)
     author = next(texts) if turn.author else turn.author
     calls = tuple(
@@ -501,14 +518,13 @@ def _put_back(turn: Turn, texts: Iterator[str]) -> Turn:
 
 
 def _count_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores available to this process."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-# ----------------------------------------------------------------------------
-# Portions of transcripts without secrets, made here or ahead in processes of their own.
+# -- Redacted portions for the archive -----------------------------------------
 
 
 SEGMENT_BYTES = 4_000_000
@@ -516,7 +532,10 @@ SEGMENT_BYTES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What came of the lines from ``start`` on whose digest is ``of``; no payload where nothing in them changes."""
+    """The redacted lines from ``start`` on, whose original has the digest ``of``.
+
+    ``payload`` is ``None`` if nothing changed.
+    """
 
     path: Path
     start: int
@@ -526,63 +545,66 @@ class Portion:
 
 
 class Ahead:
-    """Portions that come in the order of their files, for whoever asks in that order."""
+    """Portions prepared by other processes, requested in the order of their files."""
 
     def __init__(self, portions: Iterator[Portion], paths: Sequence[Path]) -> None:
-        """``paths`` are the files in order."""
+        """Initialise with the portions and the ordered paths of their files."""
         self._portions = portions
         self._order: Mapping[Path, int] = {path: number for number, path in enumerate(paths)}
         self._next: Portion | None = None
 
     def find(self, path: Path, start: int, raw: bytes) -> Payload | None:
-        """What is kept of some lines, if they were cleaned as they are."""
-        wanted = self._order.get(path)
-        if wanted is None:
+        """Return the payload prepared for some lines, if they have not changed since."""
+        number = self._order.get(path)
+        if number is None:
             return None
         while self._next is None or (self._order[self._next.path], self._next.start) < (
-            wanted,
+            number,
             start,
         ):
             self._next = next(self._portions, None)
             if self._next is None:
                 return None
-        found = self._next
-        if (found.path, found.start) != (path, start) or found.of != digest_of(raw):
+        portion = self._next
+        if (portion.path, portion.start) != (path, start) or portion.of != digest_of(raw):
             return None
-        return found.payload or Payload(raw)
+        return portion.payload or Payload(raw)
 
 
 def clean(cleaner: Cleaner, raw: bytes) -> Payload:
-    """What is kept of some lines."""
+    """Return some lines without secrets."""
     return cleaner.lines(raw) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
 
 
 def clean_file(job: Job, cleaner: Cleaner) -> Iterator[Portion]:
-    """What is kept of a file from where it was archived to; the last portion says so, and is empty."""
+    """Yield the redacted portions of a file from its archived position. The last one is empty."""
     start = job.cursor.offset if job.cursor else 0
     try:
         with job.path.open("rb") as file:
-            for at, raw in cut(file, start, job.size):
+            for offset, raw in cut(file, start, job.size):
                 payload = clean(cleaner, raw)
                 yield Portion(
                     job.path,
-                    at,
+                    offset,
                     digest_of(raw),
                     None if payload.text is raw else payload,
                     is_last=False,
                 )
     except OSError:
-        pass  # who archives it says so
+        pass  # reported by the archiving process
     yield Portion(job.path, job.size, b"", None, is_last=True)
 
 
 def cut(
     file: BinaryIO, start: int, size: int, cuts: Sequence[int] = ()
 ) -> Iterator[tuple[int, bytes]]:
-    """Complete lines from a place on, some megabytes at a time; a line that is too long is blank."""
+    """Yield complete lines from an offset, some megabytes at a time.
+
+    Lines that are too long become blank.
+    """
     while start < size:
         ends = [cut for cut in cuts if start < cut <= size]
-        wanted = (
+        length = (
             min(
                 ends[0] if ends else size,
                 start + max(SEGMENT_BYTES, ends[0] - start if ends else 0),
@@ -590,16 +612,20 @@ def cut(
             - start
         )
         file.seek(start)
-        raw = file.read(min(wanted, MAX_LINE_BYTES))
-        kept = raw[: raw.rfind(b"\n") + 1]
-        if not kept and len(raw) == wanted < size - start:
-            raw += file.readline(MAX_LINE_BYTES)[: size - start - wanted]
-            kept = raw[: raw.rfind(b"\n") + 1] or (
+        raw = file.read(min(length, MAX_LINE_BYTES))
+        complete = raw[: raw.rfind(b"\n") + 1]
+        if not complete and len(raw) == length < size - start:
+            raw += file.readline(MAX_LINE_BYTES)[: size - start - length]
+            complete = raw[: raw.rfind(b"\n") + 1] or (
                 b" " * len(raw) if len(raw) > MAX_LINE_BYTES else b""
             )
-        if start + len(raw) == size and len(kept) < len(raw) and is_complete(raw[len(kept) :]):
-            kept = raw
-        if not kept:
+        if (
+            start + len(raw) == size
+            and len(complete) < len(raw)
+            and is_complete(raw[len(complete) :])
+        ):
+            complete = raw
+        if not complete:
             return
-        yield start, kept
-        start += len(kept)
+        yield start, complete
+        start += len(complete)

@@ -1,7 +1,7 @@
-"""Parse and redact transcripts in processes of their own, in the order and with the outcome of reading them here.
+"""Parse and redact transcripts in several processes, with the same results and order as in one.
 
-Files are handed out in loads, and what they hold is given back in the order of the files, so that how many processes
-there are shows in nothing but the time. A large file is read here, as what it holds comes back from a process at once.
+Processes receive groups of files, and results are returned in the order of the files. Large files
+are read in the main process, because a process returns all results of a file at once.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from nacre.redact.redactor import Redactor
 from nacre.store.packs import Cleaner
 from nacre.values.reports import Problem
 
-_LOAD_BYTES = 1_000_000
-_LOAD_FILES = 200
-_LARGE_BYTES = 32_000_000
-_TRIES = 2
+_GROUP_BYTES = 1_000_000
+_GROUP_FILES = 200
+_LARGE_FILE_BYTES = 32_000_000
+_MAX_TRIES = 2
 _HINT = "is there enough memory? nacre config set ingest.workers 1 reads in one process"
 
-_ALLOCATIONS = 50_000
-"""Between two looks for garbage that refers to itself. Hardly any does; records and turns come by the thousand."""
+_GC_THRESHOLD = 50_000
+"""Allocations between collections of cyclic garbage, which is rare although records and turns are many.
+"""
 
 _Read = Callable[[Job], Iterable[Event | Portion]]
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a process must know before it reads: the owner's patterns, what is no secret, what else
-    goes, excluded tools.
+    """Settings of a process: the owner's patterns, allowed texts, further kinds of secrets, and excluded tools.
 
-    With ``cleans`` it takes secrets out of files for the archive, and understands nothing of them.
+    With ``cleans``, it only redacts files for the archive, without parsing.
     """
 
     patterns: tuple[str, ...] = ()
@@ -55,11 +55,13 @@ class Setup:
 def read_in_processes(
     jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
 ) -> Iterator[Event]:
-    """Read files in so many processes. A file that a process dies of, twice, is an event as any other failure.
+    """Read files in ``count`` processes.
 
-    ``setup`` has what makes the ``redactor``, which reads where no process can be started.
+    A file that crashes its process twice yields a failure event.
+
+    ``setup`` must describe ``redactor``, which is used where processes cannot be started.
     """
-    for event in _work(jobs, setup, count, _reading(redactor, setup)):
+    for event in _work(jobs, setup, count, _read_function(redactor, setup)):
         if not isinstance(event, Portion):
             yield event
 
@@ -67,48 +69,52 @@ def read_in_processes(
 def clean_in_processes(
     jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
 ) -> Generator[Portion, None, None]:
-    """What is kept of files, in order; nothing of one that a process dies of, twice."""
+    """Yield the redacted portions of files in order, without files that crash their process twice."""
     setup = replace(setup, cleans=True)
-    for event in _work(jobs, setup, count, _reading(redactor, setup)):
+    for event in _work(jobs, setup, count, _read_function(redactor, setup)):
         if isinstance(event, Portion):
             yield event
 
 
-def _reading(redactor: Redactor, setup: Setup) -> _Read:
+def _read_function(redactor: Redactor, setup: Setup) -> _Read:
     if setup.cleans:
         return partial(clean_file, cleaner=Cleaner(redactor.clean_all, redactor.find_suspects))
     return partial(read_file, redactor=redactor, excluded_tools=frozenset(setup.excluded_tools))
 
 
-def _work(jobs: Sequence[Job], setup: Setup, count: int, here: _Read) -> Iterator[Event | Portion]:
-    loads = _loads(jobs)
+def _work(
+    jobs: Sequence[Job], setup: Setup, count: int, read_here: _Read
+) -> Iterator[Event | Portion]:
+    groups = _groups(jobs)
     pool = _Pool(setup, count)
-    given: dict[int, Future[list[Event | Portion]] | None] = {}
+    futures: dict[int, Future[list[Event | Portion]] | None] = {}
     try:
-        for number, load in enumerate(loads):
-            for ahead in range(number, min(number + count + 1, len(loads))):
-                if ahead not in given:
-                    given[ahead] = pool.read(loads[ahead])
-            future = given.pop(number)
+        for index, group in enumerate(groups):
+            for upcoming in range(index, min(index + count + 1, len(groups))):
+                if upcoming not in futures:
+                    futures[upcoming] = pool.read(groups[upcoming])
+            future = futures.pop(index)
             try:
-                found = (
-                    future.result() if future else (event for job in load for event in here(job))
+                events = (
+                    future.result()
+                    if future
+                    else (event for job in group for event in read_here(job))
                 )
             except BrokenProcessPool:
-                given.clear()
-                found = (event for job in load for event in _read_alone(pool, job, here))
-            yield from found
+                futures.clear()
+                events = (event for job in group for event in _read_alone(pool, job, read_here))
+            yield from events
     finally:
         pool.end()
 
 
-def _read_alone(pool: _Pool, job: Job, here: _Read) -> Iterable[Event | Portion]:
-    """Read a file, of which a process may have died, while none reads another."""
-    for _ in range(_TRIES):
+def _read_alone(pool: _Pool, job: Job, read_here: _Read) -> Iterable[Event | Portion]:
+    """Read a file that may have crashed its process, while no other file is being read."""
+    for _ in range(_MAX_TRIES):
         pool.end()
         future = pool.read([job])
         try:
-            return future.result() if future else here(job)
+            return future.result() if future else read_here(job)
         except BrokenProcessPool:
             continue
     return [
@@ -119,7 +125,7 @@ def _read_alone(pool: _Pool, job: Job, here: _Read) -> Iterable[Event | Portion]
 
 
 class _Pool:
-    """Processes that are started when they are needed, also after one died."""
+    """A process pool that starts on demand and restarts after a crash."""
 
     def __init__(self, setup: Setup, count: int) -> None:
         self._setup = setup
@@ -127,34 +133,34 @@ class _Pool:
         self._executor: ProcessPoolExecutor | None = None
         self._is_possible = True
 
-    def read(self, load: Sequence[Job]) -> Future[list[Event | Portion]] | None:
-        """What files hold, to come; ``None`` where they are to be read here."""
-        if load[-1].unread > _LARGE_BYTES:
+    def read(self, group: Sequence[Job]) -> Future[list[Event | Portion]] | None:
+        """Return the future results of some files, or ``None`` to read them in this process."""
+        if group[-1].unread > _LARGE_FILE_BYTES:
             return None
-        for _ in range(_TRIES):
-            executor = self._started()
+        for _ in range(_MAX_TRIES):
+            executor = self._running_executor()
             try:
                 with _without_main():
-                    return executor.submit(_read_load, load) if executor else None
+                    return executor.submit(_read_group, group) if executor else None
             except BrokenProcessPool:
                 self.end()
         return None
 
     def end(self) -> None:
-        """End all of them, whatever they do."""
+        """Kill all processes."""
         executor, self._executor = self._executor, None
         if executor:
             for process in list((executor._processes or {}).values()):
                 process.kill()
             executor.shutdown(cancel_futures=True)
 
-    def _started(self) -> ProcessPoolExecutor | None:
+    def _running_executor(self) -> ProcessPoolExecutor | None:
         if self._executor or not self._is_possible:
             return self._executor
         try:
             spawn = multiprocessing.get_context("spawn")
             executor = ProcessPoolExecutor(
-                self._count, spawn, initializer=_begin, initargs=(self._setup,)
+                self._count, spawn, initializer=_initialise_process, initargs=(self._setup,)
             )
             with _without_main():
                 executor.submit(int).result()
@@ -162,7 +168,7 @@ class _Pool:
             OSError,
             NotImplementedError,
             BrokenProcessPool,
-        ):  # a sandbox may forbid what it needs
+        ):  # a sandbox may forbid subprocesses
             self._is_possible = False
             return None
         self._executor = executor
@@ -171,7 +177,7 @@ class _Pool:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """A new process would run the main module once more, and that may be anybody's script."""
+    """Hide the main module, which a spawned process would run again and which may be any script."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -183,19 +189,19 @@ def _without_main() -> Iterator[None]:
 _read: _Read = lambda _: ()  # noqa: E731 - set in each process
 
 
-def _begin(setup: Setup) -> None:
-    """Prepare a process: it is quiet, leaves Ctrl-C to the one that stores, and ends when that one does."""
+def _initialise_process(setup: Setup) -> None:
+    """Initialise a process: redirect output, ignore Ctrl-C, and exit with the parent."""
     global _read
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "win32":
-        os.setsid()  # Linux shares a busy machine out by session
+        os.setsid()  # Linux schedules fairly between sessions
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # what somebody's adapter prints
+    os.dup2(nowhere, 1)  # output of third-party adapters
     os.dup2(nowhere, 2)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.freeze()
-    gc.set_threshold(_ALLOCATIONS)
-    _read = _reading(Redactor(setup.patterns, setup.allow, setup.kinds), setup)
+    gc.set_threshold(_GC_THRESHOLD)
+    _read = _read_function(Redactor(setup.patterns, setup.allow, setup.kinds), setup)
 
 
 def _end_with_parent() -> None:
@@ -205,19 +211,19 @@ def _end_with_parent() -> None:
         os._exit(0)
 
 
-def _read_load(load: Sequence[Job]) -> list[Event | Portion]:
-    return [event for job in load for event in _read(job)]
+def _read_group(group: Sequence[Job]) -> list[Event | Portion]:
+    return [event for job in group for event in _read(job)]
 
 
-def _loads(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Files in order, so many together that they are worth handing out; a large one alone."""
-    loads: list[list[Job]] = []
-    size = _LOAD_BYTES
+def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Group files in order, so that a group is worth a process. A large file is a group of its own."""
+    groups: list[list[Job]] = []
+    size = _GROUP_BYTES
     for job in jobs:
-        is_large = job.unread > _LARGE_BYTES
-        if is_large or size >= _LOAD_BYTES or len(loads[-1]) == _LOAD_FILES:
-            loads.append([])
+        is_large = job.unread > _LARGE_FILE_BYTES
+        if is_large or size >= _GROUP_BYTES or len(groups[-1]) == _GROUP_FILES:
+            groups.append([])
             size = 0
-        loads[-1].append(job)
+        groups[-1].append(job)
         size += job.size
-    return loads
+    return groups
