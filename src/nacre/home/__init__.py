@@ -1,1 +1,1 @@
-"""An open home: its stores, its lock, its projects, and how its files are written."""
+"""An open home: stores, locks, projects, archive, budgets and writing of files."""

@@ -1,4 +1,4 @@
-"""Packs of one home: where they lie, how they are opened, and what is known of them."""
+"""Packs of a home: their places, opening, rewriting and index."""
 
 from __future__ import annotations
 
@@ -21,34 +21,38 @@ _INSIDE = "::"
 
 
 def folder_of(home: Home) -> Path:
-    """Where the archive lies."""
+    """Return the folder of the archive."""
     return home.settings.home / FOLDER
 
 
 def place_for(home: Home, tool: str, path: str) -> Path:
-    """Where the pack of a transcript is to lie."""
+    """Return the path for a transcript's pack."""
     name = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     return folder_of(home) / tool / f"{name}{packs.SUFFIX}"
 
 
 def name_in(path: str, native_id: str) -> str:
-    """What stands for one session of a database, where a transcript's path stands otherwise."""
+    """Return the name of a single session of a database, used like a transcript's path."""
     return f"{path}{_INSIDE}{native_id}"
 
 
 def rows_of(home: Home, state: Archived) -> list[int]:
-    """The sessions in the index that were read from what this is archived of."""
+    """Return the indexed sessions that were read from an archived transcript."""
     path, _, native_id = state.path.partition(_INSIDE)
     if not native_id:
         return home.archive.sessions_of(state.tool, path)
-    found = home.sessions.find(
+    sessions = home.sessions.find(
         f"{state.tool}:{native_id}"
-    )  # one of thousands: they are not all looked at for it
-    return [one.row for one in found if one.file == path and one.session.native_id == native_id]
+    )  # found by id, because a database may have thousands of sessions
+    return [
+        stored.row
+        for stored in sessions
+        if stored.file == path and stored.session.native_id == native_id
+    ]
 
 
 def open_pack(home: Home, state: Archived) -> Pack | None:
-    """The pack of a transcript, if it has one. Raises ArchiveDamaged."""
+    """Return the pack of a transcript, if it has one. Raises ArchiveDamaged."""
     if state.pack is None:
         return None
     pack = packs.load(folder_of(home) / state.pack)
@@ -58,28 +62,35 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
 
 
 def finder(home: Home, path: str, *, beside: bool = True) -> Callable[[bytes], Payload | None]:
-    """How to find what a segment of another transcript's pack holds."""
+    """Return a function that finds the content of a segment in another transcript's pack."""
 
     def find(digest: bytes) -> Payload | None:
         holder = home.archive.holder(digest, beside=path if beside else "")
         if holder is None:
             return None
         pack = packs.load(folder_of(home) / holder)
-        own = next((one for one in pack.segments if one.digest == digest and not one.is_copy), None)
+        own = next(
+            (
+                segment
+                for segment in pack.segments
+                if segment.digest == digest and not segment.is_copy
+            ),
+            None,
+        )
         return pack.payload(own, lambda _: None) if own else None
 
     return find
 
 
 def payloads(home: Home, state: Archived) -> Iterator[tuple[Segment, Payload]]:
-    """What is archived of a transcript, segment by segment. Raises ArchiveDamaged."""
+    """Yield the archived segments of a transcript. Raises ArchiveDamaged."""
     pack = open_pack(home, state)
     if pack:
         yield from pack.payloads(finder(home, state.path))
 
 
 def remember(home: Home, state: Archived, pack: Pack) -> Archived:
-    """Tell the database what a pack holds."""
+    """Index the contents of a pack."""
     segments = pack.segments
     saved = replace(
         state,
@@ -88,28 +99,32 @@ def remember(home: Home, state: Archived, pack: Pack) -> Archived:
         pack=pack.place.relative_to(folder_of(home)).as_posix(),
         size=pack.end,
         until=segments[-1].until if segments else 0,
-        raw=sum(one.until - one.start for one in segments),
+        raw=sum(segment.until - segment.start for segment in segments),
     )
     home.archive.save(
-        saved, [Part(one.start, one.until, one.digest, one.is_copy) for one in segments]
+        saved,
+        [
+            Part(segment.start, segment.until, segment.digest, segment.is_copy)
+            for segment in segments
+        ],
     )
     return saved
 
 
 def drop(home: Home, state: Archived) -> Archived:
-    """Delete the pack of a transcript; what others need of it is written into theirs first."""
+    """Delete the pack of a transcript, after copying shared segments to the packs that need them."""
     if state.pack is None:
         return state
     give_up(home, state)
     (folder_of(home) / state.pack).unlink(missing_ok=True)
-    left = replace(state, pack=None, until=0, size=0, raw=0)
+    dropped = replace(state, pack=None, until=0, size=0, raw=0)
     with home.database.transaction():
-        home.archive.save(left, [])
-    return left
+        home.archive.save(dropped, [])
+    return dropped
 
 
 def give_up(home: Home, state: Archived) -> None:
-    """Before a pack is deleted or written anew: whoever relies on what it holds gets it of their own."""
+    """Copy shared segments to the packs that refer to them, before a pack is deleted or rewritten."""
     for path in home.archive.copies(state.path):
         other = home.archive.find(path)
         if other is None or other.pack is None:
@@ -126,22 +141,28 @@ def rewrite(
     change: Callable[[Payload], Payload],
     find: Callable[[bytes], Payload | None],
 ) -> Archived:
-    """Write a pack anew with all its bytes, each payload as ``change`` makes it."""
+    """Rewrite a pack completely, with each payload changed by ``change``."""
 
     def fresh() -> Iterator[packs.Fresh]:
         for segment, payload in pack.payloads(find):
-            new = change(payload)
+            changed_payload = change(payload)
             yield packs.Fresh(
-                segment.start, segment.until, packs.digest_of(new.pack()), new, segment.changed
+                segment.start,
+                segment.until,
+                packs.digest_of(changed_payload.pack()),
+                changed_payload,
+                segment.changed,
             )
 
-    anew = packs.create(pack.place, pack.title, fresh())
+    rewritten = packs.create(pack.place, pack.title, fresh())
     with home.database.transaction():
-        return remember(home, state, anew)
+        return remember(home, state, rewritten)
 
 
 def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) -> bool:
-    """Take out of a pack what the present rules know; returns whether there is anything. A damaged one stays.
+    """Redact a pack with the current rules and return True if it contained anything.
+
+    Damaged packs are skipped.
 
     Raises StoreBusy while another process archives.
     """
@@ -177,27 +198,27 @@ def _is_lines(text: bytes) -> bool:
 
 
 def set_aside(home: Home, state: Archived) -> Archived:
-    """Keep a damaged pack under another name, and know nothing of it any more."""
+    """Rename a damaged pack and return its state without a pack."""
     if state.pack:
         put_aside(folder_of(home) / state.pack)
     return replace(state, pack=None, until=0, size=0, raw=0)
 
 
 def put_aside(place: Path) -> None:
-    """Give a pack the name of a damaged one; one that is gone is fine."""
+    """Rename a pack as damaged. A missing one is ignored."""
     with contextlib.suppress(FileNotFoundError):
         place.replace(place.with_name(place.name + DAMAGED))
 
 
 def sweep(home: Home) -> None:
-    """Remove what processes that were killed left of packs. Call it with the lock of the archive."""
+    """Delete temporary files of killed processes. The caller must hold the archive lock."""
     with contextlib.suppress(OSError):
         for tool in folder_of(home).iterdir():
             files.sweep(tool)
 
 
 def read_index(home: Home) -> list[str]:
-    """Tell a new database what the packs hold; returns what is wrong with those that cannot be read."""
+    """Index all packs in a new database and return the problems of unreadable ones."""
     problems: list[str] = []
     folder = folder_of(home)
     for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
@@ -209,13 +230,13 @@ def read_index(home: Home) -> list[str]:
         title = pack.title
         with home.database.transaction():
             changed = pack.segments[-1].changed if pack.segments else 0
-            known = home.archive.find(title.path) or Archived(
+            archived = home.archive.find(title.path) or Archived(
                 title.path, title.tool, title.kind, changed=changed
             )
-            remember(home, replace(known, withheld=title.kind == packs.TURNS), pack)
+            remember(home, replace(archived, withheld=title.kind == packs.TURNS), pack)
     return problems
 
 
 def titled(state: Archived, kind: str) -> Title:
-    """What is written at the beginning of a transcript's pack."""
+    """Return the title at the beginning of a transcript's pack."""
     return Title(state.tool, state.path, kind)

@@ -1,9 +1,9 @@
-"""Texts that go elsewhere for their vectors: whether they may, and what that costs.
+"""Consent and budget for texts sent to embedding providers.
 
-They go to no provider to whose host the owner has not said yes (``embedding.sends_to``), which ``nacre embed switch``
-and ``nacre embed resume`` ask for. What nobody asked for in so many words keeps within the budgets of models: a call is
-written down at what it may cost before it is made. Questions are looked at against the budget, and noted in a spool,
-for recall writes in no database.
+Texts go only to hosts to which the owner agreed (``embedding.sends_to``), as requested by ``nacre
+embed switch`` and ``nacre embed resume``. Embedding that the user did not explicitly request
+respects the budgets, so a call reserves its maximum cost first. Questions are checked against the
+budget but recorded in a spool, because recall does not write to the database.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SENDS_TO = "embedding.sends_to"
-_WITHIN = ("minilm", "none")
-_FOR_QUESTIONS = 100
-"""Texts leave that part of a budget to questions: a question costs next to nothing, and a day without them much."""
+_LOCAL_SETTINGS = ("minilm", "none")
+_QUESTION_SHARE = 100
+"""One part in this many of a budget is reserved for questions, which are cheap but needed all day.
+"""
 
 
-_A_PASSAGE = 300
-"""About as many tokens as the passages have into which texts are taken apart."""
+_PASSAGE_TOKENS = 300
+"""Approximate tokens of a passage."""
 
 
 class Use(Enum):
-    """Who wants a vector: a person in so many words, nacre by itself, or a question that is recalled."""
+    """The reason for embedding: an explicit request, background work, or a recall question."""
 
     ASKED = "asked"
     BACKGROUND = "background"
@@ -61,10 +62,11 @@ class Use(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where texts go for their vectors: a ``host``, empty where they stay within nacre.
+    """The destination of texts to embed. ``host`` is empty if they stay within nacre.
 
-    ``model`` is the name that vectors made there have, ``price`` US dollars for a million tokens, ``None`` where nobody
-    knows. ``is_local``: they stay on this machine, as far as anybody can tell.
+    ``model`` is the model name of the vectors. ``price`` is in US dollars per million tokens, or
+    ``None`` if unknown. ``is_local`` is true if texts stay on this machine as far as can be
+    determined.
     """
 
     host: str = ""
@@ -74,21 +76,33 @@ class Place:
     model: str = ""
 
     def cost(self, tokens: int) -> int | None:
-        """What so many tokens cost, in millionths of a US dollar, rounded up."""
+        """Return the cost of tokens in millionths of a US dollar, rounded up."""
         return None if self.price is None else math.ceil(self.price * tokens * DOLLAR / MILLION)
 
 
 def place_of(settings: Settings, setting: str) -> Place:
-    """Where the texts go that a model embeds. Needs no key, and opens no model. Raises EmbedderUnavailable."""
-    if setting in _WITHIN or setting.startswith("onnx:"):
+    """Return where texts for a model go, without a key or opening the model.
+
+    Raises EmbedderUnavailable.
+    """
+    if setting in _LOCAL_SETTINGS or setting.startswith("onnx:"):
         return Place()
 
-    found = embeddings.destination(settings, setting)
-    return Place(found.host, found.is_here, found.is_local, found.price, found.model)
+    destination = embeddings.destination(settings, setting)
+    return Place(
+        destination.host,
+        destination.is_here,
+        destination.is_local,
+        destination.price,
+        destination.model,
+    )
 
 
 def wants_yes(settings: Settings, setting: str) -> EmbedderHeld | None:
-    """What to tell where texts would leave this machine, and nobody said yes to that. Raises EmbedderUnavailable."""
+    """Return the error if texts would leave this machine without consent.
+
+    Raises EmbedderUnavailable.
+    """
     place = place_of(settings, setting)
     if place.is_local or place.host in settings[SENDS_TO]:
         return None
@@ -100,9 +114,9 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeld | None:
 
 
 def told_of(settings: Settings, setting: str) -> str | None:
-    """What to tell whoever sets a model to which texts go, in a sentence. Raises EmbedderUnavailable."""
-    if held := wants_yes(settings, setting):
-        return f"{held.message}: {held.hint}"
+    """Return a message for a user who configures a remote model. Raises EmbedderUnavailable."""
+    if refusal := wants_yes(settings, setting):
+        return f"{refusal.message}: {refusal.hint}"
     place = place_of(settings, setting)
     if place.is_local:
         return None
@@ -113,7 +127,10 @@ def told_of(settings: Settings, setting: str) -> str | None:
 
 
 def say_yes(home: Home, setting: str) -> Home:
-    """The home with a yes to where the texts go that a model embeds. Raises SettingsInvalid, EmbedderUnavailable."""
+    """Return the home with consent to a model's destination.
+
+    Raises SettingsInvalid, EmbedderUnavailable.
+    """
     if wants_yes(home.settings, setting) is None:
         return home
     origin = home.settings.values[SENDS_TO].origin
@@ -130,52 +147,54 @@ def hold(
     home: Home,
     setting: str,
     use: Use = Use.BACKGROUND,
-    tokens: int = _A_PASSAGE,
+    tokens: int = _PASSAGE_TOKENS,
     spending: Spending | None = None,
 ) -> EmbedderHeld | None:
-    """What keeps so many tokens from going to a model now, if something does. Raises EmbedderUnavailable."""
+    """Return why tokens may not be sent to a model now, or ``None``. Raises EmbedderUnavailable."""
     if use is Use.ASKED:
         return None
     cost = place_of(home.settings, setting).cost(tokens)
-    held = wants_yes(home.settings, setting)
-    return held or (
-        _beyond(home, setting, use, cost, spending or home.spending) if cost != 0 else None
+    refusal = wants_yes(home.settings, setting)
+    return refusal or (
+        _budget_refusal(home, setting, use, cost, spending or home.spending) if cost != 0 else None
     )
 
 
-def _beyond(
+def _budget_refusal(
     home: Home, setting: str, use: Use, cost: int | None, spending: Spending
 ) -> EmbedderHeld | None:
-    """What to tell where no budget has room for a call."""
+    """Return the error if no budget has room for a call."""
     if cost is None:
         why = unpriced(setting)
         return EmbedderHeld(why.message, hint=why.hint, reason="no price")
-    in_all, of_task = spending.in_background(
+    total, task_total = spending.in_background(
         home.today(), VECTORS, partial(is_priced, home.settings)
     )
-    for reason, task, spent in (("budget", None, in_all), ("task budget", VECTORS, of_task)):
-        most = budget(home, task)
-        if most is None:
+    for reason, task, spent in (("budget", None, total), ("task budget", VECTORS, task_total)):
+        limit = budget(home, task)
+        if limit is None:
             continue
-        room = most if use is Use.QUESTION else most - most // _FOR_QUESTIONS
+        room = limit if use is Use.QUESTION else limit - limit // _QUESTION_SHARE
         if spent + cost > room:
-            return _spent(home, reason, spent, most, for_less=spent < room)
+            return _over_budget(home, reason, spent, limit, for_less=spent < room)
     return None
 
 
-def _spent(home: Home, reason: str, spent: int, most: int, *, for_less: bool) -> EmbedderHeld:
-    whose, key = ("models", DAILY) if reason == "budget" else ("vectors", f"{TASKS}.{VECTORS}")
-    if most <= 0:
-        told = f"nothing may be paid for vectors in the background: {key} is 0"
+def _over_budget(
+    home: Home, reason: str, spent: int, limit: int, *, for_less: bool
+) -> EmbedderHeld:
+    scope, key = ("models", DAILY) if reason == "budget" else ("vectors", f"{TASKS}.{VECTORS}")
+    if limit <= 0:
+        message = f"nothing may be paid for vectors in the background: {key} is 0"
         hint = "nacre embed resume makes those that wait"
     else:
-        told = f"{whose} may cost {dollars(most)} a day in the background ({key}), and {dollars(spent)} are used"
+        message = f"{scope} may cost {dollars(limit)} a day in the background ({key}), and {dollars(spent)} are used"
         hint = f"it goes on at {shown_minute(resets_at(home))}, or now: nacre embed resume"
-    return EmbedderHeld(told, hint=hint, reason=reason, for_less=for_less)
+    return EmbedderHeld(message, hint=hint, reason=reason, for_less=for_less)
 
 
 def note_held(home: Home, setting: str, held: EmbedderHeld) -> None:
-    """Count in the ledger that texts were not sent."""
+    """Record in the ledger of calls that texts were not sent."""
     if held.reason == "no yes" or home.database.unwritable:
         return
     with home.database.transaction():
@@ -183,14 +202,14 @@ def note_held(home: Home, setting: str, held: EmbedderHeld) -> None:
 
 
 def asked(embedder: Embedder) -> Embedder:
-    """The same model for what a person asked for in so many words, having been told where texts go and the price."""
+    """Return the model for an explicit request, whose user was shown the destination and price."""
     return embedder.asked() if isinstance(embedder, Guarded) else embedder
 
 
 class Guarded:
-    """A model elsewhere, which is sent texts only as far as they may go; implements RemoteEmbedder.
+    """A remote model that only receives permitted texts; implements RemoteEmbedder.
 
-    Raises EmbedderHeld, before anything is sent, where they may not.
+    Raises EmbedderHeld before anything is sent if they are not permitted.
     """
 
     def __init__(
@@ -205,41 +224,44 @@ class Guarded:
 
     @property
     def dimensions(self) -> int:
-        """Components of a vector; 0 as long as that is not known."""
+        """Components of a vector, or 0 if not known yet."""
         return self._embedder.dimensions
 
     @property
     def tokens(self) -> int:
-        """What the provider counted so far."""
+        """Tokens counted by the provider so far."""
         return self._embedder.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text, as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
+        """Return one unit vector per text, as rows of a float32 matrix (texts, dimensions).
+
+        Raises EmbedderUnavailable.
+        """
         if texts and (
-            held := hold(self._home, self._setting, self._use, self._embedder.size_of(texts))
+            refusal := hold(self._home, self._setting, self._use, self._embedder.size_of(texts))
         ):
-            raise held
+            raise refusal
         with contextlib.closing(_Ledger(self._home, self._setting, self._use)) as ledger:
             return self._embedder.counted_by(ledger).embed(texts)
 
     def within(self, seconds: float, *, question: bool = False) -> Guarded:
-        """The same model, which answers within so many seconds or raises; for questions, where they are."""
+        """Return the model with a time limit in seconds, for recall questions if ``question``."""
         other = self._embedder.within(seconds, question=question)
         assert isinstance(other, CountedEmbedder)  # noqa: S101 - it is the same model
         is_recalled = question and self._use is Use.BACKGROUND
         return Guarded(self._home, self._setting, other, Use.QUESTION if is_recalled else self._use)
 
     def asked(self) -> Guarded:
-        """See :func:`asked`."""
+        """Return the model for an explicit request; see :func:`asked`."""
         return Guarded(self._home, self._setting, self._embedder, Use.ASKED)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._embedder.close()
 
 
 class _Ledger:
-    """Enters calls into the ledger; implements nacre.llm.embeddings.Meter."""
+    """Records calls in the ledger; implements nacre.llm.embeddings.Meter."""
 
     def __init__(self, home: Home, setting: str, use: Use) -> None:
         self._home = home
@@ -250,7 +272,10 @@ class _Ledger:
         self._books = HomeBooks(home, self._connection, background=use is Use.BACKGROUND)
 
     def begin(self, tokens: int) -> Call:
-        """A call of about so many tokens; in the background it is written down first. Raises EmbedderUnavailable."""
+        """Begin a call of about ``tokens``, reserving its cost for background work.
+
+        Raises EmbedderUnavailable.
+        """
         call = Call(
             self._home.ids(),
             self._home.clock(),
@@ -266,24 +291,24 @@ class _Ledger:
         return call
 
     def end(self, call: Call, tokens: int, seconds: float) -> None:
-        """It was answered."""
+        """Record a completed call."""
         self._books.end(call, Tokens(tokens), self._place.cost(tokens), seconds)
 
     def fail(self, call: Call, tokens: int, seconds: float) -> None:
-        """It was not; the tokens are what may be charged all the same."""
+        """Record a failed call. ``tokens`` may be charged nevertheless."""
         self._books.fail(call, Tokens(tokens), self._place.cost(tokens), seconds, None)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def _reserve(self, call: Call, tokens: int) -> None:
         with self._writing() as spending:
-            held = hold(self._home, self._setting, self._use, tokens, spending)
-            if held is None:
+            refusal = hold(self._home, self._setting, self._use, tokens, spending)
+            if refusal is None:
                 spending.add(call)
-        if held:
-            raise held
+        if refusal:
+            raise refusal
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Spending]:
@@ -298,22 +323,24 @@ class _Ledger:
             ) from error
 
 
-# ----------------------------------------------------------------------------
-# The embedding models of a home, each of which is sent texts only as far as the owner allows.
+# -- Embedding models of a home ------------------------------------------------
 
 
 def configured_embedder(home: Home) -> Embedder:
-    """The embedding model that the settings name, loaded on first use. Raises EmbedderUnavailable."""
+    """Return the configured embedding model, loaded on first use. Raises EmbedderUnavailable."""
     return embedder_of(home, home.settings.text("embedding.model"))
 
 
 def embedder_in_use(home: Home) -> Embedder:
-    """The model that made the vectors in use, else the configured one. Raises EmbedderUnavailable."""
+    """Return the model of the current vectors, or else the configured one.
+
+    Raises EmbedderUnavailable.
+    """
     return embedder_of(home, home.vectors.setting() or home.settings.text("embedding.model"))
 
 
 def embedder_of(home: Home, name: str) -> Embedder:
-    """The embedding model of a name, as the settings have it. Raises EmbedderUnavailable."""
+    """Return an embedding model by name, with the owner's limits. Raises EmbedderUnavailable."""
     embedder = home.loaded_embedder(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder

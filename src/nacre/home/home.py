@@ -432,11 +432,10 @@ def turn_search_of(home: Home) -> TurnSearch:
 
 
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Home:
-    """Open a home read-only: nothing is created, migrated or indexed, and locks are waited for
-    ``patience_ms`` at most.
+    """Open a home read-only, without creating, migrating or indexing anything.
 
-    Raises StoreUnusable if there is no database of the current schema, it cannot be read in time,
-    or another user could have modified it.
+    Wait for locks for at most ``patience_ms``. Raises StoreUnusable if there is no database of the
+    current schema, it cannot be read in time, or another user could have modified it.
     """
     if settings.server:
         raise StoreUnusable("this memory is on a server, and is opened as a whole")

@@ -1,4 +1,7 @@
-"""Where a folder belongs: its repository, and the project that the index knows of it. Light, for hooks ask it."""
+"""Repository and project of a folder, lookup of sessions and projects, and redaction of stored values.
+
+Hooks use this module, so it must load fast.
+"""
 
 from __future__ import annotations
 
@@ -26,43 +29,44 @@ _WORKTREE = re.compile(
     r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|\.git[\\/]worktrees)[\\/].*$"
     r"|^((?:.*?[\\/])?[^.\\/][^\\/]*)[\\/]worktrees[\\/].*$"
 )
-"""Where worktrees lie inside a repository; ``~/.codex/worktrees`` and the like lie in no repository."""
+"""Paths of worktrees inside a repository. ``~/.codex/worktrees`` and the like are outside."""
 
-_POINTER_CHARACTERS = 4096
-_MOST_CLONES = 3
-"""A clone of a clone of a clone: two may name each other."""
+_MAX_POINTER_CHARACTERS = 4096
+_MAX_CLONES = 3
+"""Maximum length of a chain of clones, because two may refer to each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is known of a session's folder: its repository's root and remote, or the folder where there is none."""
+    """A session's folder: the root and remote of its repository, or the folder itself."""
 
     root: str | None
     remote: str | None
     is_repository: bool = False
     worktree: str | None = None
-    """The folder of a worktree or of a clone that lies outside the repository's own."""
+    """The folder of a worktree or clone outside the repository's root."""
 
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
-    """The known project a folder belongs to; never makes one."""
+    """Return the known project of a folder, without creating one."""
     return known_project(home, locate(str(folder)))
 
 
 def known_project(home: Home, place: Place) -> str | None:
-    """The slug of the project that a place belongs to, by its remote, else by the nearest root above it; of a clone on
-    this machine also by the path that it came from, where a page lists that as a remote.
+    """Return the slug of a place's project: by its remote, or else by the nearest known root above it.
+
+    A local clone also belongs to the project that lists its origin's path as a remote.
     """
-    found = _project_of_remote(home, place.remote) if place.remote else None
-    if found:
-        return found
+    slug = _project_of_remote(home, place.remote) if place.remote else None
+    if slug:
+        return slug
     root = place.root
     while root:
-        found = home.files.project_by("root", root)
-        if found and not (place.remote and _has_remotes(home, found)):
-            return found
+        slug = home.files.project_by("root", root)
+        if slug and not (place.remote and _has_remotes(home, slug)):
+            return slug
         parent = _parent(root)
-        # A repository is a project of its own, whatever folder it lies in.
+        # A repository is a separate project wherever its folder is.
         root = parent if parent != root and not place.is_repository else None
     return (
         _project_of_remote(home, normalise_remote(place.root))
@@ -72,74 +76,75 @@ def known_project(home: Home, place: Place) -> str | None:
 
 
 def with_dependencies(home: Home, wanted: Filter) -> Filter:
-    """A filter that also admits what its projects depend on, one level deep; not where it is strict."""
+    """Return a filter that includes the direct dependencies of its projects, unless it is strict."""
     if not wanted.projects or wanted.strict:
         return wanted
-    found = (other for slug in wanted.projects for _, other in home.files.dependencies(slug))
-    return replace(wanted, projects=tuple(dict.fromkeys((*wanted.projects, *found))))
+    dependencies = (other for slug in wanted.projects for _, other in home.files.dependencies(slug))
+    return replace(wanted, projects=tuple(dict.fromkeys((*wanted.projects, *dependencies))))
 
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:
-    """The place of a folder; ``repository`` is a remote that is known of it."""
+    """Return the place of a folder. ``repository`` is its remote, if known."""
     if not cwd:
         return Place(None, _normalised(repository))
     main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
     for folder in dict.fromkeys((Path(cwd), Path(main))):
-        # os.path answers no where Path raises: a name that is too long, or has a zero in it.
+        # os.path returns False where Path raises, for too long names or null characters.
         if folder.is_absolute() and os.path.isdir(folder):
             for candidate in (folder, *folder.parents):
                 if os.path.exists(candidate / ".git"):
-                    return _repository(candidate, repository)
+                    return _repository_place(candidate, repository)
     return Place(main, _normalised(repository))
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
-    """The project of a remote, however its page spells it."""
-    found = home.files.project_by("remote", remote)
-    if found:
-        return found
-    spelt = ((value, slug) for key, value, slug in home.files.project_keys() if key == "remote")
-    return next((slug for value, slug in spelt if normalise_remote(value) == remote), None)
+    """Return the project of a remote in any spelling."""
+    exact_match = home.files.project_by("remote", remote)
+    if exact_match:
+        return exact_match
+    remotes = ((value, slug) for key, value, slug in home.files.project_keys() if key == "remote")
+    return next((slug for value, slug in remotes if normalise_remote(value) == remote), None)
 
 
 def _has_remotes(home: Home, slug: str) -> bool:
-    """Whether a project is known under remotes, none of which is the one asked for: a fork, or a namesake."""
-    return any(key == "remote" and found == slug for key, _, found in home.files.project_keys())
+    """Return True if a project has remotes, so that a place with another remote is a fork or namesake."""
+    return any(key == "remote" and owner == slug for key, _, owner in home.files.project_keys())
 
 
-def _repository(folder: Path, remote: str | None, clones: int = 0) -> Place:
-    """The place of a folder that has a ``.git``: a repository's, or that of the repository a worktree belongs to, or
-    that from which it was cloned on this machine.
-    """
+def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:
+    """Return the place of a folder with ``.git``: its own, or that of the worktree's or local clone's origin."""
     git, root, outside = folder / ".git", folder, None
     if os.path.isfile(git):
-        git = _pointed(git, folder, "gitdir:") or git
-        shared = _pointed(git / "commondir", git) or (
+        git = _read_pointer(git, folder, "gitdir:") or git
+        shared = _read_pointer(git / "commondir", git) or (
             git.parents[1] if git.parent.name == "worktrees" else None
         )
-        if shared:  # else a submodule, or a repository whose ".git" lies elsewhere
+        if shared:  # otherwise a submodule, or a repository with ".git" elsewhere
             git, root = shared, shared.parent if shared.name.startswith(".") else shared
             outside = None if folder.is_relative_to(root) else str(folder)
     remote = remote or _remote_of(git, root)
     origin = Path((remote or "").removeprefix("file://"))
-    if clones < _MOST_CLONES and origin.is_absolute() and os.path.exists(origin / ".git"):
+    if clones < _MAX_CLONES and origin.is_absolute() and os.path.exists(origin / ".git"):
         return replace(
-            _repository(Path(os.path.normpath(origin)), None, clones + 1), worktree=str(folder)
+            _repository_place(Path(os.path.normpath(origin)), None, clones + 1),
+            worktree=str(folder),
         )
     return Place(str(root), _normalised(remote), is_repository=True, worktree=outside)
 
 
-def _pointed(file: Path, base: Path, label: str = "") -> Path | None:
-    """The folder that a file of git's names; ``None`` where there is none."""
+def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
+    """Return the folder named by a pointer file of git, or ``None``."""
     try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            return (base / opened.read(_POINTER_CHARACTERS).removeprefix(label).strip()).resolve()
+        with file.open(encoding="utf-8", errors="replace") as content:
+            return (
+                base / content.read(_MAX_POINTER_CHARACTERS).removeprefix(label).strip()
+            ).resolve()
     except (OSError, ValueError):
         return None
 
 
 def _remote_of(git: Path, root: Path) -> str | None:
-    """The remote that a repository's configuration names, as it does: origin, else the first."""
+    """Return the remote in a repository's configuration, unnormalised: origin, or else the first."""
     config = git / "config"
     if not config.is_file():
         return None
@@ -166,69 +171,66 @@ def _parent(path: str) -> str:
     return str(pure.parent)
 
 
-# ----------------------------------------------------------------------------
-# Look up sessions and projects of an open home by what a person calls them.
+# -- Lookup --------------------------------------------------------------------
 
 
 def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
-    """A session by its id or the beginning of it; without one, the last one of the folder, by default the current one.
+    """Return a session by id or its beginning, or the latest one of the folder (default: the current one).
 
-    Where no session of the folder is known, it is the last one of all. Raises NotFound, Conflict.
+    If the folder has none, return the latest of all. Raises NotFound, Conflict.
     """
     if reference is None:
-        return _last_here(home, folder or Path.cwd())
-    found = home.sessions.find(reference.strip())
-    if not found:
+        return _latest_in(home, folder or Path.cwd())
+    sessions = home.sessions.find(reference.strip())
+    if not sessions:
         raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
-    if len(found) > 1:
-        names = ", ".join(item.session.id for item in found)
+    if len(sessions) > 1:
+        names = ", ".join(item.session.id for item in sessions)
         raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
-    return found[0]
+    return sessions[0]
 
 
-def _last_here(home: Home, folder: Path) -> StoredSession:
+def _latest_in(home: Home, folder: Path) -> StoredSession:
     project = project_of_folder(home, folder)
-    found = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
-    found = found or home.sessions.newest(limit=1)
-    if not found:
+    sessions = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
+    sessions = sessions or home.sessions.newest(limit=1)
+    if not sessions:
         raise NotFound("no session is known yet", hint="nacre ingest reads what your agents wrote")
-    return found[0]
+    return sessions[0]
 
 
 def projects(home: Home) -> list[str]:
-    """The slugs of all projects: those with a page, and those that memories name."""
+    """Return the slugs of all projects that have a page or memories."""
     pages = {project.slug for project in home.files.projects()}
     return sorted(pages | home.memories.projects())
 
 
 def is_empty(home: Home) -> bool:
-    """Whether there is nothing to recall from yet."""
+    """Return True if there is nothing to recall yet."""
     return not home.memories.all_ids() and not home.sessions.counts()
 
 
-# ----------------------------------------------------------------------------
-# A memory that is renamed keeps the names by which others link it, as aliases in its front matter.
+# -- Former names --------------------------------------------------------------
 
 
 def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
-    """A memory as it is to be written at a path, with those of its names as aliases that others still use."""
+    """Return a renamed memory with those former names as aliases by which other memories still link it."""
     aliases = aliases_in(memory.extra.get(ALIASES))
     former = home.memories.names.lost(memory.id, called(memory.subject, path, aliases))
     lost = [name for name in former if home.redactor.clean(name) == name]
     return replace(memory, extra={**memory.extra, ALIASES: [*aliases, *lost]}) if lost else memory
 
 
-# ----------------------------------------------------------------------------
-# Takes secrets out of what is stored: memories, texts, JSON values.
+# -- Redaction -----------------------------------------------------------------
 
 
 def without_secrets(redactor: Redactor, text: str | None) -> str | None:
-    """A text, unless it holds what looks like a secret: what a person wrote does not pass through the database then."""
+    """Return a text, or ``None`` if it seems to contain a secret and must not enter the database."""
     return text if text is None or redactor.clean(text) == text else None
 
 
 def redacted(redactor: Redactor, memory: Memory) -> Memory:
-    """A memory without secrets in any of its texts. Raises MemoryInvalid when nothing is left."""
+    """Return a memory without secrets in its texts. Raises MemoryInvalid if nothing is left."""
     clean = redactor.clean
     subject, content = clean(memory.subject).strip(), clean(memory.content).strip()
     if not content:
@@ -242,5 +244,5 @@ def redacted(redactor: Redactor, memory: Memory) -> Memory:
 
 
 def clean_values(redactor: Redactor, value: Any) -> Any:
-    """JSON values without secrets in any of their texts."""
+    """Return JSON values without secrets in their texts."""
     return with_texts(value, redactor.clean, ())

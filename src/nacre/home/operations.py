@@ -1,8 +1,10 @@
-"""Operations: every change of the vault belongs to one, which can be shown, compared and undone as one.
+"""Operations and intents.
 
-An operation that is still open when another process gets the vault lock was cut short by a crash, and is closed as it
-is. A long one, which lets others write before it ends, holds a file lock of its own until then: the system frees it
-when its process dies. What touches its files is committed after it.
+Every change of the vault belongs to an operation, which can be shown, compared and undone.
+
+An operation still open when another process gets the vault lock was interrupted by a crash, and is
+closed unchanged. A long operation, during which others may write, holds its own file lock, which
+the system releases when its process dies. Changes of its files are committed after it.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ from nacre.values.memory import ADOPT, EDIT, SYNC, Intent, Link, Memory, Operati
 from nacre.vault.documents import render
 from nacre.vault.files import LEDGER, LedgerEntry, path_for
 
-_SUBJECT_CHARACTERS = 120
-_WHY_CHARACTERS = 300
-_MOST_NAMED = 20
+_MAX_SUBJECT_CHARACTERS = 120
+_MAX_WHY_CHARACTERS = 300
+_MAX_NAMED = 20
 _FOLDER = "operations"
 _PATIENCE_SECONDS = 1.0
 
 
 class OpenOperation:
-    """An operation that has not ended. It gets its id and time when they are first needed.
+    """An operation in progress. Its id and time are created on first use.
 
-    Nothing of it is recorded until something is written. ``is_long``: others may write before it ends.
+    Nothing is recorded until something is written. ``is_long``: others may write before it ends.
     """
 
     def __init__(
@@ -57,34 +59,39 @@ class OpenOperation:
 
     @property
     def operation(self) -> Operation:
-        """The operation as it is recorded."""
+        """The operation to record."""
         if self._made is None:
             home = self._home
-            subject = _words(home, self._subject, _SUBJECT_CHARACTERS)
-            why = _words(home, self._why, _WHY_CHARACTERS)
-            by = _words(home, home.actor.in_words, _SUBJECT_CHARACTERS)
+            subject = _clean_line(home, self._subject, _MAX_SUBJECT_CHARACTERS)
+            why = _clean_line(home, self._why, _MAX_WHY_CHARACTERS)
+            by = _clean_line(home, home.actor.in_words, _MAX_SUBJECT_CHARACTERS)
             self._made = Operation(
                 self._op or home.ids(), home.now(), self._action, subject, why, by
             )
         return self._made
 
     def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
-        """Set what is known of it only now. It has no id yet."""
-        assert self._made is None  # noqa: S101 - somebody has seen it otherwise
+        """Set details that are known only now, before the operation has an id."""
+        assert self._made is None  # noqa: S101 - otherwise it may have been used
         self._action = action or self._action
         self._subject = subject or self._subject
         self._why = why or self._why
 
     def explain(self, why: str | None) -> None:
-        """Set the reason of what was written, unless there is one."""
+        """Set the reason unless there is one."""
         if why and self.is_recorded and self.operation.why is None:
-            self._home.journal.explain(self.operation.id, _words(self._home, why, _WHY_CHARACTERS))
+            self._home.journal.explain(
+                self.operation.id, _clean_line(self._home, why, _MAX_WHY_CHARACTERS)
+            )
 
     def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record what is to be written. ``applied``: it is in its files already, and goes to the journal only."""
-        assert not self._is_closed  # noqa: S101 - its line in the ledger would not tell of it
+        """Record intents.
+
+        With ``applied``, the files are already written and only the journal records them.
+        """
+        assert not self._is_closed  # noqa: S101 - its ledger line would omit them
         home, operation = self._home, self.operation
-        belonging = [_of(operation, intent) for intent in intents]
+        belonging = [_belonging_to(operation, intent) for intent in intents]
         if not belonging:
             return
         if self._is_long:
@@ -97,20 +104,20 @@ class OpenOperation:
         self.is_recorded = True
 
     def hold(self) -> None:
-        """Let other processes see that the operation goes on while they have the vault lock."""
+        """Show other processes that hold the vault lock that the operation is still running."""
         if self._lock is None:
             files.make_folder(self._home.settings.home / _FOLDER)
             self._lock = FileLock(_lock_of(self._home, self.operation.id))
             self._lock.acquire(_PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """Nothing more comes; closing it again does nothing."""
+        """Close the operation. Repeating it has no effect."""
         if self.is_recorded and not self._is_closed:
             close(self._home, self.operation)
             self._is_closed = True
 
     def release(self) -> None:
-        """Give back what :meth:`hold` took."""
+        """Release the lock taken by :meth:`hold`."""
         if self._lock:
             self._lock.release()
             self._lock.remove()
@@ -118,21 +125,23 @@ class OpenOperation:
 
 
 def close(home: Home, operation: Operation) -> None:
-    """Nothing more comes: the ledger gets the operation's line, unless it has one, and it may be committed."""
+    """Close an operation: add its line to the ledger unless it has one, and release it for commit."""
     with home.database.transaction():
         if home.journal.find(operation.id) is None:
             return
         if operation.action not in (EDIT, ADOPT, SYNC) and not home.journal.is_in_ledger(
             operation.id
         ):
-            home.files.intend([_of(operation, Intent("append", LEDGER, _line(home, operation)))])
+            home.files.intend(
+                [_belonging_to(operation, Intent("append", LEDGER, _line(home, operation)))]
+            )
         home.journal.close(operation.id, operation.subject or _subject(home, operation))
 
 
 def left_open(home: Home) -> list[Operation]:
-    """Operations that a crash cut short, or that another process has not ended; under the vault lock, only the former.
+    """Return operations that a crash interrupted or, without the vault lock, that another process is executing.
 
-    Long ones that go on in a living process are not among them.
+    Long operations of living processes are excluded.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)
@@ -140,12 +149,12 @@ def left_open(home: Home) -> list[Operation]:
 
 
 def is_going_on(home: Home, operation: Operation) -> bool:
-    """Whether a long operation goes on in a process that is alive."""
+    """Return True if a long operation is running in a living process."""
     return is_held(_lock_of(home, operation.id))
 
 
 def close_left_open(home: Home) -> None:
-    """Close what a crash left open."""
+    """Close operations that a crash interrupted."""
     with home.vault_lock:
         for operation in left_open(home):
             close(home, operation)
@@ -153,17 +162,17 @@ def close_left_open(home: Home) -> None:
 
 
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
-    """Memories in an entry of the ledger: by their ids, or how many where they are many."""
+    """Return the memories of a ledger entry by id, or their number if there are many."""
     ids = sorted(memories)
     if len(ids) == 1:
         return {"memory": ids[0]}
-    if len(ids) <= _MOST_NAMED:
+    if len(ids) <= _MAX_NAMED:
         return {"memories": ids} if ids else {}
     return {"count": len(ids)}
 
 
 def subject_of(memories: Sequence[Memory]) -> str | None:
-    """What an operation on some memories is about, in words."""
+    """Return a description of the memories that an operation concerns."""
     if not memories:
         return None
     more = len({memory.id for memory in memories}) - 1
@@ -175,9 +184,9 @@ def _lock_of(home: Home, operation_id: str) -> Path:
 
 
 def _subject(home: Home, operation: Operation) -> str | None:
-    """What an operation is about, from what it touched."""
+    """Return a description of the memories or files that an operation touched."""
     touched = sorted(
-        home.journal.touched(operation.id), key=lambda one: not one[1]
+        home.journal.touched(operation.id), key=lambda item: not item[1]
     )  # memories before pages
     if not touched:
         return None
@@ -185,11 +194,11 @@ def _subject(home: Home, operation: Operation) -> str | None:
     memory = home.memories.find(memory_id) if memory_id else None
     more = len({memory or path for path, memory in touched}) - 1
     first = memory.subject if memory else path
-    return _words(home, f"{first} and {more} more" if more else first, _SUBJECT_CHARACTERS)
+    return _clean_line(home, f"{first} and {more} more" if more else first, _MAX_SUBJECT_CHARACTERS)
 
 
 def _line(home: Home, operation: Operation) -> str:
-    """An operation in the ledger: which memories, but none of their words."""
+    """Return the ledger line of an operation, with ids but without texts."""
     memories = {memory for _, memory in home.journal.touched(operation.id) if memory}
     by = {"by": operation.by} if operation.by else {}
     return LedgerEntry(
@@ -197,78 +206,83 @@ def _line(home: Home, operation: Operation) -> str:
     ).line()
 
 
-def _of(operation: Operation, intent: Intent) -> Intent:
+def _belonging_to(operation: Operation, intent: Intent) -> Intent:
     return replace(intent, operation=operation.id)
 
 
-def _words(home: Home, text: str | None, limit: int) -> str | None:
+def _clean_line(home: Home, text: str | None, limit: int) -> str | None:
     return shorten(one_line(home.redactor.clean(text)), limit) if text else None
 
 
-# ----------------------------------------------------------------------------
-# Intents: writes to the vault that are durable in the database, and are brought to their files from
-# there.
+# -- Intents -------------------------------------------------------------------
 #
-# A crash leaves them; whoever writes next, or opens the home, completes them.
+# Writes to the vault that are durable in the database before they reach their files. After a crash,
+# the next writer or opening of the home completes them.
 
 
-_GROUP = 200
-"""Writes that are marked as done in one transaction, which takes some ten milliseconds."""
+_GROUP_INTENTS = 200
+"""Writes marked as done in one transaction, which takes about ten milliseconds."""
 
 
 def apply_intents(home: Home) -> int:
-    """Bring the vault up to the index; returns how many writes were done.
+    """Write pending changes to the vault and return their number.
 
-    A write that fails keeps its intent, and so do later ones to the same file or of the same memory: the old file stays
-    until the new one is there. The others go on.
+    A failed write stays pending, as do later ones of the same file or memory, so that the old file
+    stays until the new one exists. Others continue.
     """
     if not home.files.has_intents() and not left_open(home):
         return 0
-    done = 0
+    count = 0
     stuck: set[str] = set()
     with home.vault_lock:
         close_left_open(home)
         intents = home.files.intents()
-        for start in range(0, len(intents), _GROUP):
-            done += _apply_group(home, intents[start : start + _GROUP], stuck)
-    return done
+        for start in range(0, len(intents), _GROUP_INTENTS):
+            count += _apply_group(home, intents[start : start + _GROUP_INTENTS], stuck)
+    return count
 
 
 def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
-    """Some writes, which wait for the disk together; ``stuck`` are paths and memories of those that cannot be done."""
-    done: list[Applied] = []
+    """Apply some writes with a common disk sync.
+
+    ``stuck`` collects paths and memories of failed writes.
+    """
+    applied_intents: list[Applied] = []
     home.vault.write_ahead(
-        {one.path: one.document or "" for one in reversed(intents) if one.action == "write"}
+        {item.path: item.document or "" for item in reversed(intents) if item.action == "write"}
     )
     for intent in intents:
         if intent.path in stuck or intent.memory in stuck or intent.action == "append":
             continue
         try:
-            done.append(_apply(home, intent))
+            applied_intents.append(_apply(home, intent))
         except (VaultUnusable, MemoryInvalid) as error:
             stuck |= {intent.path, intent.memory or intent.path}
             home.problems.append(f"{intent.path}: not written yet: {error.message}")
     lines = [intent for intent in intents if intent.action == "append"]
     end = _append(home, lines) if lines else None
-    home.vault.sync_folders({one.intent.path for one in done})
+    home.vault.sync_folders({item.intent.path for item in applied_intents})
     with home.database.transaction():
-        for one in done:
-            if one.file:
-                home.files.save(one.file)
-            if one.is_done:
-                home.files.done(one.intent.seq)
+        for item in applied_intents:
+            if item.file:
+                home.files.save(item.file)
+            if item.is_done:
+                home.files.done(item.intent.seq)
             else:
-                home.files.give_up(one.intent.seq)
+                home.files.give_up(item.intent.seq)
         if end:
             home.journal.set_ledger_end(*end)
             for intent in lines:
                 home.files.done(intent.seq)
-    return len(done) + (len(lines) if end else 0)
+    return len(applied_intents) + (len(lines) if end else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An intent that was looked after: the file it left, and whether it was done or given up."""
+    """A processed intent, with the resulting file.
+
+    ``is_done`` is false if the intent was abandoned.
+    """
 
     intent: Intent
     file: SeenMemoryFile | None = None
@@ -276,7 +290,7 @@ class Applied:
 
 
 def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
-    """Write what is new in the ledger, at once; ``None`` when it cannot be written now."""
+    """Append new lines to the ledger at once, or return ``None`` if that fails."""
     try:
         return home.vault.append(
             LEDGER, [line.document or "" for line in lines], home.journal.ledger_end()
@@ -293,7 +307,7 @@ def _apply(home: Home, intent: Intent) -> Applied:
 
 
 def _apply_remove(home: Home, intent: Intent) -> bool:
-    """Take the old file away, unless someone changed it since: then it stays, and is read as what it is now."""
+    """Delete a file unless a person changed it since. Then it stays and is read again."""
     try:
         present = bytes_hash(home.vault.read(intent.path))
     except FileNotFoundError:
@@ -330,7 +344,7 @@ def _apply_write(home: Home, intent: Intent) -> Applied:
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
-    """Whether the file holds what a later write of nacre's own was to put there: a crash left both to be done again."""
+    """Return True if the file already has the content of a later write by nacre, after a crash between both."""
     present = bytes_hash(home.vault.read(intent.path))
     later = (
         other
@@ -344,9 +358,10 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
 
 
 def _keep_both(home: Home, intent: Intent) -> Applied:
-    """Someone edited the file meanwhile: theirs stays, ours becomes a memory of its own beside it.
+    """Keep a person's version of a file, and store nacre's as a separate memory next to it.
 
-    Ours turns into another intent in one transaction, so that a crash on the way makes no second copy.
+    The new intent replaces the old one in a single transaction, so that a crash creates no second
+    copy.
     """
     memory = home.memories.find(intent.memory or "")
     if memory is None:
@@ -371,12 +386,12 @@ def _keep_both(home: Home, intent: Intent) -> Applied:
 def write_memory(
     home: Home, path: str, document: str, base: bytes | None, memory: Memory
 ) -> Intent:
-    """The write of a memory's file, which the index expects from now on. ``base`` is the hash of what is there now."""
+    """Return the write of a memory's file and index it. ``base`` is the hash of the current file."""
     encoded = document.encode("utf-8", errors="replace")
     home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
     return Intent("write", path, document, base, memory.id)
 
 
 def new_path(home: Home, memory: Memory) -> str:
-    """A path that no file has, for a memory."""
+    """Return an unused path for a memory."""
     return path_for(memory, lambda path: home.files.is_taken(path) or home.vault.exists(path))

@@ -1,4 +1,4 @@
-"""Lines that nacre writes on pages of the vault: each names at its end the memories and sessions that it rests on."""
+"""References in nacre's lines on pages, handoffs, other spaces of a server, and the vault on a server."""
 
 from __future__ import annotations
 
@@ -40,80 +40,94 @@ from nacre.vault.files import (
 )
 
 REFERENCE_CHARACTERS = 8
-"""Of the end of a memory's id, in a line."""
+"""Characters of the end of a memory's id in a line."""
 
 AGENTS = "an agent: "
-"""What stands before the references of a line that rests on what an agent said."""
+"""Prefix of the references of a line based on an agent's words."""
 
 _REFERENCES = re.compile(rf"\((?:{AGENTS})?([^()\s]+(?:, [^()\s]+)*)\)$")
-_OF_MEMORY = re.compile(r"[0-9a-f]{8}")
-_OF_SESSION = re.compile(r"[\w.-]+:\S+")
+_MEMORY_REFERENCE = re.compile(r"[0-9a-f]{8}")
+_SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 
 
 def references_of(line: str) -> tuple[str, ...]:
-    """What a line names as its sources, memories by the ends of their ids; empty where it names anything else."""
-    found = _REFERENCES.search(line)
-    named = tuple(found[1].split(", ")) if found else ()
-    return named if all(_OF_MEMORY.fullmatch(one) or is_session(one) for one in named) else ()
+    """Return the sources named by a line, memories by the end of their ids.
+
+    Empty if it names anything else.
+    """
+    match = _REFERENCES.search(line)
+    names = tuple(match[1].split(", ")) if match else ()
+    return (
+        names
+        if all(_MEMORY_REFERENCE.fullmatch(name) or is_session(name) for name in names)
+        else ()
+    )
 
 
 def is_session(reference: str) -> bool:
-    """Whether a reference is that of a session, not of a memory."""
-    return bool(_OF_SESSION.fullmatch(reference))
+    """Return True if a reference is a session, not a memory."""
+    return bool(_SESSION_REFERENCE.fullmatch(reference))
 
 
 def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) -> str:
-    """A line of a page with what it rests on."""
+    """Return a line of a page with its references."""
     return f"- {words} ({AGENTS if by_agent else ''}{', '.join(references)})"
 
 
 def memory_named(home: Home, reference: str) -> Memory | None:
-    """The memory that a line names, in any state; ``None`` where there is none, or more than one."""
-    found = [one for one in home.memories.find_like(reference) if one.id.endswith(reference)]
-    return found[0] if len(found) == 1 else None
+    """Return the memory of a reference in any state, or ``None`` if there is none or more than one."""
+    matches = [
+        memory for memory in home.memories.find_like(reference) if memory.id.endswith(reference)
+    ]
+    return matches[0] if len(matches) == 1 else None
 
 
 def is_current(memory: Memory, today: date) -> bool:
-    """Whether a memory holds on a day, in a place that is settled."""
-    is_over = (memory.valid.until and memory.valid.until < today) or (
+    """Return True if a memory holds on a day and belongs to a settled place."""
+    has_ended = (memory.valid.until and memory.valid.until < today) or (
         memory.expires_on and memory.expires_on <= today
     )
-    return memory.is_active and not (memory.inbox or is_over)
+    return memory.is_active and not (memory.inbox or has_ended)
 
 
 def without_what_is_over(home: Home, text: str) -> str:
-    """A page without those lines of nacre's that rest on a memory which does not hold any more."""
+    """Return a page without nacre's lines based on memories that no longer hold."""
     lines = [
         line for block in blocks_of(text) for line in block.splitlines() if line.startswith("- ")
     ]
-    over = {line for line in lines if not rests_on_what_holds(home, line)}
-    if not over:
+    outdated = {line for line in lines if not rests_on_what_holds(home, line)}
+    if not outdated:
         return text
     return "".join(
-        line for line in text.splitlines(keepends=True) if line.rstrip("\r\n") not in over
+        line for line in text.splitlines(keepends=True) if line.rstrip("\r\n") not in outdated
     )
 
 
 def rests_on_what_holds(home: Home, line: str) -> bool:
-    """Whether all memories that a line names hold, and somebody answers for them."""
+    """Return True if all memories named by a line hold and are vouched for."""
     today = home.today()
-    found = [memory_named(home, one) for one in references_of(line) if not is_session(one)]
-    return all(one is not None and one.is_vouched and is_current(one, today) for one in found)
+    memories = [
+        memory_named(home, reference)
+        for reference in references_of(line)
+        if not is_session(reference)
+    ]
+    return all(
+        memory is not None and memory.is_vouched and is_current(memory, today)
+        for memory in memories
+    )
 
 
-# ----------------------------------------------------------------------------
-# Handoffs, a small Markdown file each: ``handoffs/<project>/<id>.md``, in ``given`` beside it once a
-# session has it.
+# -- Handoffs ------------------------------------------------------------------
 #
-# They are the state of a week and no memories: no index, history or other machine has them. Whoever
-# writes holds the
-# vault lock; hooks read without one.
+# Each is a Markdown file ``handoffs/<project>/<id>.md``, moved to ``given`` in that folder once a
+# session received it. They are short-lived state, not memories, so no index, history or other
+# machine has them. Writers hold the vault lock, and hooks read without it.
 
 
 FOLDER = "handoffs"
 _GIVEN = "given"
-_MOST_WAITING, _MOST_BYTES = 20, 1_000_000
-_BY_PLACE = frozenset({"id", "project", "content"})
+_MAX_WAITING, _MAX_BYTES = 20, 1_000_000
+_PATH_FIELDS = frozenset({"id", "project", "content"})
 
 
 class Handoffs:
@@ -123,55 +137,55 @@ class Handoffs:
         self._folder = home / FOLDER
 
     def waiting(self, project: str) -> list[Handoff]:
-        """Those of a project that wait for a session, the latest first; of many the last that were begun."""
-        return _read_all(self._folder / project, _MOST_WAITING)
+        """Return a project's pending handoffs, latest first, at most the latest 20."""
+        return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Those that wait and then those that were given, each the latest first."""
+        """Return a project's pending and then its given handoffs, each latest first."""
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _GIVEN)]
 
     def among(self, project: str, ids: Container[str]) -> list[Handoff]:
-        """Those of a project with some ids; no others are read."""
+        """Return a project's handoffs with some ids, without reading others."""
         folder = self._folder / project
         return [*_read_all(folder, only=ids), *_read_all(folder / _GIVEN, only=ids)]
 
     def everything(self) -> list[Handoff]:
-        """Those of all projects, what waits before what was given of each."""
-        return [one for project in self._projects() for one in self.of_project(project)]
+        """Return the handoffs of all projects, pending before given."""
+        return [handoff for project in self._projects() for handoff in self.of_project(project)]
 
     def damaged(self) -> list[Handoff]:
-        """What lies among those of all projects and cannot be read as one, whole, with no session and no writer."""
+        """Return unreadable handoffs with their whole text, but without session and writer."""
         folders = (self._folder / project for project in self._projects())
         return [
-            one
+            handoff
             for folder in folders
             for place in (folder, folder / _GIVEN)
-            for one in _damaged_in(place)
+            for handoff in _damaged_in(place)
         ]
 
     def of_session(self, session: str) -> list[Handoff]:
-        """What a session handed over within a week, what waits first."""
-        return [one for one in self.everything() if one.session == session]
+        """Return the handoffs of a session, pending first."""
+        return [handoff for handoff in self.everything() if handoff.session == session]
 
     def find(self, handoff_id: str) -> Handoff | None:
-        """The one with an id, whether it waits or was given."""
-        return next((one for one in self.everything() if one.id == handoff_id), None)
+        """Return the handoff with an id, pending or given."""
+        return next((handoff for handoff in self.everything() if handoff.id == handoff_id), None)
 
     def waits(self, handoff: Handoff) -> bool:
-        """Whether one that was read a moment ago still waits."""
+        """Return True if a handoff is still pending."""
         return self._path(handoff).exists()
 
     def write(self, handoff: Handoff) -> None:
-        """Write one, or put other words in its place, whole or not at all; one that was given waits no more.
+        """Write or replace a handoff atomically.
 
-        Raises StoreUnusable.
+        A given one is no longer pending. Raises StoreUnusable.
         """
         path = self._path(handoff)
         values = {
             name: value
             for name, value in plain_fields(handoff).items()
-            if value and name not in _BY_PLACE
+            if value and name not in _PATH_FIELDS
         }
         try:
             files.make_folder(path.parent)
@@ -186,7 +200,7 @@ class Handoffs:
             ) from error
 
     def remove(self, handoff: Handoff) -> None:
-        """Delete one for good. Raises StoreUnusable."""
+        """Delete a handoff. Raises StoreUnusable."""
         path = self._path(handoff)
         try:
             files.sweep(path.parent)
@@ -197,12 +211,12 @@ class Handoffs:
             ) from error
 
     def follow(self, project_of: Callable[[Handoff], str]) -> None:
-        """Let each handoff be one of the project that it belongs to now."""
-        for one in self.everything():
-            into = project_of(one)
-            if into != one.project:
-                self.write(replace(one, project=into))
-                self.remove(one)
+        """Move each handoff to its current project."""
+        for handoff in self.everything():
+            project = project_of(handoff)
+            if project != handoff.project:
+                self.write(replace(handoff, project=project))
+                self.remove(handoff)
 
     def _projects(self) -> list[str]:
         with suppress(OSError):
@@ -215,16 +229,16 @@ class Handoffs:
 
 
 def _read_all(
-    folder: Path, most: int | None = None, only: Container[str] | None = None
+    folder: Path, limit: int | None = None, only: Container[str] | None = None
 ) -> list[Handoff]:
-    """The handoffs in a folder, the latest first; what is none is passed over."""
-    found = []
+    """Return the readable handoffs in a folder, latest first."""
+    handoffs = []
     with suppress(OSError):
-        wanted = [path for path in _files(folder) if only is None or path.stem in only]
-        for path in sorted(wanted, reverse=True)[:most]:
+        paths = [path for path in _files(folder) if only is None or path.stem in only]
+        for path in sorted(paths, reverse=True)[:limit]:
             with suppress(OSError, MemoryInvalid, ValueError, KeyError, TypeError):
-                found.append(_read(path))
-    return sorted(found, key=lambda one: (one.written, one.id), reverse=True)
+                handoffs.append(_read(path))
+    return sorted(handoffs, key=lambda handoff: (handoff.written, handoff.id), reverse=True)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -240,46 +254,50 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
                 continue
             except (MemoryInvalid, ValueError, KeyError, TypeError):
                 with open(path, "rb", opener=files.open_file) as file:
-                    text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+                    text = file.read(_MAX_BYTES).decode("utf-8", "replace")
                 since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                name, project, given = _place(path)
+                name, project, given = _fields_of_path(path)
                 yield Handoff(name, project, "", text.strip(), "", since, since, given=given)
 
 
-def _place(path: Path) -> tuple[str, str, str]:
-    """What a file's place says: a handoff's id, its project, and whether a session was given it."""
+def _fields_of_path(path: Path) -> tuple[str, str, str]:
+    """Return what a file's path determines: id, project, and whether it was given."""
     is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
     folder = path.parents[1] if is_given else path.parent
     return path.stem, folder.name, "a session" if is_given else ""
 
 
 def _read(path: Path) -> Handoff:
-    """Raises OSError, and MemoryInvalid, ValueError, KeyError, TypeError for what is none."""
+    """Read a handoff.
+
+    Raises OSError, and MemoryInvalid, ValueError, KeyError, TypeError for an invalid file.
+    """
     with open(path, "rb", opener=files.open_file) as file:
-        front, content = documents.split(file.read(_MOST_BYTES).decode("utf-8"))
-    told = documents.load(front or "")
+        front, content = documents.split(file.read(_MAX_BYTES).decode("utf-8"))
+    front_values = documents.load(front or "")
     values: dict[str, Any] = {
-        field.name: str(told[field.name]) for field in fields(Handoff) if field.name in told
+        field.name: str(front_values[field.name])
+        for field in fields(Handoff)
+        if field.name in front_values
     }
     values |= {
         name: datetime.fromisoformat(values[name]).astimezone(UTC) for name in ("written", "said")
     }
-    name, project, given = _place(path)
+    name, project, given = _fields_of_path(path)
     given = given and (values.get("given") or given)
     return Handoff(
         **values | {"id": name, "project": project, "content": content.strip(), "given": given}
     )
 
 
-# ----------------------------------------------------------------------------
-# Other spaces of the server that a home is on: opened for who asks, beside the own one.
+# -- Other spaces of the server ------------------------------------------------
 
 
 def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> Home:
-    """Another space of the same server, in the name of the same account; the models are shared. ``unwritable``: why
-    nothing may be written there.
+    """Open another space of the server for the same account, sharing the models.
 
-    Raises NotAllowed where the account does not belong to it.
+    ``unwritable`` is the error for writes, if it is read-only. Raises NotAllowed if the account is
+    not a member.
     """
     require_server(home)
     account = home.settings.text("storage.account") or home.settings.text("storage.tenant")
@@ -303,7 +321,7 @@ def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> 
 
 @contextmanager
 def opened_space(home: Home, space: str) -> Iterator[Home]:
-    """The same, for the block."""
+    """Open another space for the block."""
     other = open_space(home, space)
     try:
         yield other
@@ -312,30 +330,30 @@ def opened_space(home: Home, space: str) -> Iterator[Home]:
 
 
 class FurtherSpaces:
-    """The spaces that recall reads beside the own one, opened when they are first needed. Nothing writes to them."""
+    """The additional spaces that recall reads, opened on first use and never written."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._open: dict[str, Home] = {}
 
     def homes(self) -> Mapping[str, Home | NacreError]:
-        """By name; where one cannot be read, why."""
-        own, named = (
+        """Return the spaces by name, or the error for one that cannot be read."""
+        own, names = (
             self._home.settings.text("storage.tenant"),
             self._home.settings.texts("storage.spaces"),
         )
-        return {name: self._read(name) for name in dict.fromkeys(named) if name != own}
+        return {name: self._read(name) for name in dict.fromkeys(names) if name != own}
 
     def close(self) -> None:
-        """Close what is open."""
-        for one in self._open.values():
-            one.database.close()
+        """Close the open spaces."""
+        for home in self._open.values():
+            home.database.close()
         self._open.clear()
 
     def _read(self, name: str) -> Home | NacreError:
         try:
             if name in self._open:
-                standing(self._open[name])  # they may have been shown the door meanwhile
+                standing(self._open[name])  # the account may have been removed since
             else:
                 unwritable = Unavailable(f"{name} is read beside another space, and not written")
                 self._open[name] = open_space(self._home, name, unwritable)
@@ -346,95 +364,103 @@ class FurtherSpaces:
         return self._open[name]
 
 
-# ----------------------------------------------------------------------------
-# The vault of a memory on a server: the same documents, as rows. Nobody edits them beside nacre.
+# -- The vault on a server -----------------------------------------------------
+#
+# The same documents, stored as rows that only nacre edits.
 
 
 _NANOSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What there is up to a version: all documents, and by path which of them are memories, by folder which are pages
-    of projects."""
+class _Snapshot:
+    """The state of the vault up to a version: all documents, memories by path, and project pages by folder."""
 
     until: int = 0
     documents: frozenset[str] = frozenset()
     pages: Mapping[str, int] = field(default_factory=dict)
     memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def and_then(self, changes: Sequence[Change]) -> _Seen:
-        """The same after some changes."""
+    def and_then(self, changes: Sequence[Change]) -> _Snapshot:
+        """Return the state after some changes."""
         until, documents = self.until, set(self.documents)
         pages, memories = dict(self.pages), dict(self.memories)
-        for one in changes:
-            until = max(until, one.version)
-            documents.discard(one.path)
-            memories.pop(one.path, None)
-            parts = one.path.split("/")
+        for change in changes:
+            until = max(until, change.version)
+            documents.discard(change.path)
+            memories.pop(change.path, None)
+            parts = change.path.split("/")
             is_page = _is_page(parts)
             if is_page:
                 pages.pop(parts[1], None)
-            if one.present is None:
+            if change.present is None:
                 continue
-            documents.add(one.path)
+            documents.add(change.path)
             if is_page:
-                pages[parts[1]] = one.present
-            elif _is_memory(one.path):
-                memories[one.path] = one.present, one.size
-        return _Seen(until, frozenset(documents), pages, memories)
+                pages[parts[1]] = change.present
+            elif _is_memory(change.path):
+                memories[change.path] = change.present, change.size
+        return _Snapshot(until, frozenset(documents), pages, memories)
 
 
 class ServerVault:
-    """What :class:`~nacre.vault.files.Vault` does, over rows. Paths keep its rules: a vault may move to files."""
+    """The interface of :class:`~nacre.vault.files.Vault` over rows.
+
+    Its rules for paths apply, so that a vault can move to files.
+    """
 
     root = PurePosixPath("vault")
-    """What stands before a path where people are told of it."""
+    """Prefix of displayed paths."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._seen: tuple[object, _Seen] = None, _Seen()
+        self._seen: tuple[object, _Snapshot] = None, _Snapshot()
 
     def prepare(self) -> None:
-        """Nothing is to be made."""
+        """Do nothing."""
 
     def pages(self) -> Mapping[str, int]:
-        """The folder of every project that has a page, and the version of that page."""
+        """Return the folder of each project with a page, and the version of the page."""
         return self._seen_now().pages
 
     def scan(self) -> list[FileStat]:
-        """Every memory's path, version and size. Those of a folder come in the order of their names, before those of
-        the folders in it."""
-        found = [_stat(head) for head in self._memories()]
-        return sorted(found, key=lambda one: (one.path.split("/")[:-1], one.path))
+        """Return path, version and size of every memory, ordered by folder and name."""
+        stats = [_stat(head) for head in self._memories()]
+        return sorted(stats, key=lambda stat: (stat.path.split("/")[:-1], stat.path))
 
     def paths(self) -> list[str]:
-        """Every document, whether it is a memory or not."""
+        """Return the paths of all documents."""
         return [head.path for head in self._documents.heads()]
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """Version and size of everything that :meth:`scan` would find, by path."""
+        """Return version and size by path for everything that :meth:`scan` finds."""
         return self._seen_now().memories
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
-        """A document's bytes, however many when ``whole``. Raises MemoryInvalid, FileNotFoundError."""
+        """Return a document's bytes, of any size if ``whole``.
+
+        Raises MemoryInvalid, FileNotFoundError.
+        """
         if path == LEDGER:
             return self._documents.ledger()
-        found = self._documents.read(_checked(path))
-        if found is None:
+        data = self._documents.read(_checked(path))
+        if data is None:
             raise FileNotFoundError(path)
-        if not whole and len(found) > MAX_FILE_BYTES:
+        if not whole and len(data) > MAX_FILE_BYTES:
             raise MemoryInvalid(
                 f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB", hint="split the file"
             )
-        return found
+        return data
 
     def exists(self, path: str) -> bool:
-        """Whether there is a document at that path."""
+        """Return True if there is a document at a path."""
         return path == LEDGER or self._documents.head(path) is not None
 
     def stat(self, path: str) -> FileStat:
-        """A document's version and size; of the ledger the number of its last line. Raises FileNotFoundError."""
+        """Return a document's version and size, or the ledger's last line number.
+
+        Raises FileNotFoundError.
+        """
         if path == LEDGER:
             return FileStat(LEDGER, self._documents.ledger_lines(), 0, 0)
         head = self._documents.head(path)
@@ -443,17 +469,19 @@ class ServerVault:
         return _stat(head)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Rows need no disk of ours to wait for."""
+        """Do nothing, because rows need no disk sync."""
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
-        """Write a document. ``base`` is the hash of the version this one was made from, ``None`` for a new one.
+        """Write a document.
 
-        Raises EditConflict when another version is there; writing what is already there is no conflict.
+        ``base`` is the hash of the version it was derived from, ``None`` for a new one.
+
+        Raises EditConflict if the current version is neither ``base`` nor the new text.
         """
         self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
-        """As :meth:`write`, for what may be no text."""
+        """Write binary data like :meth:`write`."""
         if path == LEDGER:
             self._reword_ledger(data, base)
             return
@@ -468,14 +496,14 @@ class ServerVault:
         self._keep_one(path)
 
     def remove(self, path: str) -> None:
-        """Remove a document; one that is gone already is fine."""
+        """Remove a document, if it exists."""
         self._documents.remove(path)
         self._keep_one(path)
 
     def append(
         self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append those lines to the ledger that are not there yet. Returns its size, and what was known."""
+        """Append new lines to the ledger. Return its size and the known hash."""
         if path != LEDGER:
             raise MemoryInvalid(f"lines are appended to {LEDGER} alone, not to {path!r}")
         return self._documents.append(
@@ -483,10 +511,10 @@ class ServerVault:
         ), known[1]
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """A committed row is on disk."""
+        """Do nothing, because committed rows are durable."""
 
     def _keep_one(self, path: str) -> None:
-        """Of a listing, which is made from memories, nobody wants to know what it said before."""
+        """Delete former versions of a listing, which is derived from memories."""
         if PurePosixPath(path).name == LISTING:
             self._documents.keep_present(path)
 
@@ -497,23 +525,25 @@ class ServerVault:
             )
         self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
 
-    def _seen_now(self) -> _Seen:
-        """What the vault holds. Each recall asks twice: only what was written since it was asked last is read."""
-        state = self._documents.state()  # before the rows: what is written in between is read twice
-        known, seen = self._seen
-        if state is not None and state == known:
+    def _seen_now(self) -> _Snapshot:
+        """Return the current state. Each recall calls this twice, so only new changes are read."""
+        state = (
+            self._documents.state()
+        )  # first, so that concurrent writes are read twice rather than missed
+        known_state, seen = self._seen
+        if state is not None and state == known_state:
             return seen
         seen = seen.and_then(self._documents.changes(seen.until))
         if (
             len(seen.documents) != self._documents.count()
-        ):  # what was forgotten has no version that says so
-            seen = _Seen().and_then(
+        ):  # a forgotten document has no version for its deletion
+            seen = _Snapshot().and_then(
                 [
-                    Change(one.path, one.version, one.version, one.size)
-                    for one in self._documents.heads()
+                    Change(head.path, head.version, head.version, head.size)
+                    for head in self._documents.heads()
                 ]
             )
-        if state is not None:  # what a transaction sees may be taken back
+        if state is not None:  # not within a transaction, which may be rolled back
             self._seen = state, seen
         return seen
 

@@ -1,4 +1,4 @@
-"""Read sessions from the archive, as if from the transcripts that it keeps."""
+"""Read sessions from the archive as from the original transcripts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from nacre.store.sessions import Archived
 from nacre.values.reports import Problem
 from nacre.values.session import Session, Tally, Turn
 
-_TURNS_A_BATCH = 400
+_TURNS_PER_BATCH = 400
 _NOWHERE = "nowhere"
-"""A folder in the archive that never is."""
+"""A folder in the archive that never exists."""
 
 
 class KeptSession(msgspec.Struct):
-    """A line before the turns of a session, where a pack holds those: the session, and its project's slug."""
+    """A line before the turns of a session in a pack of turns: the session and its project's slug."""
 
     session: Session
     project: str | None = None
@@ -39,12 +39,12 @@ _TURN = msgspec.json.Decoder(Turn)
 
 
 class ArchivedSource:
-    """A :class:`~nacre.readers.adapter.Source` of what is archived of one file, from its beginning."""
+    """A :class:`~nacre.readers.adapter.Source` that reads an archived file from its beginning."""
 
     def __init__(
         self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
     ) -> None:
-        """``path`` is what an adapter takes names from; no file need be there."""
+        """Initialise with the path from which an adapter derives names. The file need not exist."""
         self.path = path
         self.identities = identities
         self.tally = Tally()
@@ -54,41 +54,44 @@ class ArchivedSource:
         self._parts = parts
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Complete lines with the offsets that they had."""
+        """Yield complete lines with their original offsets."""
         for start, payload in self._parts:
-            for at, line in payload.lines(start):
+            for offset, line in payload.lines(start):
                 if line and not line.isspace():
-                    yield at, line
+                    yield offset, line
 
     def text(self) -> str:
-        """All of it."""
+        """Return the complete text."""
         return b"".join(payload.text for _, payload in self._parts).decode(
             "utf-8-sig", errors="replace"
         )
 
     def hold(self, offset: int) -> None:
-        """Nothing follows that could make a message grow."""
+        """Do nothing, because no more data will extend a message."""
 
     def unknown(self, record: str) -> None:
-        """It was counted when the transcript was read."""
+        """Do nothing, because it was counted when the transcript was read."""
 
     def corrupt(self) -> None:
-        """It was counted when the transcript was read."""
+        """Do nothing, because it was counted when the transcript was read."""
 
     def look(self, path: Path) -> Tables | None:  # noqa: ARG002 - databases are not archived as they are
-        """There is none."""
+        """Return ``None``."""
         return None
 
 
 def missing(home: Home) -> list[Archived]:
-    """What the archive has and no transcript tells any more, the oldest first."""
+    """Return archived transcripts that no file contains any more, oldest first."""
     return [
         state for state in reversed(home.archive.all()) if state.pack and _is_missing(home, state)
     ]
 
 
 def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | FileFailed]:
-    """The sessions in some packs. What cannot be read is an event, never the end."""
+    """Yield the sessions in some packs.
+
+    An unreadable pack yields an event and does not stop the others.
+    """
     for state in states:
         try:
             yield from _batches_of(home, state)
@@ -97,19 +100,19 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
                 Path(state.path), state.size, Problem(state.path, error.message, error.hint)
             )
         except Exception as error:  # noqa: BLE001 - a damaged pack or anybody's adapter costs its own file only
-            told = f"cannot be read from the archive: {type(error).__name__}: {error}"
+            message = f"cannot be read from the archive: {type(error).__name__}: {error}"
             yield FileFailed(
-                Path(state.path), state.size, Problem(state.path, told, "nacre archive verify")
+                Path(state.path), state.size, Problem(state.path, message, "nacre archive verify")
             )
 
 
 Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]]
-"""What tells sessions: by their id, what they belong to, and the ids and times of their turns."""
+"""Sessions by id: their facts, and the ids and times of their turns."""
 
 
 def outline(adapter: Adapter, source: Source) -> Outline:
-    """What an adapter finds in a source, without the words."""
-    found: Outline = {}
+    """Return the sessions and turns that an adapter finds in a source, without texts."""
+    sessions: Outline = {}
     turns: list[tuple[str, datetime | None]] = []
     for item in parsed(adapter, source):
         if isinstance(item, Session):
@@ -122,29 +125,29 @@ def outline(adapter: Adapter, source: Source) -> Outline:
                 item.started,
                 item.model,
             )
-            turns = found.setdefault(item.native_id, (facts, []))[1]
-            found[item.native_id] = (facts, turns)
+            turns = sessions.setdefault(item.native_id, (facts, []))[1]
+            sessions[item.native_id] = (facts, turns)
         else:
             turns.append((item.id, item.time))
-    return found
+    return sessions
 
 
 def outline_of(
     home: Home, adapter: Adapter, path: str, parts: Iterable[tuple[int, Payload]]
 ) -> Outline:
-    """What an adapter finds in what is archived of a file, when the file itself is gone."""
-    with _standing_in(home, path) as place:
+    """Return the outline of an archived file whose original is gone."""
+    with _substitute_path(home, path) as place:
         return outline(adapter, ArchivedSource(place, parts))
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
-    """The files that were, one after another, under the name: each begins at 0."""
-    found: list[list[tuple[int, Payload]]] = []
+    """Split a pack into the successive files of that name, each of which begins at 0."""
+    files: list[list[tuple[int, Payload]]] = []
     for segment, payload in pairs:
-        if segment.start == 0 or not found:
-            found.append([])
-        found[-1].append((segment.start, payload))
-    return found
+        if segment.start == 0 or not files:
+            files.append([])
+        files[-1].append((segment.start, payload))
+    return files
 
 
 def _is_missing(home: Home, state: Archived) -> bool:
@@ -163,7 +166,7 @@ def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
         yield from _kept(Path(state.path), (payload for _, payload in pairs))
         return
     identities = tuple(home.settings.texts("owner.identities"))
-    with _standing_in(home, state.path) as path:
+    with _substitute_path(home, state.path) as path:
         for parts in generations(pairs):
             adapter = _adapter_for(state.tool, Head(path, parts[0][1].text[:HEAD_BYTES]))
             yield from batches(
@@ -172,42 +175,48 @@ def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
 
 
 def _adapter_for(tool: str, head: Head) -> Adapter:
-    """The adapter of a tool; of several, the one that recognises the file. Raises ValueError."""
-    known = [adapter for adapter in adapters() if adapter.tool == tool]
-    found = (
-        known[0]
-        if len(known) == 1
-        else next((adapter for adapter in known if adapter.sniff(head)), None)
+    """Return the adapter of a tool, or the one of several that recognises the file.
+
+    Raises ValueError.
+    """
+    candidates = [adapter for adapter in adapters() if adapter.tool == tool]
+    adapter = (
+        candidates[0]
+        if len(candidates) == 1
+        else next((adapter for adapter in candidates if adapter.sniff(head)), None)
     )
-    if found is None:
+    if adapter is None:
         raise ValueError(f"no adapter for {tool!r} knows it")
-    return found
+    return adapter
 
 
 def _kept(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
-    known: KeptSession | None = None
+    kept: KeptSession | None = None
     turns: list[Turn] = []
     for payload in parts:
         for line in payload.text.split(b"\n"):
             if line.startswith(b'{"session"'):
-                if known:
-                    yield Batch(path, known.session, tuple(turns), known.project)
-                known, turns = _SESSION.decode(line), []
-            elif line and known:
+                if kept:
+                    yield Batch(path, kept.session, tuple(turns), kept.project)
+                kept, turns = _SESSION.decode(line), []
+            elif line and kept:
                 turns.append(_TURN.decode(line))
-                if len(turns) == _TURNS_A_BATCH:
-                    yield Batch(path, known.session, tuple(turns), known.project)
+                if len(turns) == _TURNS_PER_BATCH:
+                    yield Batch(path, kept.session, tuple(turns), kept.project)
                     turns = []
-    if known:
-        yield Batch(path, known.session, tuple(turns), known.project)
+    if kept:
+        yield Batch(path, kept.session, tuple(turns), kept.project)
 
 
 @contextlib.contextmanager
-def _standing_in(home: Home, path: str) -> Iterator[Path]:
-    """A path of the same names where no file is: adapters take names from it, and look beside it."""
-    given = Path(path)
-    names = given.parts[1:] if given.is_absolute() else given.parts
-    if not _has_subagents(home, given):
+def _substitute_path(home: Home, path: str) -> Iterator[Path]:
+    """Yield a nonexistent path with the same names.
+
+    Adapters derive names from it and look for files next to it.
+    """
+    original = Path(path)
+    names = original.parts[1:] if original.is_absolute() else original.parts
+    if not _has_subagents(home, original):
         yield archive_packs.folder_of(home).joinpath(_NOWHERE, *names)
         return
     with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
@@ -217,5 +226,5 @@ def _standing_in(home: Home, path: str) -> Iterator[Path]:
 
 
 def _has_subagents(home: Home, path: Path) -> bool:
-    beside = path.with_suffix("") / "subagents"
-    return beside.is_dir() or home.archive.has_below(str(beside))
+    folder = path.with_suffix("") / "subagents"
+    return folder.is_dir() or home.archive.has_below(str(folder))

@@ -1,4 +1,4 @@
-"""Transcripts that their tools are about to delete, and whether the archive has them."""
+"""Transcripts that tools will soon delete, and pruning of the archive."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _DAY_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """``files`` transcripts of a tool go soon; ``archived`` of them are kept.
+    """The transcripts of a tool that will soon be deleted.
 
-    Soon is within ``SOON_DAYS``, the first in ``days``, or, where a tool keeps so many of a folder, within the next
-    ``SOON_FILES`` sessions there: then ``days`` is ``None``.
+    ``archived`` counts those in the archive.
+
+    Soon means within ``SOON_DAYS``, the first in ``days``. For a tool that limits the files per
+    folder, it means within the next ``SOON_FILES`` sessions there, and ``days`` is ``None``.
     """
 
     retention: Retention
@@ -34,11 +36,11 @@ class Leaving:
 
     @property
     def is_kept(self) -> bool:
-        """Whether nothing is lost when they go."""
+        """True if all of them are archived."""
         return self.archived == self.files
 
     def in_words(self) -> str:
-        """As one sentence."""
+        """Return a description in one sentence."""
         transcripts = f"{self.files:,} transcripts" if self.files > 1 else "1 transcript"
         go = "go" if self.files > 1 else "goes"
         return (
@@ -58,90 +60,103 @@ class Leaving:
 
 
 def leaving(home: Home) -> list[Leaving]:
-    """What goes soon, tool by tool, of the transcripts that were read and still exist."""
+    """Return the existing transcripts that will soon be deleted, by tool."""
     settings = home.settings
-    known = {
-        one.tool: one
-        for one in retentions(Places(settings.user_home, settings.environ, settings.platform))
+    rules = {
+        rule.tool: rule
+        for rule in retentions(Places(settings.user_home, settings.environ, settings.platform))
     }
     files: dict[str, list[SeenFile]] = defaultdict(list)
     for file in home.sessions.seen_files():
-        if file.tool in known:
+        if file.tool in rules:
             files[file.tool].append(file)
-    kept = {state.path: state.changed for state in home.archive.all() if state.pack}
+    archived_times = {state.path: state.changed for state in home.archive.all() if state.pack}
     now = home.now().timestamp()
-    found = []
-    for tool, seen in sorted(files.items()):
-        one = known[tool]
-        going = list(
-            _aging(one.days, seen, now) if one.days is not None else _crowded(one.files or 0, seen)
+    expiring = []
+    for tool, seen_files in sorted(files.items()):
+        rule = rules[tool]
+        due = list(
+            _expiring_by_age(rule.days, seen_files, now)
+            if rule.days is not None
+            else _expiring_by_count(rule.files or 0, seen_files)
         )
-        if going:
-            days = [left for _, left in going if left is not None]
-            archived = sum(kept.get(file.path) == file.mtime_ns for file, _ in going)
-            found.append(Leaving(one, len(going), max(0.0, min(days)) if days else None, archived))
-    return found
+        if due:
+            days = [days_left for _, days_left in due if days_left is not None]
+            archived = sum(archived_times.get(file.path) == file.mtime_ns for file, _ in due)
+            expiring.append(
+                Leaving(rule, len(due), max(0.0, min(days)) if days else None, archived)
+            )
+    return expiring
 
 
-def _aging(
+def _expiring_by_age(
     days: float, files: Sequence[SeenFile], now: float
 ) -> Iterator[tuple[SeenFile, float | None]]:
-    """What goes for its age, and in how many days."""
+    """Yield files that will be deleted because of their age, with the days left."""
     for file in files:
-        left = days - (now - file.mtime_ns / 1e9) / _DAY_SECONDS
-        if left <= SOON_DAYS and Path(file.path).is_file():
-            yield file, left
+        days_left = days - (now - file.mtime_ns / 1e9) / _DAY_SECONDS
+        if days_left <= SOON_DAYS and Path(file.path).is_file():
+            yield file, days_left
 
 
-def _crowded(most: int, files: Sequence[SeenFile]) -> Iterator[tuple[SeenFile, float | None]]:
-    """What goes because a folder is full: the oldest there."""
+def _expiring_by_count(
+    limit: int, files: Sequence[SeenFile]
+) -> Iterator[tuple[SeenFile, float | None]]:
+    """Yield the oldest files of full folders."""
     folders: dict[Path, list[SeenFile]] = defaultdict(list)
     for file in files:
         folders[Path(file.path).parent].append(file)
-    for held in folders.values():
-        if len(held) > most - SOON_FILES:
-            there = sorted(
-                (file for file in held if Path(file.path).is_file()), key=lambda file: file.mtime_ns
+    for in_folder in folders.values():
+        if len(in_folder) > limit - SOON_FILES:
+            existing = sorted(
+                (file for file in in_folder if Path(file.path).is_file()),
+                key=lambda file: file.mtime_ns,
             )
-            yield from ((file, None) for file in there[: max(0, len(there) - (most - SOON_FILES))])
+            yield from (
+                (file, None) for file in existing[: max(0, len(existing) - (limit - SOON_FILES))]
+            )
 
 
-# ----------------------------------------------------------------------------
-# Give up what is archived: what changed longest ago goes first.
+# -- Pruning -------------------------------------------------------------------
+#
+# Transcripts that changed longest ago are deleted first.
 
 
-_DAY_NS = 86_400 * 1_000_000_000
-_MB = 1_000_000
+_DAY_NANOSECONDS = 86_400 * 1_000_000_000
+_MEGABYTE = 1_000_000
 
 
 def prune_as_set(home: Home) -> int:
-    """Prune as ``archive.keep_days`` and ``archive.budget_mb`` say; returns how many transcripts went."""
+    """Prune according to the settings and return the number of deleted transcripts.
+
+    The settings are ``archive.keep_days`` and ``archive.budget_mb``.
+    """
     settings = home.settings
     chosen = choose(home, settings.whole("archive.keep_days"), settings.whole("archive.budget_mb"))
     return prune(home, chosen) if chosen else 0
 
 
 def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
-    """What is older than so many days, or beyond a size; 0 sets no bound. The oldest first."""
+    """Return transcripts beyond an age or total size, oldest first. 0 means no limit."""
     if not keep_days and not budget_mb:
         return []
-    oldest = int(home.now().timestamp() * 1e9) - keep_days * _DAY_NS if keep_days else 0
-    left = budget_mb * _MB if budget_mb else None
+    oldest = int(home.now().timestamp() * 1e9) - keep_days * _DAY_NANOSECONDS if keep_days else 0
+    remaining = budget_mb * _MEGABYTE if budget_mb else None
     chosen = []
-    for state in home.archive.all():  # what changed last first
+    for state in home.archive.all():  # newest first
         if state.pack is None:
             continue
-        if left is not None:
-            left -= state.size
-        if state.changed < oldest or (left is not None and left < 0):
+        if remaining is not None:
+            remaining -= state.size
+        if state.changed < oldest or (remaining is not None and remaining < 0):
             chosen.append(state)
     return chosen[::-1]
 
 
 def prune(home: Home, chosen: Sequence[Archived]) -> int:
-    """Delete what is archived of these transcripts. One that grows again is archived again.
+    """Delete archived transcripts.
 
-    Raises StoreBusy while another process archives.
+    One that grows again is archived again. Raises StoreBusy while another process archives.
     """
     with home.archive_lock:
         for state in chosen:

@@ -1,4 +1,4 @@
-"""What operations answer: values alone, so that whoever asks the daemon loads no more than these."""
+"""Results of operations, without other code, so that clients of the daemon import only this."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ID_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class LinkView:
-    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
+    """A link of a memory, with the other end and its subject if known.
 
-    ``origin`` is ``manual`` for what front matter says, or what it names (``reflect``), ``body`` for a name in the
-    text, ``auto`` for a likeness that was computed. On the day on which ``valid`` ends it holds no more.
+    ``origin`` is ``manual`` or a name from front matter (``reflect``), ``body`` for a mention in
+    the text, or ``auto`` for computed similarity. The last day of ``valid`` is excluded.
     """
 
     rel: str
@@ -38,7 +38,7 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True)
 class CompanionView:
-    """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
+    """A memory often used together with another. ``weight`` is 0 to 1."""
 
     memory: Memory
     weight: float
@@ -47,7 +47,10 @@ class CompanionView:
 
 @dataclass(frozen=True, slots=True)
 class UsedTogether:
-    """Two memories that were used together: how strongly (0 to 1), in how many sessions."""
+    """Two memories often used together.
+
+    ``weight`` is 0 to 1, ``sessions`` counts the common sessions.
+    """
 
     memory: Memory
     other: Memory
@@ -57,10 +60,10 @@ class UsedTogether:
 
 @dataclass(frozen=True, slots=True)
 class MemoryView:
-    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
+    """A memory with its evidence, links, file (relative to the vault) and usage.
 
-    ``together`` are the memories that it was used together with, the closest first. ``etag`` is another one whenever
-    the file is; ``None`` where there is no file yet. ``doubt`` is why it may be out of date.
+    ``together`` lists companions, closest first. ``etag`` changes with the file, and is ``None``
+    without one. ``doubt`` is the reason why the memory may be outdated.
     """
 
     memory: Memory
@@ -76,7 +79,7 @@ class MemoryView:
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
-    """A session in a list, with its first request where it has no title, and how long it was at work."""
+    """A session in a list, with its first request if it has no title, and its working time."""
 
     session: StoredSession
     opening: str | None
@@ -85,7 +88,7 @@ class SessionLine:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session with some of its turns, the memories learned from it, the one that sent it and those it sent."""
+    """A session with some of its turns, the memories learned from it, and its parent and child sessions."""
 
     session: StoredSession
     turns: tuple[StoredTurn, ...]
@@ -98,9 +101,9 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """A session, and the command by which its own tool goes on with it, in the folder where it worked.
+    """A session, and the command with which its tool resumes it in its folder.
 
-    ``folder`` is ``None`` where the transcript names none: then any will do.
+    ``folder`` is ``None`` if the transcript names none, so any will do.
     """
 
     line: SessionLine
@@ -110,9 +113,9 @@ class Resumption:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A memory in its history: from when until when it was true, what took its place and why.
+    """A memory in a history: its period of validity, its successor and the reason.
 
-    ``is_asked`` marks the one whose history it is.
+    ``is_asked`` marks the requested memory.
     """
 
     memory: Memory
@@ -125,7 +128,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file at a time: its path and its text."""
+    """The path and text of a file at some time."""
 
     path: str
     text: str
@@ -133,9 +136,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an operation did to one memory, or to one other file (``memory`` is empty then).
+    """The effect of an operation on a memory, or on another file if ``memory`` is empty.
 
-    ``before`` is ``None`` for what was new, ``after`` for what went.
+    ``before`` is ``None`` for a new file, ``after`` for a deleted one.
     """
 
     memory: str
@@ -144,7 +147,7 @@ class Change:
 
     @property
     def latest(self) -> Version:
-        """What it became, or was before it went."""
+        """The latest existing version."""
         version = self.after or self.before
         assert version is not None  # noqa: S101 - a change has one side at least
         return version
@@ -152,7 +155,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A key of front matter, or the file itself, before and after."""
+    """A front matter key, or the file itself, before and after."""
 
     name: str
     before: Any
@@ -161,7 +164,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A change, told by fields and lines; each line begins with ``+``, ``-`` or a space."""
+    """A change as fields and lines. Each line begins with ``+``, ``-`` or a space."""
 
     change: Change
     subject: str
@@ -171,14 +174,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An operation in the list: the memories it touched."""
+    """An operation in a list, with the memories it touched."""
 
     operation: Operation
     memories: tuple[str, ...]
 
 
 class Choice(StrEnum):
-    """What a person decides about two memories."""
+    """A decision about two memories."""
 
     KEEP_NEW = "keep-new"
     KEEP_OLD = "keep-old"
@@ -187,7 +190,7 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two memories in conflict: why, and how a model judged them (``None``: rules found it)."""
+    """Two memories in conflict, the reason, and a model's judgement (``None`` if found by rules)."""
 
     older: Memory
     newer: Memory
@@ -212,8 +215,9 @@ class PendingKind(StrEnum):
 class Pending:
     """An item in review.
 
-    ``why`` is a :class:`Reason` or, of a candidate, its :class:`Why`; ``detail`` says it in words. A conflict has the
-    ``newer`` memory too, ``memory`` being the older one, and how a model ``judged`` them.
+    ``why`` is a :class:`Reason` or, for a candidate, a :class:`Why`, and ``detail`` describes it. A
+    conflict also has the ``newer`` memory, ``memory`` being the older one, and a model's judgement
+    (``judged``).
     """
 
     id: str
@@ -228,7 +232,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """Some of the items in review, of ``total``, and how many there are of each kind."""
+    """A page of items in review. ``total`` counts all items; the others count them by kind."""
 
     items: tuple[Pending, ...] = ()
     total: int = 0
@@ -239,7 +243,7 @@ class PendingPage:
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """A session with its facts, without its turns, and its summary."""
+    """A session without turns, and its summary."""
 
     view: SessionView
     summary: Summary
@@ -247,7 +251,7 @@ class SessionReport:
 
 @dataclass(frozen=True, slots=True)
 class FixResult:
-    """Troubles like the error, the likest first; lessons that may help; where it was only talked about."""
+    """Troubles most similar to an error, lessons that may help, and turns that only mention it."""
 
     error: str
     troubles: tuple[Trouble, ...] = ()
@@ -257,7 +261,7 @@ class FixResult:
 
 @dataclass(frozen=True, slots=True)
 class TraceView:
-    """A trace, and what it refers to by name."""
+    """A trace with the names of the items it refers to."""
 
     trace: Trace
     names: Mapping[str, str]
@@ -265,9 +269,9 @@ class TraceView:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The project meant, and all that are known. ``is_known`` is false for a name that no project has.
+    """A project and all known projects. ``is_known`` is false if no project has the name.
 
-    ``namesake`` is the project that is called as a folder is that belongs to none.
+    ``namesake`` is a project with the same name as a folder that belongs to none.
     """
 
     project: str | None
@@ -278,7 +282,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """Some sessions, whether there are more, how many there are in all, and every tool that has any."""
+    """A page of sessions, the total number, and all tools with sessions."""
 
     lines: tuple[SessionLine, ...]
     more: bool = False
@@ -288,7 +292,7 @@ class SessionPage:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What would be learned, and what was wrong with the model if one was asked."""
+    """Candidates found in a text, and the problem with the model, if any."""
 
     candidates: tuple[Candidate, ...] = ()
     problem: str | None = None
@@ -296,7 +300,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What is remembered: active memories by kind, projects, the state of everything in words, links between them."""
+    """Active memories by kind, projects, health checks, and the number of links."""
 
     memories: dict[str, int]
     projects: tuple[str, ...]
@@ -306,7 +310,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of memories, of ``total``."""
+    """A page of memories. ``total`` counts all matches."""
 
     memories: tuple[Memory, ...]
     total: int
@@ -314,7 +318,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the background may cost a day, and what it cost today; millionths of a US dollar."""
+    """The daily background budget and what was used today, in millionths of a US dollar."""
 
     task: str | None
     most: int
@@ -323,7 +327,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """What models cost since a day."""
+    """Costs of models since a day."""
 
     since: date
     today: date
@@ -336,7 +340,7 @@ class CostReport:
 
 @dataclass(frozen=True, slots=True)
 class OperationDiff:
-    """An operation and what it changed."""
+    """An operation with its changes."""
 
     operation: Operation
     differences: tuple[Difference, ...]

@@ -1,1 +1,1 @@
-"""Single memories: store, edit, retire, scan, usage."""
+"""Memories: storing, comparing, linking, editing, retiring and forgetting."""
