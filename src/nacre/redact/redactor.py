@@ -1,4 +1,4 @@
-"""What goes because the owner says so: patterns of their own, and kinds of text that they choose."""
+"""Redaction: remove secrets from a text before anything stores, embeds, logs or commits it."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ else:
     regex = Module("regex")
 
 OWNER = "owner"
-"""The rule name under which the owner's patterns are reported."""
+"""Rule name of the owner's patterns."""
 
 HOME_PATH = "home-path"
-"""The rule name under which folders of users are counted; they become ``~``."""
+"""Rule name of users' home folders, which are replaced by ``~``."""
 
 SECONDS_A_TEXT = 2.0
-"""So long one pattern may look at one text."""
+"""Time limit for one of the owner's patterns on one text."""
 
 Find = Callable[[str], list[tuple[int, int]]]
-"""Where in a text something is that goes: from, to."""
+"""Returns the start and end of each match in a text."""
 
 
 def find_by(pattern: re.Pattern[str]) -> Find:
-    """Look for a pattern that is known to end."""
+    """Return a finder for a pattern whose search time is bounded."""
     return lambda text: [match.span() for match in pattern.finditer(text)]
 
 
@@ -69,12 +69,12 @@ _ISSUERS = re.compile(
 
 def _find_cards(text: str) -> list[tuple[int, int]]:
     return [
-        found.span() for found in _CARD.finditer(text) if _is_card(re.sub("[ -]", "", found[0]))
+        match.span() for match in _CARD.finditer(text) if _is_card(re.sub("[ -]", "", match[0]))
     ]
 
 
 def _is_card(digits: str) -> bool:
-    """Tell whether digits are of an issuer's range and end with the check digit of Luhn."""
+    """Return True if digits are in an issuer's range and end with a valid Luhn check digit."""
     doubled = (sum(divmod(int(digit) * 2, 10)) for digit in digits[-2::-2])
     luhn = sum(doubled) + sum(int(digit) for digit in digits[::-2])
     return luhn % 10 == 0 and len(set(digits)) > 1 and _ISSUERS.fullmatch(digits) is not None
@@ -102,13 +102,14 @@ KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
         "payment_cards": ("payment-card", _find_cards),
     }
 )
-"""What goes where the owner wants it, by the settings' names: the rule name and what it looks like."""
+"""Optional kinds of text to redact, by the settings' names: the rule name and a finder."""
 
 
 def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
-    """Look for a regular expression of the owner's. A text of which it cannot tell within ``seconds`` goes whole.
+    """Return a finder for a regular expression of the owner. If it exceeds ``seconds``, the whole
+    text matches.
 
-    Raises SettingsInvalid: it is no regular expression, or matches the empty text.
+    Raises SettingsInvalid if it is not a regular expression, or matches the empty text.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
     try:
@@ -130,17 +131,19 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
     return find
 
 
-# ----------------------------------------------------------------------------
-# A first look at texts: where a rule may begin to match, and what may say more once it is decoded.
+# -- Scanning: find the places where a rule may match, or where decoding may reveal more
 
 
 RUN = 18
-"""Bytes in the shortest run of word characters, dashes and dots that a case-heeding rule is looked for in."""
+"""Minimum length in bytes of a run of word characters, dashes and dots in which case-sensitive
+rules are tried.
+"""
 
 INNER = 8
-"""Bytes after a dash or dot inside a run that are compared with the beginnings of literals."""
+"""Number of bytes after a dash or dot in a run that are compared with the beginnings of literals.
+"""
 
-_ODD = b"!"
+_INVISIBLE_CLASS = b"!"
 _RUN_CLASS = 97
 _CLASSES = bytes(
     _RUN_CLASS if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33
@@ -152,14 +155,14 @@ _KEYED_RUN = re.compile(
     rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
     rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
 )
-"""A run that begins with a short prefix and may be a key, behind the sign of a line of a diff."""
+"""A run that begins with a short prefix and may be a key, after an optional sign of a diff line."""
 _LONG_RUN = bytes([_RUN_CLASS]) * RUN
-_COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # one backslash first: then a search is fast
+_COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # a leading literal makes the search fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
 class Places:
-    """Where in a text the literals of rules lie, and what may be a block of private words."""
+    """The places in a text of the literals of rules, and of possible private blocks."""
 
     __slots__ = ("_at", "_table", "data")
 
@@ -173,23 +176,23 @@ class Places:
 
     @property
     def is_private(self) -> bool:
-        """Whether some of the text may be marked as private."""
+        """True if the text may have a private block."""
         return PRIVATE_HINT in self._at
 
     def list_views(self) -> list[bytes]:
-        """The hints that the text may say more once it is decoded."""
+        """Return the hints that decoding may reveal more of the text."""
         return [hint for hint in self._at if hint in VIEW_HINTS]
 
     def list_encoded(self) -> Sequence[int]:
-        """Where text in base64 may begin."""
+        """Return the places where base64 text may begin."""
         return self._at.get(RUN_LITERAL, ())
 
     def add(self, literal: bytes, place: int) -> None:
-        """Note a place. Those of one literal come in order."""
+        """Add a place. The places of a literal must be added in order."""
         self._at.setdefault(literal, []).append(place)
 
     def add_all(self, literal: bytes, data: bytes) -> None:
-        """Note every place where a literal is in the text, or in what was made of it."""
+        """Add all places of a literal in the text, or in a converted copy of it."""
         self._at.pop(literal, None)
         place = data.find(literal)
         while place >= 0:
@@ -197,7 +200,7 @@ class Places:
             place = data.find(literal, place + 1)
 
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
-        """What to try, in the order of the rules, and where."""
+        """Return the steps to try, in the order of the rules, with their places."""
         by_literal = self._table.by_literal
         steps: list[tuple[Step, Sequence[int]]]
         steps = [
@@ -209,7 +212,9 @@ class Places:
         return steps
 
     def split(self, ends: Sequence[int]) -> dict[int, Places]:
-        """The places in each piece of the text that has any, by its number; a character follows every piece."""
+        """Return the places by piece number, for pieces with any. One character separates the
+        pieces.
+        """
         pieces: dict[int, Places] = {}
         for literal, places in self._at.items():
             for place in places:
@@ -222,15 +227,16 @@ class Places:
 
 
 class Scan:
-    """A first look at one text, or at several in a row with a line break between them.
+    """A scan of one text, or of several joined by line breaks.
 
-    No literal holds a line break, and before one a regex sees what it sees at the beginning of a text.
+    No literal contains a line break, and to a regex, a line break looks like the beginning of a
+    text.
     """
 
     __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
 
     def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
-        """Take a text, and where its pieces end, if it has several."""
+        """Take a text, and the ends of its pieces if it has several."""
         self._data = data
         self._table = table
         self._ends = ends or (len(data),)
@@ -239,13 +245,15 @@ class Scan:
 
     @property
     def is_visible(self) -> bool:
-        """Whether nothing in the text has to be taken out before it is looked at."""
-        return _ODD not in self._classes and (not self._rest or is_visible(self._rest))
+        """True if the text has no invisible characters to remove first."""
+        return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
 
     def look(self, *, closely: bool = True) -> Places:
-        """Find the literals of rules that may match there; unless it looks ``closely``, all of them."""
+        """Return the literals of rules that may match at their places. With ``closely=False``,
+        return all literals.
+        """
         data = self._data
-        # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
+        # Escaped colours, as in raw JSON, hide the start of a token. Blanks of equal length keep all places.
         if _COLOURED.search(data):
             data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
             self._classes = data.translate(_CLASSES)
@@ -264,9 +272,8 @@ class Scan:
             if literal in VIEW_HINTS or (literal == PRIVATE_HINT and may_begin(data, place)):
                 places.add(literal, place)
             elif literal in anywhere:
-                if closely and place >= reached.get(
-                    literal, 0
-                ):  # else it lies in what matched: looking at it each time takes ages
+                # A place inside the last match is not tried, because trying each one is too slow.
+                if closely and place >= reached.get(literal, 0):
                     match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
                     if match is None:
                         continue
@@ -323,7 +330,9 @@ class Scan:
 
 
 def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
-    """Yield where runs that may be keys begin, behind the letter of an escaped line break that is glued to them."""
+    """Yield the places of runs that may be keys, after the letter of an escaped line break in front
+    of them.
+    """
     for sign, run in _KEYED_RUN.findall(joined):
         start = data.find(sign + run)
         while start >= 0:
@@ -331,38 +340,42 @@ def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
             start = data.find(sign + run, start + len(run))
 
 
-# ----------------------------------------------------------------------------
-# Finding secrets in text and putting a marker in their place.
+# -- Replacing secrets by markers ----------------------------------------------
 
 
 PASSES = 16
-"""Most passes over one text. A replacement can bare a neighbour, so passes repeat until one finds nothing."""
+"""Maximum number of passes over a text. A replacement can expose another secret, so passes repeat
+until none is found.
+"""
 
 BATCH_BYTES = 60_000
-"""About how much is looked at in one go where many texts are redacted."""
+"""Approximate size of a batch in which several texts are scanned together."""
 
 RETRIES = 8
-"""Most further matches of a rule that start inside a match it refused; bounds the work on any text."""
+"""Maximum number of further matches that start inside a rejected match of the rule. This bounds the
+time on any text.
+"""
 
-_LOOKS, _LOOKS_BYTES = 40, 600
-"""Most looks of a finder within so many bytes: each goes through the words behind a name, and no text that people or
-programs write has so many names, but "pass=pass=…" would take ages."""
+_MAX_FINDER_CALLS, _FINDER_WINDOW_BYTES = 40, 600
+"""Maximum number of calls of a finder within this many bytes. Each call reads the words after a
+name. Real text has fewer names, but "pass=pass=…" would be too slow.
+"""
 
 _SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
-_NOTHING: Mapping[str, int] = MappingProxyType({})
+_NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A text without its secrets, and how often each rule found one."""
+    """A text without its secrets, and the number of secrets found by each rule."""
 
     text: str
     found: Mapping[str, int]
 
 
 class _Spans:
-    """Stretches to replace, none of which overlap; the first to claim a byte keeps it."""
+    """Non-overlapping spans to replace. The first to claim a byte keeps it."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -397,9 +410,9 @@ class _Spans:
 
 
 class Redactor:
-    """Replaces secrets by `[REDACTED:<rule>]`, and what is marked as private by `[private]`.
+    """Replaces secrets by `[REDACTED:<rule>]`, and private blocks by `[private]`.
 
-    Safe to share between threads; redacting twice changes nothing.
+    Safe to share between threads. Redacting a second time changes nothing.
     """
 
     def __init__(
@@ -408,8 +421,8 @@ class Redactor:
         allow: Sequence[str] = (),
         kinds: Sequence[str] = (),
     ) -> None:
-        """Take the owner's own patterns (regular expressions), exact strings that are never secrets, and which of
-        :data:`KINDS` go, too.
+        """Take the owner's regular expressions, exact strings that are never secrets, and
+        :data:`KINDS` to redact.
 
         Raises:
             SettingsInvalid: a pattern is not a regular expression, or matches the empty text.
@@ -422,10 +435,11 @@ class Redactor:
         self._table = load_table()
 
     def redact(self, text: str) -> Redacted:
-        """Return the text without secrets and the number of secrets per rule.
+        """Return the text without secrets, and the number of secrets per rule.
 
-        What nobody sees (terminal colours, control characters) is taken out first: it hides where a secret begins.
-        Where a secret is found in ordinary letters, without soft hyphens and their like, it is that text.
+        Invisible text (terminal colours, control characters) is removed first, because it hides the
+        start of a secret. If a secret is only found after normalising disguised letters and
+        removing soft hyphens, the normalised text is returned.
         """
         plain = self._redacted(text)
         if not is_disguised(text) and (plain.text is text or not is_disguised(plain.text)):
@@ -442,29 +456,30 @@ class Redactor:
             scan = Scan(data, self._table)
         spans = self._find_spans(data, scan)
         if not spans:
-            return Redacted(text, _NOTHING)
-        found: Counter[str] = Counter()
+            return Redacted(text, _NO_COUNTS)
+        counts: Counter[str] = Counter()
         for _ in range(PASSES):
-            found.update(spans.iter_names())
+            counts.update(spans.iter_names())
             data = spans.replace_in(data)
             spans = self._find_spans(data, Scan(data, self._table))
             if not spans:
                 break
-        return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(found)))
+        return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(counts)))
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts without secrets, as `clean` does with each of them; much faster for many short ones."""
-        different = list(dict.fromkeys(texts))
+        """Return the texts without secrets, like `clean` for each, but much faster for many short
+        texts.
+        """
+        unique = list(dict.fromkeys(texts))
         cleaned = {
-            different[number]: self.clean(different[number])
-            for number in self._list_suspects(different)
+            unique[number]: self.clean(unique[number]) for number in self._list_suspects(unique)
         }
         return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
-        """The numbers of the pieces of text in which a rule may begin to match; a piece holds no line break.
+        """Return the numbers of the pieces in which a rule may match. Pieces have no line breaks.
 
-        In no other piece is a secret, nor would one be if other marks or blanks stood between its words.
+        No other piece has a secret, even with other punctuation or blanks between its words.
         """
         if self._owner:
             return set(range(len(pieces)))
@@ -482,13 +497,15 @@ class Redactor:
         return suspects
 
     def clean(self, text: str) -> str:
-        """Return the text without secrets; the very same object when there are none."""
+        """Return the text without secrets. The same object is returned if there are none."""
         return self.redact(text).text
 
     def _list_suspects(self, texts: Sequence[str]) -> set[int]:
-        """The numbers of the texts that have to be looked at alone: in all others is nothing to redact."""
+        """Return the numbers of the texts to check individually. The others have no secrets."""
         suspects = {
-            number for number, text in enumerate(texts) if self._owner and self._calls_owner(text)
+            number
+            for number, text in enumerate(texts)
+            if self._owner and self._may_match_owner(text)
         }
         for first, batch, ends in _iter_batches(
             text.encode("utf-8", "surrogatepass") for text in texts
@@ -509,8 +526,10 @@ class Redactor:
             ):
                 yield number
 
-    def _calls_owner(self, text: str) -> bool:
-        """Whether one of the owner's patterns may match in a text; it is looked for between markers only."""
+    def _may_match_owner(self, text: str) -> bool:
+        """Return True if the owner's patterns may match. Between markers, they are searched
+        separately.
+        """
         return (
             any(find(text) for _, find in self._owner)
             or "[REDACTED:" in text
@@ -533,66 +552,69 @@ class Redactor:
         return self._claim_decoded(places, spans) if decodes else spans
 
     def _claim_decoded(self, places: Places, spans: _Spans) -> _Spans:
-        """Claim what says a secret once it is decoded."""
+        """Claim secrets that appear after decoding."""
         data = places.data
         for place in places.list_encoded():
             encoded = decode_base64(data, place)
             if encoded is not None:
                 start, end, plain = encoded
                 inner = self._find_spans(plain, Scan(plain, self._table), decodes=False)
-                if inner and self._is_to_go(data, start, end):
+                if inner and self._must_redact(data, start, end):
                     spans.claim(start, end, next(inner.iter_names()))
         for hint in places.list_views():
-            seen = view(data, hint)
+            decoded = view(data, hint)
             for start, end, name in (
-                self._find_spans(seen.text, Scan(seen.text, self._table), decodes=False) or ()
+                self._find_spans(decoded.text, Scan(decoded.text, self._table), decodes=False) or ()
             ):
-                start, end = seen.span(start, end)
-                if self._is_to_go(data, start, end):
+                start, end = decoded.span(start, end)
+                if self._must_redact(data, start, end):
                     spans.claim(start, end, name)
         return spans
 
     def _claim_all(self, places: Places, spans: _Spans) -> _Spans:
-        """Claim what the rules take for secrets."""
+        """Claim the secrets that the rules find."""
         data, rules = places.data, self._table.rules
         for (number, _, longer), at in places.list_steps():
             rule = rules[number]
             match = compile_rule(rule).match
             done = retried = tries = 0
-            looked: deque[int] = deque(maxlen=_LOOKS)
+            recent_calls: deque[int] = deque(maxlen=_MAX_FINDER_CALLS)
             for place in at:
                 if place < done or (place < retried and tries >= RETRIES):
                     continue
                 if longer and data[place : place + len(longer)].lower() != longer:
                     continue
-                found = match(data, place)
-                if found is None or (rule.find and not _is_rare(looked, place)):
+                result = match(data, place)
+                if result is None or (rule.find and not _may_call_finder(recent_calls, place)):
                     continue
-                if self._claim(rule, found, spans):
-                    done = found.end()
+                if self._claim(rule, result, spans):
+                    done = result.end()
                 tries = tries + 1 if place < retried else 0
-                retried = max(retried, found.end())
+                retried = max(retried, result.end())
         return spans
 
     def _claim(self, rule: Rule, match: re.Match[bytes], spans: _Spans) -> bool:
-        """Claim the secrets in what a rule matched. Tell whether there are any."""
+        """Claim the secrets in a match of a rule. Return True if there are any."""
         is_any = False
         for start, end in rule.iter_secrets(match):
-            if self._is_to_go(match.string, start, end):
+            if self._must_redact(match.string, start, end):
                 spans.claim(start, end, rule.name)
                 is_any = True
         return is_any
 
-    def _is_to_go(self, data: bytes, start: int, end: int) -> bool:
-        """Whether a secret is neither allowed nor made of markers, and cuts none."""
+    def _must_redact(self, data: bytes, start: int, end: int) -> bool:
+        """Return True if a secret is not allowed, does not consist of markers, and does not cut
+        one.
+        """
         if data[start:end] in self._allow or not _MARKER.sub(b"", data[start:end]):
             return False
         return not (_cuts_marker(data, start) or _cuts_marker(data, end))
 
 
 def rule_names() -> list[str]:
-    """The names of all rules in the order in which they are tried, from private blocks to what goes where the owner
-    wants it."""
+    """Return the names of all rules in the order of application, from private blocks to the
+    optional kinds.
+    """
     return list(
         dict.fromkeys(
             [
@@ -605,7 +627,9 @@ def rule_names() -> list[str]:
 
 
 def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:
-    """Pieces to look at in one go: the number of the first, they themselves, and where each ends among them."""
+    """Yield batches of pieces: the number of the first, the pieces, and their ends in the joined
+    text.
+    """
     first, at = 0, -1
     batch: list[bytes] = []
     ends: list[int] = []
@@ -620,11 +644,11 @@ def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], l
         yield first, batch, ends
 
 
-def _is_rare(looked: deque[int], place: int) -> bool:
-    """Note a place where a finder is to look; it does not where it looked so often just before."""
-    if len(looked) == _LOOKS and place - looked[0] < _LOOKS_BYTES:
+def _may_call_finder(recent_calls: deque[int], place: int) -> bool:
+    """Return True and record the place, unless the finder was called too often just before it."""
+    if len(recent_calls) == _MAX_FINDER_CALLS and place - recent_calls[0] < _FINDER_WINDOW_BYTES:
         return False
-    looked.append(place)
+    recent_calls.append(place)
     return True
 
 
@@ -635,7 +659,7 @@ def _cuts_marker(data: bytes, position: int) -> bool:
 
 
 def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield what goes by the owner's word outside the markers, as places in the bytes."""
+    """Yield the byte spans of the owner's matches outside markers."""
     position = 0
     for stop, following in [
         *(marker.span() for marker in _MARKER.finditer(data)),
@@ -653,10 +677,6 @@ def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
 
 def _is_disguised(piece: bytes) -> bool:
     return not piece.isascii() and is_disguised(piece.decode("utf-8", "replace"))
-
-
-# ----------------------------------------------------------------------------
-# Redaction: secrets leave a text before anything stores, embeds, logs or commits it.
 
 
 __all__ = ["Redacted", "Redactor", "rule_names"]

@@ -1,4 +1,4 @@
-"""Where a text holds one of many words: the first look at every text, so it is made to be fast."""
+"""The rule table, and the searches that select the rules to try on a text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nacre.redact.secrets import (
     said_phrase,
 )
 
-_ALIKE: Mapping[str, str] = {
+_FOLDED: Mapping[str, str] = {
     "w": "k",
     "j": "k",
     "v": "k",
@@ -37,20 +37,21 @@ _ALIKE: Mapping[str, str] = {
     "&": ":",
     "!": ":",
 }
-_SIGHT = bytes(
-    ord(_ALIKE.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
+_FOLD = bytes(
+    ord(_FOLDED.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
     for byte in range(256)
 )
-"""Makes of a text what is searched: lower case, with rare letters and signs made alike, as every byte that words are
-searched by costs a pass over the text."""
+"""Translates a text for searching: lower case, with rare letters and signs unified, because each
+anchor byte costs a pass over the text.
+"""
 
 _ANCHORS = tuple(b"~ : - k b p h c".split())
-"""The bytes that words are searched by, in the order of preference."""
+"""The bytes by which words are searched, most preferred first."""
 
-_SHORT = 2000
-"""Bytes of a text up to which all words are searched in one pass."""
+_ONE_PASS_BYTES = 2000
+"""Maximum length in bytes of a text that is searched for all words in one pass."""
 
-_FOLLOWED: Mapping[bytes, bytes] = {
+_LOOKAHEADS: Mapping[bytes, bytes] = {
     b"%": rb"(?=2[25]|3[ad]|7b|c[3-5]|d[01])",
     b"\\": rb"(?=b(?!00[01])[0-9a-f]{4})",
     b"&": rb"(?=(?:qbot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});)",
@@ -59,17 +60,21 @@ _FOLLOWED: Mapping[bytes, bytes] = {
     b" -p": rb"(?!ass|k)",
     **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"c", b"k", b"u", b"w", b"x")},
 }
-"""What follows some words wherever they matter, in the bytes that are searched; without it they are everywhere."""
+"""Regular expressions after frequent words, in the folded text. Without them, the words would match
+everywhere.
+"""
 
 
 class Hints:
-    """Finds words in texts, whatever their case."""
+    """A case-insensitive search for many words. It is the first scan of every text and must be
+    fast.
+    """
 
     __slots__ = ("_search", "_searches", "_words", "blind")
 
     def __init__(self, words: Collection[bytes]) -> None:
-        """Take the words in lower case. Those in ``blind`` cannot be searched in this way."""
-        tails = {word: tail for word in words if (tail := _cut_tail(word.translate(_SIGHT)))}
+        """Take the words in lower case. ``blind`` has those that cannot be searched in this way."""
+        tails = {word: tail for word in words if (tail := _cut_tail(word.translate(_FOLD)))}
         self.blind = frozenset(words) - tails.keys()
         regexes = {
             anchor: _join(
@@ -89,27 +94,27 @@ class Hints:
         }
 
     def find(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """Yield the words in a text and where they are; those of one word come in order."""
-        for found in self._iter_found(data.translate(_SIGHT)):
-            for word, before in self._words[found[0] + found[found.lastindex or 0]]:
-                place = found.start() - before
+        """Yield the words in a text with their places, which are in order for each word."""
+        for match in self._iter_matches(data.translate(_FOLD)):
+            for word, before in self._words[match[0] + match[match.lastindex or 0]]:
+                place = match.start() - before
                 if data[place : place + len(word)].lower() == word:
                     yield word, place
 
-    def _iter_found(self, seen: bytes) -> Iterator[re.Match[bytes]]:
-        if len(seen) < _SHORT:
-            return self._search.finditer(seen)
+    def _iter_matches(self, folded: bytes) -> Iterator[re.Match[bytes]]:
+        if len(folded) < _ONE_PASS_BYTES:
+            return self._search.finditer(folded)
         return chain.from_iterable(
-            regex.finditer(seen) for anchor, regex in self._searches if anchor in seen
+            regex.finditer(folded) for anchor, regex in self._searches if anchor in folded
         )
 
 
-def _cut_tail(seen: bytes) -> bytes:
-    """A word from the byte on that it is searched by, which is not its last if there is another one."""
+def _cut_tail(folded: bytes) -> bytes:
+    """Return a word from its anchor byte on. The anchor is not the last byte if there is another."""
     return next(
         (
-            seen[seen.index(anchor) :]
-            for part in (seen[:-1], seen)
+            folded[folded.index(anchor) :]
+            for part in (folded[:-1], folded)
             for anchor in _ANCHORS
             if anchor in part
         ),
@@ -118,28 +123,26 @@ def _cut_tail(seen: bytes) -> bytes:
 
 
 def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """A regex for words that are searched by the same byte, of which it takes no more: no word hides another one.
+    """Return a regex for words with the same anchor. It consumes only the anchor, so that no word
+    hides another.
 
-    The longest come first, and those whose second byte is the same stand together: after a look at that byte, most
-    places are left.
+    Longer words come first. Words with the same second byte are grouped, because that byte excludes
+    most places.
     """
     regexes: dict[bytes, list[bytes]] = defaultdict(list)
     for tail, word in sorted(words, key=lambda pair: -len(pair[0])):
-        seen = word.translate(_SIGHT)
-        behind = b"" if tail == seen else b"(?<=%s)" % re.escape(seen)
-        regexes[tail[1:2]].append(re.escape(tail[2:]) + behind + _FOLLOWED.get(word, b""))
+        folded = word.translate(_FOLD)
+        behind = b"" if tail == folded else b"(?<=%s)" % re.escape(folded)
+        regexes[tail[1:2]].append(re.escape(tail[2:]) + behind + _LOOKAHEADS.get(word, b""))
     branches = b"|".join(
-        re.escape(second) + b"(?:%s)" % b"|".join(those) for second, those in regexes.items()
+        re.escape(second) + b"(?:%s)" % b"|".join(group) for second, group in regexes.items()
     )
     return re.escape(anchor) + b"(?=(%s))" % branches
 
 
-# ----------------------------------------------------------------------------
-# A text as it reads once its escapes are undone, and where in the text each part of that lies.
-#
-# What a rule finds there is replaced in the text itself, so that every rule holds for texts that were
-# percent-encoded,
-# written for HTML or escaped for JSON.
+# -- Decoded views of a text ---------------------------------------------------
+# Text is searched percent-decoded, HTML-decoded and JSON-unescaped. Matches are replaced in the
+# original text.
 
 
 _ENTITY = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6})|[A-Za-z][A-Za-z0-9]{1,30});")
@@ -148,39 +151,39 @@ _UNICODE = re.compile(rb"(?:\\{1,4}u[0-9A-Fa-f]{4})+")
 _UNIT = re.compile(rb"u([0-9A-Fa-f]{4})")
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3})?={0,2}")
 _IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]")
-_BASE64_LEAST, _BASE64_MOST = 48, 40_000
+_MIN_BASE64_BYTES, _MAX_BASE64_BYTES = 48, 40_000
 BASE64_TEXT = rb"(?:[CDI-Za-f][A-Za-z0-9+/]{3}){6}"
-"""How text in base64 begins: every third byte of it is printable or breaks a line."""
+"""The beginning of base64 text: each third byte of the text is printable or breaks a line."""
 
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
-_GREATEST = 0x10FFFF
+_MAX_CODE_POINT = 0x10FFFF
 
 
 class View:
-    """What a text says with its escapes undone."""
+    """A text with its escapes decoded."""
 
     __slots__ = ("_escapes", "_starts", "text")
 
     def __init__(
         self, data: bytes, pattern: re.Pattern[bytes], decode: Callable[[bytes], bytes]
     ) -> None:
-        """Undo what the pattern finds."""
+        """Decode the matches of the pattern."""
         pieces: list[bytes] = []
         self._escapes: list[tuple[int, int, int]] = []
         self._starts: list[int] = []
         position = length = 0
-        for found in pattern.finditer(data):
-            before, plain = data[position : found.start()], decode(found[0])
+        for match in pattern.finditer(data):
+            before, plain = data[position : match.start()], decode(match[0])
             pieces += (before, plain)
             length += len(before)
             self._starts.append(length)
             length += len(plain)
-            self._escapes.append((length, found.start(), found.end()))
-            position = found.end()
+            self._escapes.append((length, match.start(), match.end()))
+            position = match.end()
         self.text = b"".join((*pieces, data[position:]))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where in the original a part of this lies; an escape is never cut."""
+        """Return the span in the original of a span in the view. It never cuts an escape."""
         return self._place(start)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -197,7 +200,7 @@ def _from_entity(escape: bytes) -> bytes:
         code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
     else:
         code = 0x27 if name == "apos" else entities.name2codepoint.get(name, 0)
-    return chr(code).encode("utf-8", "surrogatepass") if 0 < code <= _GREATEST else escape
+    return chr(code).encode("utf-8", "surrogatepass") if 0 < code <= _MAX_CODE_POINT else escape
 
 
 def _from_percent(escape: bytes) -> bytes:
@@ -211,37 +214,36 @@ def _from_unicode(escape: bytes) -> bytes:
     return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
 
 
-_WAYS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = {
+_DECODERS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = {
     b"&": (_ENTITY, _from_entity),
     b"%": (_PERCENT, _from_percent),
     b"\\": (_UNICODE, _from_unicode),
 }
 
-VIEW_HINTS = frozenset(_WAYS)
-"""The hints that a text may say more once it is decoded."""
+VIEW_HINTS = frozenset(_DECODERS)
+"""The hints that decoding may reveal more of a text."""
 
 
 def view(data: bytes, hint: bytes) -> View:
-    """A text decoded in the way that one of the hints calls for."""
-    return View(data, *_WAYS[hint])
+    """Return a text decoded for one of the hints."""
+    return View(data, *_DECODERS[hint])
 
 
 def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """What is written in base64 from a place on, and where that lies; ``None`` where it is no text."""
+    """Return the span and the content of base64 at a place, or None if it is not text."""
     if place and _IN_BASE64.match(data, place - 1):
         return None
-    if (
-        _find_plain(data, place, _BASE64_LEAST) is None
-    ):  # the beginning tells images and the like at little cost
+    # Checking the beginning first excludes images and other binary data cheaply.
+    if _find_plain(data, place, _MIN_BASE64_BYTES) is None:
         return None
-    found = _find_plain(data, place, _BASE64_MOST)
-    return (place, *found) if found and _is_utf8(found[1]) else None
+    result = _find_plain(data, place, _MAX_BASE64_BYTES)
+    return (place, *result) if result and _is_utf8(result[1]) else None
 
 
-def _find_plain(data: bytes, place: int, most: int) -> tuple[int, bytes] | None:
-    found = _BASE64.match(data, place, place + most)
-    plain = _plain(found[0]) if found else b""
-    return (found.end(), plain) if found and _TEXT.fullmatch(plain) else None
+def _find_plain(data: bytes, place: int, max_bytes: int) -> tuple[int, bytes] | None:
+    match = _BASE64.match(data, place, place + max_bytes)
+    plain = _plain(match[0]) if match else b""
+    return (match.end(), plain) if match and _TEXT.fullmatch(plain) else None
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -258,14 +260,11 @@ def _plain(encoded: bytes) -> bytes:
     return binascii.a2b_base64(body[:whole] + b"=" * (-whole % 4))
 
 
-# ----------------------------------------------------------------------------
-# Cells of rows that SQL writes: of an INSERT's values and a dump's COPY, below the column that names
-# a secret.
-#
+# -- Cells in rows of SQL: the column of a secret in the values of INSERT and COPY
 # Blanks may be escaped, as in JSON.
 
 
-_COLUMNS, _TABLE, _ROWS = 2_000, 120, 20_000
+_MAX_COLUMNS_BYTES, _MAX_TABLE_BYTES, _MAX_ROWS_BYTES = 2_000, 120, 20_000
 _BLANK = rb"(?:\s|\\{1,4}[nrt])"
 _INTO = re.compile(
     rb"\b(?:into|copy)%b{1,8}[\w.`\"\[\]\\]{1,80}%b{0,8}$" % (_BLANK, _BLANK), re.IGNORECASE
@@ -286,10 +285,14 @@ _TAB = re.compile(rb"\t|\\{1,4}t")
 
 
 def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """What rows hold in the column whose name lies at a place; nothing where that is no column of an INSERT or COPY."""
-    opened = data.rfind(b"(", max(0, place - _COLUMNS), place)
-    closed = data.find(b")", place, place + _COLUMNS)
-    if opened < 0 or closed < 0 or not _INTO.search(data, max(0, opened - _TABLE), opened):
+    """Yield the cells in the column whose name is at a place, if it is a column of INSERT or COPY."""
+    opened = data.rfind(b"(", max(0, place - _MAX_COLUMNS_BYTES), place)
+    closed = data.find(b")", place, place + _MAX_COLUMNS_BYTES)
+    if (
+        opened < 0
+        or closed < 0
+        or not _INTO.search(data, max(0, opened - _MAX_TABLE_BYTES), opened)
+    ):
         return
     number = data.count(b",", opened, place)
     values = _VALUES.match(data, closed + 1)
@@ -301,7 +304,7 @@ def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
 
 
 def _iter_tuples(data: bytes, place: int, number: int) -> Iterator[tuple[int, int]]:
-    stop = place + _ROWS
+    stop = place + _MAX_ROWS_BYTES
     while place < stop and data[place : place + 1] == b"(":
         at = 0
         while value := _VALUE.match(data, place + 1):
@@ -317,7 +320,7 @@ def _iter_tuples(data: bytes, place: int, number: int) -> Iterator[tuple[int, in
 
 
 def _iter_lines(data: bytes, place: int, number: int) -> Iterator[tuple[int, int]]:
-    for line in iter_parts(_BREAK, data, place, min(len(data), place + _ROWS)):
+    for line in iter_parts(_BREAK, data, place, min(len(data), place + _MAX_ROWS_BYTES)):
         cells = list(iter_parts(_TAB, data, *line))
         if len(cells) <= number:
             return
@@ -327,16 +330,14 @@ def _iter_lines(data: bytes, place: int, number: int) -> Iterator[tuple[int, int
 def iter_parts(
     mark: re.Pattern[bytes], data: bytes, start: int, end: int
 ) -> Iterator[tuple[int, int]]:
-    """Where the parts of a stretch lie that a mark separates."""
-    for found in mark.finditer(data, start, end):
-        yield start, found.start()
-        start = found.end()
+    """Yield the spans of the parts of a span that a mark separates."""
+    for match in mark.finditer(data, start, end):
+        yield start, match.start()
+        start = match.end()
     yield start, end
 
 
-# ----------------------------------------------------------------------------
-# Secrets that no regex finds: those that lie in lines around what a rule matched, or in a column of a
-# table.
+# -- Finders: secrets in the lines around a match, or in a column of a table ---
 
 
 Finder = Callable[[bytes, "re.Match[bytes]"], Iterator[tuple[int, int]]]
@@ -348,7 +349,7 @@ _TABLE_BYTES = 20_000
 _KEY_LINE = re.compile(
     rb"""(?:[^\r\n]{0,80}[^A-Za-z0-9+/=])?(=?[A-Za-z0-9+/]{4,100}={0,2})[ \t"',+\\]{0,8}$"""
 )
-_WHOLE_LINE = 40
+_MIN_WHOLE_LINE_BYTES = 40
 _RULER = re.compile(rb"[ \t>+|:=-]*-[ \t|:=-]*$")
 _RULED = re.compile(rb"\n[|: \t]{0,3}-")
 _CELL = re.compile(rb"[^|\\]*(?:\\.[^|\\]*)*")
@@ -357,13 +358,21 @@ _HTML_CELL = re.compile(
     re.IGNORECASE,
 )
 _WRAPPED = rb" \t`*_\"'" b"\r"
-_MARKS = (re.compile(rb"\t"), re.compile(rb";"), re.compile(rb",[ ]?"), re.compile(rb"[ ]{2,}"))
+_COLUMN_MARKS = (
+    re.compile(rb"\t"),
+    re.compile(rb";"),
+    re.compile(rb",[ ]?"),
+    re.compile(rb"[ ]{2,}"),
+)
 _HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["']?[ ]?""")
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """The lines of a private key before its end, or after its beginning where it has no end; each with what precedes
-    it, as ``grep -n`` or a log writes."""
+    """Yield the span of a private key's lines before its end, or after its beginning if it has no
+    end.
+
+    Line prefixes, as of ``grep -n`` or a log, are included.
+    """
     if b"END" in match[0][:10].upper():
         first = min(
             (start for start, _ in _lines_before(data, match.start())), default=match.start()
@@ -394,10 +403,10 @@ def _lines_before(data: bytes, place: int) -> Iterator[tuple[int, int]]:
 
 
 def _last_break(data: bytes, place: int) -> tuple[int, int] | None:
-    breaks = [
-        found.span() for found in _BREAK.finditer(data, max(0, place - _KEY_LINE_BYTES), place)
+    breaks_before = [
+        match.span() for match in _BREAK.finditer(data, max(0, place - _KEY_LINE_BYTES), place)
     ]
-    return breaks[-1] if breaks else None
+    return breaks_before[-1] if breaks_before else None
 
 
 def _lines_after(data: bytes, place: int) -> Iterator[tuple[int, int]]:
@@ -410,27 +419,27 @@ def _lines_after(data: bytes, place: int) -> Iterator[tuple[int, int]]:
         if span is None:
             return
         yield span
-        begin, was_whole = following, span[1] - span[0] >= _WHOLE_LINE
+        begin, was_whole = following, span[1] - span[0] >= _MIN_WHOLE_LINE_BYTES
 
 
 def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int, int] | None:
-    found = _KEY_LINE.match(data[start:end])
-    if found is None or (not is_last and len(found[1]) < _WHOLE_LINE):
+    match = _KEY_LINE.match(data[start:end])
+    if match is None or (not is_last and len(match[1]) < _MIN_WHOLE_LINE_BYTES):
         return None
-    return start + found.start(1), start + found.end(1)
+    return start + match.start(1), start + match.end(1)
 
 
 def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """The cells below a cell that names a secret, where it heads a column; else the one to the right of it."""
+    """Yield the cells below a heading that names a secret, or the cell to the right of a name."""
     if not match[0].endswith((b"|", b">")):
         yield from inserted_cells(data, match.start())
     if not match[0].endswith((b"|", b">")) and not _RULED.match(data, match.end()):
         yield from _iter_marked_column(data, match.start())
         return
     if match[0].endswith(b">"):
-        beside = _HTML_CELL.match(data, match.end())
-        if beside:
-            yield beside.span(1)
+        neighbour = _HTML_CELL.match(data, match.end())
+        if neighbour:
+            yield neighbour.span(1)
         return
     place = match.start()
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
@@ -453,10 +462,10 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """The cells below a cell, where commas, semicolons, tabs or blanks separate columns."""
+    """Yield the cells below a cell, in columns separated by commas, semicolons, tabs or blanks."""
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
     head = data[start : _line_end(data, place)].rstrip(b"\r")
-    mark = next((mark for mark in _MARKS if len(mark.split(head)) > 1), None)
+    mark = next((mark for mark in _COLUMN_MARKS if len(mark.split(head)) > 1), None)
     if (
         mark is None
         or place - start > _LINE_BYTES
@@ -493,8 +502,8 @@ def _line_end(data: bytes, place: int) -> int:
 
 def _iter_cells(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start <= end:
-        found = _CELL.match(data, start, end)
-        stop = found.end() if found else start
+        match = _CELL.match(data, start, end)
+        stop = match.end() if match else start
         yield start, stop
         start = stop + 1
 
@@ -514,43 +523,44 @@ FINDERS: Mapping[str, Finder] = {
     "near-password": near_password,
     "said-phrase": said_phrase,
 }
-"""Finders by the name the rule table gives them: of the text and what the rule matched, where secrets may lie."""
+"""Finders by their names in the rule table. They yield the spans of possible secrets from a text
+and a match.
+"""
 
 
-# ----------------------------------------------------------------------------
-# The rule table, read once, with the indexes that say which rules a text calls for.
+# -- The rule table, with indexes of the rules to try --------------------------
 
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""What the runs that case-heeding rules look at are made of."""
+"""The bytes of runs in which case-sensitive rules are tried."""
 
 HEAD = 3
-"""Bytes of a run that select the rules worth trying."""
+"""Number of bytes of a run that select the rules to try."""
 
 RUN_LITERAL = b"\0run"
-"""Stands for a run that has a shape of its own and no literal to begin with."""
+"""Pseudo-literal for a run with a characteristic shape."""
 
 KEYED_LITERAL = b"\0keyed"
-"""Stands for a run that begins with a short prefix and may be a key."""
+"""Pseudo-literal for a run that begins with a short prefix and may be a key."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
-"""How such runs begin, and those that may be text in base64."""
+"""The beginning of such runs, and of possible base64 text."""
 
 SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
-"""What their first, fifth and ninth bytes are, which is quicker to look at."""
+"""Possible values of their first, fifth and ninth bytes, which are faster to check."""
 
 PRIVATE_HINT = b"private"
-"""The hint of what is marked as private, which is no rule of the table."""
+"""Hint for private blocks, which are not in the table."""
 
 _FOREIGN = re.compile(rb"[\x80-\xff]+")
-_STRETCH = 4000
+_MAX_STRETCH_BYTES = 4000
 _FILLERS = tuple(bytes([byte]) for byte in RUN_BYTES)
 _BOUNDARY = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One row of the rule table; `rules.toml` says what each field means."""
+    """One row of the rule table; `rules.toml` explains the fields."""
 
     name: str
     literals: tuple[bytes, ...]
@@ -568,7 +578,7 @@ class Rule:
     whole: bool = False
 
     def iter_secrets(self, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-        """Yield where the secrets lie in what the regex matched; nothing when it is none."""
+        """Yield the spans of the secrets in a match."""
         data = match.string
         if self.find:
             spans = FINDERS[self.find](data, match) if self._precedes(match) else iter(())
@@ -592,25 +602,24 @@ class Rule:
         return not self.entropy or measure_entropy(data[start:end]) >= self.entropy
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
-        """Where what must stand before a match lies (its group, if it has one); ``None`` where it does not."""
+        """Return the span of the required text before a match (its group, if it has one), or None."""
         if not self.before:
             return match.span()
         data, start = match.string, match.start()
         floor = max(0, start - self.reach)
         if self.reach > LOOK_BACK:
-            floor = max(
-                floor, data.rfind(b"\n", floor, start) + 1
-            )  # what lies so far back is on the same line
-        found = _compile_part(self.before).search(data[floor:start])
+            # A long reach is limited to the same line.
+            floor = max(floor, data.rfind(b"\n", floor, start) + 1)
+        part = _compile_part(self.before).search(data[floor:start])
         return (
-            (floor + found.start(found.lastindex or 0), floor + found.end(found.lastindex or 0))
-            if found
+            (floor + part.start(part.lastindex or 0), floor + part.end(part.lastindex or 0))
+            if part
             else None
         )
 
     def _iter_each(self, data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-        """Yield what `each` finds in the stretch around a match."""
-        start, end = max(0, match.start() - self.reach), match.end() + _STRETCH
+        """Yield the matches of `each` in the text around a match."""
+        start, end = max(0, match.start() - self.reach), match.end() + _MAX_STRETCH_BYTES
         for stop in _compile_part(self.stop).finditer(data, start, end):
             if stop.end() <= match.start():
                 start = stop.end()
@@ -619,12 +628,14 @@ class Rule:
                 break
         if self.reach == LOOK_BACK:
             start = match.end()
-        for found in _compile_part(self.each).finditer(data, start, end):
-            yield found.span(1)
+        for match_in_stretch in _compile_part(self.each).finditer(data, start, end):
+            yield match_in_stretch.span(1)
 
 
 def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
-    """Return where the secret lies in what a rule matched, to the end of a character that the rule's length cut."""
+    """Return the span of the secret in a match, extended to the end of a character that a length
+    limit cut.
+    """
     start, end = match.span(match.lastindex or 0)
     while end < len(match.string) and match.string[end] & 0xC0 == 0x80:
         end += 1
@@ -632,16 +643,18 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 
 Step = tuple[int, int, bytes]
-"""The number of a rule, which of its literals it is looked for at, and this, if it is longer than what was found."""
+"""A rule's number, the index of the literal to try it at, and the literal itself if it is longer
+than the found one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTable:
-    """The rules in order, and what to try by what was seen in a text.
+    """The rules in order, and indexes from the findings in a text to the rules to try.
 
-    ``by_literal`` has the steps for each literal, of which ``anywhere`` are those of rules that ignore case.
-    ``hints`` finds these, but for the ``foreign``, each with the part of it that is not ASCII. ``by_head`` leads from
-    the beginning of a run to the other literals.
+    ``by_literal`` has the steps for each literal. ``anywhere`` are the literals of case-insensitive
+    rules. ``hints`` searches these, except for ``foreign``, which maps literals to their non-ASCII
+    parts. ``by_head`` maps the beginning of a run to the other literals.
     """
 
     rules: tuple[Rule, ...]
@@ -654,7 +667,7 @@ class RuleTable:
 
 @cache
 def load_table() -> RuleTable:
-    """Read the rule table."""
+    """Return the rule table."""
     content = tomllib.loads(
         files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8")
     )
@@ -665,7 +678,7 @@ def load_table() -> RuleTable:
     rows = [*content["block"], *tokens, *content["rule"], *_list_command_rows(content["command"])]
     rules = tuple(_parse_rule(row, parts, names) for row in rows)
     anywhere = _list_steps(rules, ignore_case=True)
-    # A literal that begins with another one is looked for where that one is: "key=" at "key".
+    # A literal that begins with another is searched at its places: "key=" at "key".
     for literal in sorted(anywhere, key=len, reverse=True):
         gate = next(
             (other for other in anywhere if other != literal and literal.startswith(other)), None
@@ -694,7 +707,7 @@ def _list_steps(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, tupl
 
 
 def _list_heads(literal: bytes) -> list[bytes]:
-    # In raw JSON the "n" of an escaped line break is glued to what follows it, in a diff the sign of its line.
+    # The "n" of an escaped line break in raw JSON, or the sign of a diff line, may precede a literal.
     heads = [literal[:HEAD], *(letter + literal[: HEAD - 1] for letter in (b"n", b"r", b"t", b"+"))]
     while any(len(head) < HEAD for head in heads):
         heads = [
@@ -707,14 +720,14 @@ _PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
 
 
 def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Rules for the tokens of providers, looked for at what their regexes begin with."""
+    """Yield rules for the tokens of providers, searched by the literal prefix of their regex."""
     for name, token in tokens.items():
         row = {"regex": token} if isinstance(token, str) else token
         prefix = _PREFIX.match(row["regex"])
         yield {"name": name, "literals": [prefix[0].replace("\\", "")] if prefix else [], **row}
 
 
-_FORMS = {
+_COMMAND_FORMS = {
     "attached": ("attached-password", r"""(?:<argument>)""", "account"),
     "apart": ("option-password", r"""[ \t=]{1,4}<argument>""", "argument"),
     "sure": ("option-password", r"""[ \t=]{1,4}<argument>""", "account"),
@@ -727,13 +740,13 @@ _FORMS = {
 
 
 def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Rules for what commands take, one for each form and flag."""
+    """Yield rules for the arguments of commands, one for each form and flag."""
     tools: dict[tuple[str, str], list[str]] = {}
     for command in commands:
         for flag in command["flags"]:
             tools.setdefault((command["form"], flag), []).append(command["tool"])
-    for (form, flag), those in tools.items():
-        name, regex, value = _FORMS[form]
+    for (form, flag), names in tools.items():
+        name, regex, value = _COMMAND_FORMS[form]
         literal = flag if flag.startswith(("/", "-user")) else f" {flag}"
         yield {
             "name": name,
@@ -741,7 +754,7 @@ def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mappin
             "value": value,
             "reach": 260,
             "regex": rf"""{re.escape(literal)}(?:(?<=["'].{{{len(literal)}}})([^"'\r\n]{{4,100}})(?=["'])|{regex})""",
-            "before": rf"(?i:(?<![\w-])(?:{'|'.join(those)})\b[^\n|;]{{0,250}})$",
+            "before": rf"(?i:(?<![\w-])(?:{'|'.join(names)})\b[^\n|;]{{0,250}})$",
             "ignore_case": True,
         }
 
@@ -780,14 +793,16 @@ def _expand(regex: bytes, parts: Mapping[str, bytes]) -> bytes:
 
 @cache
 def compile_rule(rule: Rule) -> re.Pattern[bytes]:
-    """Compile a rule; only the rules that a text calls for are ever compiled."""
+    """Compile a rule. Only rules to be tried on a text are compiled."""
     bounded = rule.regex if rule.glued or rule.ignore_case else _BOUNDARY + rule.regex
     return re.compile(bounded, re.IGNORECASE if rule.ignore_case else re.NOFLAG)
 
 
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
-    """Compile all rules that begin with a literal to one: where it does not match, none of them does."""
+    """Compile all rules that begin with a literal into one regex. If it does not match, none of
+    them does.
+    """
     return _compile_together(
         tuple(sorted({number for number, _, _ in load_table().by_literal[literal]}))
     )

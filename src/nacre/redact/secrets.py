@@ -1,4 +1,6 @@
-"""Measures of a secret that need no list of words: its entropy, and arrays of bytes."""
+"""Checks of whether a matched text is a secret, and searches for private blocks and for secrets in
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-_KEY_BYTES = 16
+_MIN_KEY_BYTES = 16
 _BYTE = re.compile(rb"0[xX][0-9a-fA-F]{1,2}|[0-9]+|'[^']+'")
 
 
@@ -20,7 +22,9 @@ def measure_entropy(secret: bytes) -> float:
 
 
 def is_bytes(data: bytes, start: int, end: int) -> bool:
-    """Tell whether numbers or characters are the bytes of a secret: no ordered list of codes, no number above 255."""
+    """Return True if numbers or characters may be a key's bytes: no number above 255, and not in
+    order, like a code table.
+    """
     if b"," not in data[start:end]:
         return True
     values = _BYTE.findall(data, start, end)
@@ -31,7 +35,7 @@ def is_bytes(data: bytes, start: int, end: int) -> bool:
     ]
     if len(numbers) == len(values):
         return (
-            len(values) >= _KEY_BYTES
+            len(values) >= _MIN_KEY_BYTES
             and max(numbers) < 256
             and len(set(values)) > 5
             and numbers != sorted(numbers)
@@ -39,13 +43,11 @@ def is_bytes(data: bytes, start: int, end: int) -> bool:
     return values != sorted(values)
 
 
-# ----------------------------------------------------------------------------
-# What a secret must be besides matching its rule: neither placeholder nor code, and perhaps
-# generated.
+# -- Checks: exclude placeholders and code, and require the look of a password or key
 
 
 LOOK_BACK = 64
-"""Bytes before a literal or secret that a check may see."""
+"""Number of bytes before a literal or secret that a check may read."""
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
@@ -70,13 +72,13 @@ _SPEAKING_NAME = re.compile(
 )
 _JOINED = re.compile(rb"[A-Za-z]{2,}(?:[_-][A-Za-z0-9]{2,}){1,5}|[a-z]+(?:[A-Z][a-z]+){2,}")
 _FOREIGN_WORDS = re.compile(rb"[\x80-\xff_ -]+")
-_SAYS_WHAT_GOES_THERE = re.compile(
+_FOREIGN_PLACEHOLDER = re.compile(
     rb"(?:[A-Za-z\x80-\xff]+[_-])*(?:schl(?:\xc3\xbc|ue)ssel|passwort|kennwort|contrase(?:\xc3\xb1|n)a|clave|senha|chave|passe|cl(?:e|\xc3\xa9)|chiave"
     rb"|wachtwoord|sleutel|has(?:l|\xc5\x82)o|klucz|\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb[\x80-\xff]*|\xd1\x82\xd0\xbe\xd0\xba\xd0\xb5\xd0\xbd[\x80-\xff]*"
     rb"|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87[\x80-\xff]*|token|jeton|anahtar[\w\x80-\xff]*)(?:[_-][A-Za-z\x80-\xff]+)*$",
     re.IGNORECASE,
 )
-"""Placeholders in other languages: words of letters, one of which names a secret."""
+"""Placeholders in other languages: words of which one names a secret."""
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[|:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[|_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
@@ -95,28 +97,28 @@ _UUID_OR_HASH = re.compile(
 _PUBLIC = re.compile(
     rb"age1[a-z0-9]{50,}$|sha\d{1,3}[-:]|ssh-(?:rsa|ed25519)$|(?:[A-Za-z][A-Za-z0-9_.]*-){2,}[0-9a-f]{24,128}$"
 )
-_NO_SECRETS = (
+_NON_SECRETS = (
     _VARIABLE,
     _PLACEHOLDER,
     _SPEAKING_NAME,
-    _SAYS_WHAT_GOES_THERE,
+    _FOREIGN_PLACEHOLDER,
     _CONSTANT,
     _PATH,
     _PUBLIC,
 )
 _DIGIT, _LETTER = re.compile(rb"[0-9]"), re.compile(rb"[A-Za-z]")
 _DOTENV_NAME = re.compile(rb"""(?:^|[\s;"'`]|\\n)[A-Z][A-Z0-9_]{2,60}=\\{0,3}["']?$""")
-_WRITTEN = re.compile(rb"[A-Za-z0-9]")
+_ALPHANUMERIC = re.compile(rb"[A-Za-z0-9]")
 _ANY_LETTER = re.compile(rb"[A-Za-z\xc3-\xd3]")
 _PIECES = re.compile(rb"[A-Za-z0-9]{6,}")
 _CAMEL = re.compile(rb"[a-z]?(?>(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)+)[A-Z]{0,4}[0-9]{0,4}")
 _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 
 
-_FILLED_IN = re.compile(rb"[xX]{8}|\*{4}|(?i:your[-_]|placeholder|change[-_]?me|redacted)")
-"""Stands in a place that a key is to be written into. A sample with a vendor's prefix is taken for a key."""
+_KEY_PLACEHOLDER = re.compile(rb"[xX]{8}|\*{4}|(?i:your[-_]|placeholder|change[-_]?me|redacted)")
+"""Placeholders for keys. A sample with a vendor's prefix still counts as a key."""
 _SAMPLE = re.compile(
-    _FILLED_IN.pattern
+    _KEY_PLACEHOLDER.pattern
     + rb"|EXAMPLE|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233)|SflKxwRJSMeKKF2QT4"
 )
 _WEAK = re.compile(rb"(?i:pass(?:word|wd)?|pwd|secret|user(?:name)?|token|key|foo|bar|test)$")
@@ -148,9 +150,9 @@ _KEYED = re.compile(
 _KEY_PREFIX = re.compile(
     rb"(?:(?:[^aeiou]|\b)sk|(?:\b|[-_]|\b[a-z0-9]{1,3})(?:pat|tok|sec|secret|apik?|(?:a|api[-_]?)key))[-_]"
 )
-"""Segments of a prefix that say that a secret follows."""
+"""Segments of a prefix that announce a secret."""
 _HASH_PIECE = re.compile(rb"(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])|[0-9a-f]{8}-[0-9a-f]{4}-")
-_KEYED_BODY = 32
+_MIN_LONG_BODY_BYTES = 32
 _LABEL = re.compile(
     rb"[A-Z]{2,10}-[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z]+[-_]?v?[0-9]+(?:\.[0-9]+)+(?:[-+].*)?$"
 )
@@ -192,28 +194,32 @@ _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/
 
 
 def _is_any(data: bytes, start: int, end: int) -> bool:
-    return data[start : start + 5] == b"-----" or not _FILLED_IN.search(data, start, end)
+    return data[start : start + 5] == b"-----" or not _KEY_PLACEHOLDER.search(data, start, end)
 
 
 def _is_keyed(data: bytes, start: int, end: int) -> bool:
-    """Tell whether a short prefix and a generated body make a key, and not the id of something."""
-    found = _KEYED.fullmatch(data, start, end)
-    if found is None or _IDENTITY.match(data, start, end) or _FILLED_IN.search(data, start, end):
+    """Return True if a short prefix and a generated body form a key rather than an identifier."""
+    match = _KEYED.fullmatch(data, start, end)
+    if (
+        match is None
+        or _IDENTITY.match(data, start, end)
+        or _KEY_PLACEHOLDER.search(data, start, end)
+    ):
         return False
-    head, body = found.groups()
+    head, body = match.groups()
     if _HASH_PIECE.search(body):
         return _KEY_PREFIX.search(head) is not None
     changes = len(_CHANGES.findall(body))
     if not _DIGIT.search(body) or changes * 4 < len(body):
         return False
-    is_long = len(body) >= _KEYED_BODY and (
+    is_long = len(body) >= _MIN_LONG_BODY_BYTES and (
         changes * 10 >= len(body) * 4 or not _CAPITAL.search(body)
     )
     return is_long or _KEY_PREFIX.search(head) is not None
 
 
-def _is_known(secret: bytes) -> bool:
-    for shape in _NO_SECRETS:  # noqa: SIM110 - `any` takes twice as long, for all that looks like a secret
+def _is_non_secret(secret: bytes) -> bool:
+    for shape in _NON_SECRETS:  # noqa: SIM110 - `any` takes twice as long, for every possible secret
         if shape.match(secret):
             return True
     return False
@@ -228,11 +234,13 @@ def _is_account(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_chosen(data: bytes, start: int, end: int) -> bool:
-    """Tell whether this may be a password a person chose: digits or signs among letters, and nothing else known."""
+    """Return True for a possible human-chosen password: letters with digits or signs, of no other
+    known form.
+    """
     secret = data[start:end]
     if (
         _SAMPLE.search(secret)
-        or _is_known(secret)
+        or _is_non_secret(secret)
         or _STANDARD.match(secret)
         or _REFERRING.match(secret)
         or _NUMBERED_NAME.match(secret)
@@ -246,7 +254,7 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_titled(data: bytes, start: int, end: int) -> bool:
-    """Words in title case with a number behind, as people choose them and no name in code is written."""
+    """Return True for title-case words with a number, as in passwords but not in code."""
     secret = data[start:end]
     if _STANDARD.match(secret):
         return False
@@ -261,7 +269,9 @@ def _is_titled(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_strong(data: bytes, start: int, end: int) -> bool:
-    """Chosen, and not to be taken for a word with a number, a date, a version or the name of an issue."""
+    """Return True for a chosen password that is not a word with a number, a date, a version or an
+    issue's name.
+    """
     secret = data[start:end]
     if _TITLED.fullmatch(secret):
         return True
@@ -280,7 +290,7 @@ def _is_strong(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_password(data: bytes, start: int, end: int) -> bool:
-    """A literal, or chosen where it might be code but for its digits."""
+    """Return True for a literal, or for a chosen password whose digits distinguish it from code."""
     if _is_literal(data, start, end):
         return True
     secret = data[start:end]
@@ -288,12 +298,12 @@ def _is_password(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_hidden(data: bytes, start: int, end: int) -> bool:
-    """A password, and not the name of what holds it."""
+    """Return True for a password that is not a resource name."""
     return _is_password(data, start, end) and not _RESOURCE.match(data, start, end)
 
 
 def _is_opaque(data: bytes, start: int, end: int) -> bool:
-    """Random, or a UUID or hash: for names that leave no doubt."""
+    """Return True for random text, a UUID or a hash. For unambiguous names only."""
     secret = data[start:end]
     if len(secret) < 16 or not _is_literal(data, start, end):
         return False
@@ -310,7 +320,7 @@ def _is_mixed(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_encoded(data: bytes, start: int, end: int) -> bool:
-    """Base64, with digits or capitals among its letters, as no plain word has."""
+    """Return True for base64 with digits or mixed case, unlike a plain word."""
     secret = data[start:end]
     return _ENCODED.match(secret) is not None and (
         b"=" in secret or _changes_often(secret) or _is_mixed(data, start, end)
@@ -318,8 +328,9 @@ def _is_encoded(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_direct(data: bytes, start: int, end: int) -> bool:
-    """Chosen, or the like of a path or host name with digits and capitals, as no path or host name has; for what stands
-    where only a password can stand."""
+    """Return True for a chosen password, or path-like text with digits and capitals. For places
+    where only a password is possible.
+    """
     secret = data[start:end]
     if b" " in secret or len(secret) < 6:
         return False
@@ -333,12 +344,14 @@ def _is_direct(data: bytes, start: int, end: int) -> bool:
     ):
         return False
     if b"=" in secret[1:-1] or b"-" in secret:
-        return not _is_known(secret)
+        return not _is_non_secret(secret)
     return bool(_CAPITAL.search(secret)) and _PLAIN_PIECES.fullmatch(secret) is not None
 
 
 def _is_argument(data: bytes, start: int, end: int) -> bool:
-    """Chosen; in quotes anything with a digit or sign that is no variable or placeholder."""
+    """Return True for a chosen password, or, in quotes, for text with a digit or sign that is not a
+    variable or placeholder.
+    """
     if data[start - 1 : start] not in _QUOTES:
         return _is_chosen(data, start, end)
     secret = data[start:end]
@@ -352,17 +365,19 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_joined(data: bytes, start: int, end: int) -> bool:
-    """Words written as one, as people do in passwords and programs in names; for sentences that are not of programs."""
+    """Return True for joined words, as in passwords and in names in code. For sentences that are
+    not about code.
+    """
     secret = data[start:end]
     return (
         _JOINED.fullmatch(secret) is not None
-        and not _is_known(secret)
+        and not _is_non_secret(secret)
         and not _STANDARD.match(secret)
     )
 
 
 def _is_phrase(data: bytes, start: int, end: int) -> bool:
-    """Some words with a digit or sign among them that are no sentence."""
+    """Return True for a few words with a digit that are not a sentence."""
     words = data[start:end].split(b" ")
     if (
         not 2 <= len(words) <= 6
@@ -376,7 +391,9 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_words(data: bytes, start: int, end: int) -> bool:
-    """Four words or more, hardly a sentence; for what is announced as a passphrase."""
+    """Return True for four or more words that are unlikely to be a sentence. For announced
+    passphrases only.
+    """
     words = data[start:end].split()
     if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):
         return False
@@ -388,29 +405,30 @@ def _is_words(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_slug(data: bytes, start: int, end: int) -> bool:
-    """Small words joined by dashes, none of which is a word of programmers; only for what is announced as
-    a password."""
+    """Return True for lower-case words joined by dashes without technical words. For announced
+    passwords only.
+    """
     word = data[start:end].decode("utf-8", "replace")
-    if not word.islower() or not _SLUG.fullmatch(word) or _is_known(data[start:end]):
+    if not word.islower() or not _SLUG.fullmatch(word) or _is_non_secret(data[start:end]):
         return False
     parts = word.split("-")
     return not any(_TECHNICAL.fullmatch(part) for part in parts if len(part) > 2 or len(parts) < 3)
 
 
 def _is_worded(data: bytes, start: int, end: int) -> bool:
-    """A password, which may be a slug of three words."""
+    """Return True for a password or a slug of at least three words."""
     return _is_password(data, start, end) or (
         data.count(b"-", start, end) > 1 and _is_slug(data, start, end)
     )
 
 
 def _is_cell(data: bytes, start: int, end: int) -> bool:
-    """What stands in a column of passwords."""
+    """Return True for the content of a password column."""
     return _is_direct(data, start, end) or _is_slug(data, start, end)
 
 
 def _is_ciphered(data: bytes, start: int, end: int) -> bool:
-    """Opaque, or as many changes and signs as nobody types."""
+    """Return True for opaque text, or for more changes and signs than people type."""
     secret = data[start:end]
     if b" " in secret:
         return False
@@ -420,14 +438,14 @@ def _is_ciphered(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_piped(data: bytes, start: int, end: int) -> bool:
-    """What is written to a command that reads a secret."""
+    """Return True for the input of a command that reads a secret."""
     if b"$" in data[start:end] and _EXPANDED.search(data, start, end):
         return False
     return _is_argument(data, start, end) or _is_opaque(data, start, end)
 
 
 def _is_basic(data: bytes, start: int, end: int) -> bool:
-    """A name and a password in base64."""
+    """Return True for a name and a password in base64."""
     try:
         plain = binascii.a2b_base64(data[start:end] + b"==")
     except binascii.Error:
@@ -436,8 +454,9 @@ def _is_basic(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
-    """As many words as a seed phrase has, hardly one twice, and none that stands in every sentence but in no list of
-    such words."""
+    """Return True for a valid number of seed-phrase words, with at most one repetition and no
+    frequent word that no word list has.
+    """
     words = _LETTERS.findall(data[start:end].lower())
     if len(words) not in _MNEMONIC_SIZES or len(set(words)) < len(words) - 1:
         return False
@@ -445,7 +464,7 @@ def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_code(data: bytes, start: int, end: int) -> bool:
-    """Groups of letters and digits, all alike in length, with a digit in most."""
+    """Return True for groups of letters and digits of equal length, most with a digit."""
     groups = re.split(rb"[ -]", data[start:end])
     with_digits = sum(_DIGIT.search(group) is not None for group in groups)
     return len({len(group) for group in groups}) == 1 and with_digits * 2 > len(groups)
@@ -460,15 +479,15 @@ def _is_generated(data: bytes, start: int, end: int) -> bool:
 
 def _is_literal(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
-    if _SAMPLE.search(secret) or _is_known(secret) or _FOREIGN_WORDS.fullmatch(secret):
+    if _SAMPLE.search(secret) or _is_non_secret(secret) or _FOREIGN_WORDS.fullmatch(secret):
         return False
     if data[start - 1 : start] in (b'"', b"'", b"`", b">"):
-        return _WRITTEN.search(secret) is not None
+        return _ALPHANUMERIC.search(secret) is not None
     if data[end : end + 1] in (b"(", b"[", b"{"):
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
         return True
-    if _is_unspeakable(secret):
+    if _is_unpronounceable(secret):
         return True
     if _WORDS.match(secret) or _NUMBERED_NAME.match(secret):
         return False
@@ -479,8 +498,8 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _is_unspeakable(secret: bytes) -> bool:
-    """Tell whether letters are no words: a dozen of them or more with a vowel in less than every fourth."""
+def _is_unpronounceable(secret: bytes) -> bool:
+    """Return True for at least twelve letters of which fewer than a quarter are vowels."""
     is_plain = len(secret) >= 12 and secret.isalpha() and secret.islower()
     return is_plain and len(_VOWEL.findall(secret)) * 4 < len(secret)
 
@@ -497,7 +516,7 @@ def _is_random(data: bytes, start: int, end: int) -> bool:
 
 
 def _changes_often(secret: bytes) -> bool:
-    """Tell whether letters, capitals and digits alternate as they do in generated text and not in names."""
+    """Return True if letters, capitals and digits alternate as in generated text but not in names."""
     pieces = [piece for piece in _PIECES.findall(secret) if not _is_camel(piece)]
     return any(len(_CHANGES.findall(piece)) >= max(3, len(piece) * 0.25) for piece in pieces)
 
@@ -540,19 +559,17 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "mnemonic": _is_mnemonic,
     "code": _is_code,
 }
-"""Checks by the name the rule table gives them, of the text and where in it the secret lies."""
+"""Checks by their names in the rule table. They take a text and the span of a possible secret."""
 
 
-# ----------------------------------------------------------------------------
-# ``<private>…</private>``: what its speaker does not want kept, wherever it stands.
-#
-# Also in code fences, across lines, in any case, nested, and escaped as JSON and HTML write it. A
-# block that never ends
-# runs to the end of the text: better to lose words than to keep what was marked.
+# -- Private blocks ``<private>…</private>`` -----------------------------------
+# They also count in code fences, across lines, in any case, nested, and escaped as in JSON and
+# HTML. A block without an end extends to the end of the text, because it is safer to lose words
+# than to keep marked ones.
 
 
 PRIVATE = "private"
-"""The name under which such blocks are counted; they become ``[private]``."""
+"""Rule name of private blocks, which are replaced by ``[private]``."""
 
 _TAG = re.compile(
     rb"(?:<|&lt;|\\{1,4}u003c)(?:%(blank)s){0,6}(?P<end>\\{0,4}/)?(?:%(blank)s){0,6}private"
@@ -562,17 +579,19 @@ _TAG = re.compile(
 )
 
 _OPENINGS = (b"<", b"&lt;", b"u003c")
-_BEFORE = 40  # the longest of them, and blanks
+_MAX_OPENING_BYTES = 40  # bytes: the longest opening, and blanks
 
 
 def may_begin(data: bytes, place: int) -> bool:
-    """Whether a block may begin where "private" is in a text."""
-    before = data[max(0, place - _BEFORE) : place].lower()
+    """Return True if a block may begin at "private" in a text."""
+    before = data[max(0, place - _MAX_OPENING_BYTES) : place].lower()
     return any(opening in before for opening in _OPENINGS)
 
 
 def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the outermost private blocks lie, tags and all. An end without a beginning is no block."""
+    """Yield the spans of the outermost private blocks with their tags. An end without a start is
+    ignored.
+    """
     depth = start = 0
     for tag in _TAG.finditer(data):
         if not tag["end"]:
@@ -586,22 +605,19 @@ def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
         yield start, len(data)
 
 
-# ----------------------------------------------------------------------------
-# Secrets that people tell each other: words that follow a name such as "password", in any language.
-#
-# The words after the name are looked at one by one. The nearer a word stands, and the plainer it is
-# announced ("is", a
-# colon, quotes), the less it has to look like a secret.
+# -- Secrets in sentences: words after a name such as "password", in any language
+# The words after the name are checked in order. A word needs less resemblance to a secret if it is
+# closer and clearly announced ("is", a colon, quotes).
 
 
-_WINDOW = 600
-_MOST_WORDS = 9
-_FAR = 99
-_ESCAPED = "surrogateescape"
-"""How bytes that are no UTF-8 are kept: a text that was decoded may hold any."""
+_WINDOW_CHARACTERS = 600
+_MAX_WORDS = 9
+_NOT_ANNOUNCED = 99
+_DECODE_ERRORS = "surrogateescape"
+"""Error handler that preserves invalid UTF-8 bytes."""
 
-_PASSWORD_LEAST, _KEY_LEAST, _KEY_SURE = 6, 16, 20
-_PASSWORD_MOST = 200
+_MIN_PASSWORD_CHARACTERS, _MIN_KEY_CHARACTERS, _SURE_KEY_CHARACTERS = 6, 16, 20
+_MAX_PASSWORD_CHARACTERS = 200
 
 _TOKEN = re.compile(
     r"""[ \t]{0,4}(?:
@@ -621,7 +637,7 @@ _LINKS = frozenset(
     " este adalah είναι є هي هو היא это c'est c’est on sein wäre seria era fue quedó ficou będzie wordt"
     " luidt blir became becomes reads says contains enthält contient contiene contém".split()
 )
-"""Words that announce what a name stands for."""
+"""Words that announce the value of a name."""
 
 _FOREIGN_OTHER = re.compile(
     "指纹|公钥|公開|ハッシュ|摘要|指紋|管理|策略|规则|規則|长度|長度|字段|强度|ポリシー|マネージャ"
@@ -633,29 +649,29 @@ _FILLERS = frozenset(
     " noch immer still schon weiterhin"
     " ein een una uma".split()
 )
-"""Words that may stand between."""
+"""Words that may be in between."""
 
-_NO_NOUNS = frozenset(
+_NON_NOUNS = frozenset(
     "for of to on in at over there here from by with via we i you he she they it that which as and or will has had"
     " have should must can may might does also today only below above back then already behind under inside not value"
     " string itself van voor op bij".split()
 )
 _COPULAS = frozenset("is was are were".split())
 _BRAND = re.compile(r"\d{1,2}[A-Z][a-z]+")
-"""Words that form no compound with the name before them, as "manager" does; what then says what the compound is."""
+"""Brand names after a compound such as "key manager", whose value is not a secret."""
 
-_OTHERS = frozenset(
+_NON_KEY_WORDS = frozenset(
     "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
     " odcisk отпечаток commit commits checksum prüfsumme request version signature length nonce etag uuid".split()
 )
-_OTHER_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
-"""Words after which comes something else than a key, and how others begin."""
+_NON_KEY_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
+"""Words, and beginnings of words, after which the value is not a key."""
 
-_ABOUT = frozenset(
+_TOPIC_WORDS = frozenset(
     "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
     " нельзя hash hashed hashes gehasht policy policies".split()
 )
-_ABOUT_ROOTS = (
+_TOPIC_ROOTS = (
     "primari",
     "primair",
     "étrang",
@@ -669,14 +685,16 @@ _ABOUT_ROOTS = (
     "pubblic",
     "compuest",
 )
-"""Words that make it a sentence about passwords, or of another kind of key."""
+"""Words, and beginnings of words, in sentences about passwords in general, or about another type of
+key.
+"""
 
-_KEY_OF_NOTE = re.compile(
+_SECRET_KEY_PREFIX = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
     rb"|sending|routing|ingest|master|zugriffs|zugangs|dienst)[ ._-]?$",
     re.IGNORECASE,
 )
-_KEY_OF_OTHERS = re.compile(
+_OTHER_KEY_PREFIX = re.compile(
     rb"(?:public|primary|foreign|websocket|cache|next|starting|idempotency|request|host|partition|sort|object|page|row|hash"
     rb"|rsa|gpg|pgp|lookup|index|build|composite|shift)[ _-]?(?:(?:api|app|access|auth|client|sdk)[ _-]?){0,2}$|:$",
     re.IGNORECASE,
@@ -685,8 +703,8 @@ _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
-_NO_KEY = re.compile(r"(?:key|token|secret)s?$|\.(?-i:[a-z]{2,4})$", re.IGNORECASE)
-"""How the name of a key ends, and that of a file."""
+_NON_KEY_END = re.compile(r"(?:key|token|secret)s?$|\.(?-i:[a-z]{2,4})$", re.IGNORECASE)
+"""Endings of names of keys and of file names."""
 
 _IS_SHORT = re.compile(rb"(?:'|\xe2\x80\x99)s(?=[ ])")
 _SHORT_NAMES = frozenset((b"pw", b"pwd", b"psk", b"mdp"))
@@ -709,68 +727,68 @@ class Word(NamedTuple):
 
     text: str
     number: int
-    """How many words stand between."""
+    """Number of words in between."""
     announced: int
-    """How many words ago it was announced."""
+    """Number of words since the announcement."""
     is_assigned: bool
-    """Whether a colon or the like announced it."""
+    """True if a colon or similar announced it."""
     is_quoted: bool
     is_last: bool
-    """Whether its clause ends there."""
+    """True if its clause ends after it."""
     is_foreign: bool = False
-    """Whether the name is none that programs use: no name of theirs follows it."""
+    """True if the name is not used in code, so that no identifier follows it."""
 
     def passes(self, check: str) -> bool:
-        """Whether the word passes one of :data:`CHECKS`."""
-        data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", _ESCAPED)
+        """Return True if the word passes one of :data:`CHECKS`."""
+        data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", _DECODE_ERRORS)
         return CHECKS[check](data, int(self.is_quoted), len(data))
 
 
 def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """The word after a name that is the password."""
+    """Yield the span of the password after a name."""
     phrase = (_PHRASE if match[0].lower().endswith(b"phrase") else _WORDS_SAID).match(
         data, match.end()
     )
     if phrase and CHECKS["words"](data, *phrase.span(1)):
         yield phrase.span(1)
     else:
-        # 密码heron-71: nothing stands between; "pw heron-71": nobody writes so of passwords in general.
-        is_said = _IS_SHORT.match(data, match.end())
+        # 密码heron-71: no separator. "pw heron-71": not a phrase about passwords in general.
+        possessive = _IS_SHORT.match(data, match.end())
         is_glued = (
-            bool(is_said)
+            bool(possessive)
             or match[0].lower() in _SHORT_NAMES
             or _GLUED.match(data, match.end() - 1) is not None
         )
         walk = _Walk(
             _is_password_said,
-            announced=0 if is_glued else _FAR,
+            announced=0 if is_glued else _NOT_ANNOUNCED,
             ends=_is_about,
             is_foreign=not match[0].lower().startswith((b"pass", b"pw", b"psk")),
         )
-        yield from _iter_said(data, is_said.end() if is_said else match.end(), walk)
+        yield from _iter_said(data, possessive.end() if possessive else match.end(), walk)
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """The word after a name that is the key."""
+    """Yield the span of the key after a name."""
     before = data[max(0, match.start() - 40) : match.start()]
-    line_end = data.find(b"\n", match.end(), match.end() + _WINDOW)
+    line_end = data.find(b"\n", match.end(), match.end() + _WINDOW_CHARACTERS)
     if not _LONG_WORD.search(
-        data, match.end(), line_end if line_end >= 0 else match.end() + _WINDOW
+        data, match.end(), line_end if line_end >= 0 else match.end() + _WINDOW_CHARACTERS
     ):
         return
-    if not _KEY_OF_OTHERS.search(before):
-        is_plain = _BARE_NAME.match(match[0]) and not _KEY_OF_NOTE.search(before)
+    if not _OTHER_KEY_PREFIX.search(before):
+        is_plain = _BARE_NAME.match(match[0]) and not _SECRET_KEY_PREFIX.search(before)
         yield from _iter_said(
             data, match.end(), _Walk(_is_plain_key if is_plain else _is_key, ends=_is_other)
         )
 
 
 def _iter_said(data: bytes, start: int, walk: _Walk) -> Iterator[tuple[int, int]]:
-    text = data[start : start + _WINDOW].decode("utf-8", _ESCAPED)
-    found = walk.find(text)
-    if found:
-        place = start + len(text[: found[0]].encode("utf-8", _ESCAPED))
-        yield place, place + len(text[slice(*found)].encode("utf-8", _ESCAPED))
+    text = data[start : start + _WINDOW_CHARACTERS].decode("utf-8", _DECODE_ERRORS)
+    span = walk.find(text)
+    if span:
+        place = start + len(text[: span[0]].encode("utf-8", _DECODE_ERRORS))
+        yield place, place + len(text[slice(*span)].encode("utf-8", _DECODE_ERRORS))
 
 
 def _is_password_said(word: Word) -> bool:
@@ -783,7 +801,7 @@ def _is_password_said(word: Word) -> bool:
             if is_near
             else word.passes("strong")
         )
-    if not _PASSWORD_LEAST <= len(word.text) <= _PASSWORD_MOST:
+    if not _MIN_PASSWORD_CHARACTERS <= len(word.text) <= _MAX_PASSWORD_CHARACTERS:
         return False
     if word.announced == 0 and (word.passes("chosen") or _is_slug_said(word)):
         return True
@@ -795,24 +813,31 @@ def _is_password_said(word: Word) -> bool:
 
 
 def _is_about(text: str) -> bool:
-    return text in _ABOUT or text.startswith(_ABOUT_ROOTS)
+    return text in _TOPIC_WORDS or text.startswith(_TOPIC_ROOTS)
 
 
 def _is_other(text: str) -> bool:
     parts = text.replace("_", "-").split("-")
-    return any(part in _OTHERS or part.startswith((*_OTHER_ROOTS, *_ABOUT_ROOTS)) for part in parts)
+    return any(
+        part in _NON_KEY_WORDS or part.startswith((*_NON_KEY_ROOTS, *_TOPIC_ROOTS))
+        for part in parts
+    )
 
 
 def _is_noun(text: str) -> bool:
-    """Whether a word right behind "password" or "key" makes a compound of it, which is no secret."""
+    """Return True if a word directly after "password" or "key" forms a compound with it, which is
+    not a secret.
+    """
     is_word = (
         len(text) > 2 and text.isalpha() and text.islower() and not text.endswith(("ed", "ly"))
     )
-    return is_word and text not in _NO_NOUNS | _LINKS | _FILLERS
+    return is_word and text not in _NON_NOUNS | _LINKS | _FILLERS
 
 
 def _is_slug_said(word: Word) -> bool:
-    """Whether the word is a slug. Right behind the name two words are too few, and underscores are those of code."""
+    """Return True if the word is a slug. Directly after the name it needs three words, and
+    underscores indicate code.
+    """
     if not word.is_assigned or not word.is_last:
         return False
     if word.number:
@@ -821,20 +846,22 @@ def _is_slug_said(word: Word) -> bool:
 
 
 def _is_key(word: Word) -> bool:
-    if len(word.text) < _KEY_LEAST or _NO_KEY.search(word.text):
+    if len(word.text) < _MIN_KEY_CHARACTERS or _NON_KEY_END.search(word.text):
         return False
-    return word.passes("opaque" if len(word.text) >= _KEY_SURE or word.announced == 0 else "random")
+    return word.passes(
+        "opaque" if len(word.text) >= _SURE_KEY_CHARACTERS or word.announced == 0 else "random"
+    )
 
 
 def _is_plain_key(word: Word) -> bool:
-    """For a name such as "key", which many things have that are no secrets."""
-    if len(word.text) < _KEY_LEAST or _NO_KEY.search(word.text):
+    """Check a word after a name such as "key", which also names other things."""
+    if len(word.text) < _MIN_KEY_CHARACTERS or _NON_KEY_END.search(word.text):
         return False
-    if word.announced == _FAR and word.number == 0:
-        is_told = _BARE_HASH.fullmatch(word.text) is not None
+    if word.announced == _NOT_ANNOUNCED and word.number == 0:
+        is_announced = _BARE_HASH.fullmatch(word.text) is not None
     else:
-        is_told = word.announced == 0 and word.number > 0 and not word.is_assigned
-    return word.passes("random") or (is_told and word.passes("opaque"))
+        is_announced = word.announced == 0 and word.number > 0 and not word.is_assigned
+    return word.passes("random") or (is_announced and word.passes("opaque"))
 
 
 class _Walk:
@@ -855,19 +882,21 @@ class _Walk:
         judge: Callable[[Word], bool],
         *,
         ends: Callable[[str], bool],
-        announced: int = _FAR,
+        announced: int = _NOT_ANNOUNCED,
         is_foreign: bool = False,
     ) -> None:
-        """Take what tells whether a word is the secret, and after which words something else comes."""
+        """Take the check for the secret, and a check for words after which the value is not the
+        secret.
+        """
         self._judge, self._announced, self._ends = judge, announced, ends
         self._number, self._is_assigned, self._is_foreign = 0, False, is_foreign
         self._is_compound = False
 
     def find(self, text: str) -> tuple[int, int] | None:
-        """Where the secret lies."""
+        """Return the span of the secret, or None."""
         closed = _CLOSED.match(text)
         position = closed.end() if closed else 0
-        while self._number < _MOST_WORDS:
+        while self._number < _MAX_WORDS:
             token = _TOKEN.match(text, position)
             if token is None or token["stop"]:
                 break
@@ -879,7 +908,7 @@ class _Walk:
                     break
             elif not token["skip"]:
                 first, last = _trim(token)
-                word = self._judged(
+                word = self._word_or_secret(
                     text[first:last], token, is_last=_END.match(text, last) is not None
                 )
                 if word is None:
@@ -888,8 +917,8 @@ class _Walk:
                     break
         return None
 
-    def _judged(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
-        """The word, unless it is the secret."""
+    def _word_or_secret(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
+        """Return the word, or None if it is the secret."""
         word = Word(
             text,
             self._number,
@@ -904,7 +933,7 @@ class _Walk:
         return None if not (is_code or is_brand) and self._judge(word) else word
 
     def _passes_foreign(self, text: str) -> bool:
-        """Pass words that no blanks part. Tell whether to go on."""
+        """Skip words of a script without blanks. Return True to continue."""
         if _FOREIGN_LINK.search(text):
             self._announced, self._is_assigned = 0, False
         else:
@@ -913,11 +942,11 @@ class _Walk:
         return not _FOREIGN_OTHER.search(text)
 
     def _passes(self, word: Word, behind: str, following: str) -> bool:
-        """Pass a word and the signs behind it. Tell whether to go on."""
+        """Skip a word and the signs after it. Return True to continue."""
         text = word.text.lower()
         if self._is_compound and text in _COPULAS:
             return False
-        if not self._number and self._announced == _FAR and not self._is_foreign:
+        if not self._number and self._announced == _NOT_ANNOUNCED and not self._is_foreign:
             self._is_compound = _is_noun(word.text)
         self._number += 1
         if behind.startswith((":", "=")):
@@ -932,7 +961,7 @@ class _Walk:
 
 
 def _trim(token: re.Match[str]) -> tuple[int, int]:
-    """Where a word lies without what stands around it."""
+    """Return the span of a word without surrounding punctuation."""
     kind = "quoted" if token["quoted"] else "word"
     word = token[kind]
     core = word.strip() if kind == "quoted" else word.rstrip(",;:.)]}>*`_").lstrip("(*_`")
@@ -940,17 +969,14 @@ def _trim(token: re.Match[str]) -> tuple[int, int]:
     return first, first + len(core)
 
 
-# ----------------------------------------------------------------------------
-# Passwords near a word for one that no sentence joins to it, and passphrases.
-#
-# People write "the db password went from Oakland#1994 to 8tRz!vPq2Lm", and answer "what's the
-# password?" with a line that
-# holds nothing else. A shape that only a chosen password has is enough here, or the place of an
-# answer.
+# -- Passwords near a name without a connecting sentence, and passphrases ------
+# Examples are "the db password went from Oakland#1994 to 8tRz!vPq2Lm", and an answer to "what's the
+# password?" on its own line. A shape that only chosen passwords have, or the position of an answer,
+# is sufficient here.
 
 
-_BEFORE_NEAR, _BEHIND, _LINE = 120, 240, 400
-_LINES_OF_AN_ANSWER = 4
+_BYTES_BEFORE, _BYTES_AFTER, _LINE = 120, 240, 400
+_MAX_ANSWER_LINES = 4
 
 _CANDIDATE = re.compile(
     rb"""(?<![^\s"'`(\[,:;=>|*\x80-\xff])
@@ -969,12 +995,12 @@ _PAIR = re.compile(
     ([A-Za-z0-9][!-.:-~]{5,39}[A-Za-z0-9!?#$*+])(?=[\s),.;"'`]|$)""",
     re.VERBOSE,
 )
-"""A name and a password, as people write them: with blanks around the stroke."""
+"""A name and a password as people write them, with blanks around the slash."""
 
 _ASKED = re.compile(r"(?:^|[?:：？。])\s*$")
 _ANSWER = re.compile(
-    r"""[ \t>]{0,4}(?:[\[(]?\d[\d:., /-]{3,20}[\])]?[ ]{0,2})?               # when it was said
-    (?:[*_]{0,2}[^\W\d_][\w -]{0,24}[*_]{0,2}[:>：][*_]{0,2}[ \t]{0,2})?     # by whom
+    r"""[ \t>]{0,4}(?:[\[(]?\d[\d:., /-]{3,20}[\])]?[ ]{0,2})?               # time
+    (?:[*_]{0,2}[^\W\d_][\w -]{0,24}[*_]{0,2}[:>：][*_]{0,2}[ \t]{0,2})?     # speaker
     (?:\w{1,12},?[ ]){0,2}(?:(?:->|→|=)[ ])?                                # "yes, it's →"
     [`"']?([^\s`"'\\<>{}()\[\]]{6,64}?)[`"']?(?:[ ][^\x00-\x7f]{1,4})?[ \t.]{0,2}$""",
     re.VERBOSE,
@@ -998,24 +1024,28 @@ _TALK = frozenset(
     "kein keine muss soll wird ist sind leer falsch im vom und oder mit wenn pas doit dans pour avec est vide et ou "
     "si debe para por con non deve vuota nel nella sono o".split()
 )
-"""Words of a sentence about a passphrase. Articles are none of them: passphrases have those, too."""
+"""Words of a sentence about a passphrase. Articles are not included, since passphrases also have
+them.
+"""
 
 
 def near_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """The words around a name for a password that have the shape of one, and the line that answers it."""
-    start, end = max(0, match.start() - _BEFORE_NEAR), match.end() + _BEHIND
-    for found in _CANDIDATE.finditer(data, start, end):
-        if is_unmistakable(found[0]):
-            yield found.span()
-    for found in _PAIR.finditer(data, start, end):
-        if CHECKS["direct"](data, *found.span(1)):
-            yield found.span(1)
+    """Yield the spans of words near a name that have the shape of a password, and of a line that
+    answers it.
+    """
+    start, end = max(0, match.start() - _BYTES_BEFORE), match.end() + _BYTES_AFTER
+    for nearby in _CANDIDATE.finditer(data, start, end):
+        if is_unmistakable(nearby[0]):
+            yield nearby.span()
+    for nearby in _PAIR.finditer(data, start, end):
+        if CHECKS["direct"](data, *nearby.span(1)):
+            yield nearby.span(1)
     yield from _iter_answers(data, match.end())
 
 
 def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """The words that a passphrase is made of, behind "is" or a colon."""
-    text = data[match.end() : match.end() + _LINE].decode("utf-8", _ESCAPED)
+    """Yield the span of a passphrase after "is" or a colon."""
+    text = data[match.end() : match.end() + _LINE].decode("utf-8", _DECODE_ERRORS)
     link = _LINK.match(text)
     words = _WORDS_NEAR.match(text, link.end()) if link else None
     if words and not _TALK.intersection(words[1].lower().split()):
@@ -1023,7 +1053,9 @@ def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def is_unmistakable(word: bytes) -> bool:
-    """Whether a word has a shape that people choose for passwords, and that names, code and versions do not have."""
+    """Return True if a word has a shape of chosen passwords that names, code and versions do not
+    have.
+    """
     if _ADDRESS.match(word) or _CHORD.match(word):
         return False
     if _TITLED_NEAR.fullmatch(word) or _LEET.fullmatch(word):
@@ -1032,13 +1064,15 @@ def is_unmistakable(word: bytes) -> bool:
 
 
 def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """The only word of a line below a question, or below a line that ends with the name."""
-    lines = data[place : place + _LINE * _LINES_OF_AN_ANSWER].split(b"\n", _LINES_OF_AN_ANSWER + 1)
-    if len(lines) == 1 or not _ASKED.search(lines[0].decode("utf-8", _ESCAPED)):
+    """Yield the span of the only word of a line after a question, or after a line that ends with
+    the name.
+    """
+    lines = data[place : place + _LINE * _MAX_ANSWER_LINES].split(b"\n", _MAX_ANSWER_LINES + 1)
+    if len(lines) == 1 or not _ASKED.search(lines[0].decode("utf-8", _DECODE_ERRORS)):
         return
     place += len(lines[0]) + 1
-    for line in lines[1 : _LINES_OF_AN_ANSWER + 1]:
-        text = line.decode("utf-8", _ESCAPED)
+    for line in lines[1 : _MAX_ANSWER_LINES + 1]:
+        text = line.decode("utf-8", _DECODE_ERRORS)
         answer = _ANSWER.match(text.rstrip("\r"))
         if answer:
             span = _bytes_of(text, *answer.span(1), place)
@@ -1051,6 +1085,6 @@ def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
 
 
 def _bytes_of(text: str, start: int, end: int, place: int) -> tuple[int, int]:
-    """Where in the bytes a part of a text lies that begins at a place there."""
-    first = place + len(text[:start].encode("utf-8", _ESCAPED))
-    return first, first + len(text[start:end].encode("utf-8", _ESCAPED))
+    """Return the byte span of a part of a text that begins at ``place``."""
+    first = place + len(text[:start].encode("utf-8", _DECODE_ERRORS))
+    return first, first + len(text[start:end].encode("utf-8", _DECODE_ERRORS))
