@@ -51,8 +51,9 @@ _ARY = "ary"
 _MIN_STEM_CHARACTERS = 3
 
 
+# The docstrings of answer structs are part of the schema that models see.
 class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """A model's answer: the claim of a memory, or empty texts."""
+    """What a model says a memory claims; empty texts where it claims nothing."""
 
     entity: str
     attribute: str
@@ -182,7 +183,7 @@ class Resolution(StrEnum):
 
 
 class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """A model's verdict on one numbered memory."""
+    """What a model says of one numbered memory."""
 
     number: int
     relation: Literal["supersedes", "contradicts", "coexists", "unrelated"]
@@ -191,20 +192,20 @@ class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class JudgeAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """One verdict per number."""
+    """One verdict a number."""
 
     verdicts: list[PairAnswer]
 
 
 class DoneAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """A finished todo and the words that say so."""
+    """A todo that is done, and the words that say so."""
 
     number: int
     quote: str
 
 
 class TodosAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """The finished todos."""
+    """The todos that are done."""
 
     done: list[DoneAnswer]
 

@@ -772,8 +772,11 @@ _IN_WORDS = frozenset({Action.UPDATE, Action.AMEND})
 """Actions that come with a new text."""
 
 
+# Its docstring is part of the schema that models see.
 class Choice(msgspec.Struct, forbid_unknown_fields=True):
-    """A model's answer: reason, action, number of the target memory, and the merged or remaining text."""
+    """What a model answers: why, what, about which memory (its number), and the words of both where they become one, or
+    those that are left of it.
+    """
 
     reason: str
     action: Literal["ADD", "UPDATE", "SKIP", "SUPERSEDE", "AMEND"]
