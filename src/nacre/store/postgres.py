@@ -192,6 +192,8 @@ class PostgresDatabase:
     ``account`` is the caller, by default named like the tenant. The database is read-only if the
     account is, or if ``unwritable`` gives a reason. A statement waits up to ``patience`` seconds
     without data from the server.
+
+    Implements :class:`~nacre.store.schema.Database`.
     """
 
     is_server = True
@@ -273,20 +275,16 @@ class PostgresDatabase:
         )
 
     def close(self) -> None:
-        """Close the connection, once."""
         self._is_final = True
         self._connection.close()
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        """Return all rows of a named query."""
         return self._fetch(query(name), parameters)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        """Return the first row of a named query, or ``None``."""
         return next(iter(self._fetch(query(name), parameters)), None)
 
     def run(self, name: str, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
         self._is_final |= name.startswith("create_")
         sql, values = query(name), _clean(parameters)
         return max(
@@ -294,11 +292,9 @@ class PostgresDatabase:
         )
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once per row."""
         self._many(query(name), rows)
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement composed in this package once per row, in one transaction."""
         self._many(translated(sql), rows)
 
     def _many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
@@ -309,13 +305,11 @@ class PostgresDatabase:
             self._note(cursor)
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row within a transaction and return the value of one of its columns."""
         marks = ", ".join(f":{column}" for column in row)
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
         return self._fetch(translated(statement), dict(row))[0][0]
 
     def columns(self, table: str) -> list[str]:
-        """Return the names of a table's columns, in order."""
         columns = (
             "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'nacre'"
         )
@@ -328,12 +322,10 @@ class PostgresDatabase:
         ]
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """Return all rows of a statement composed in this package. Values are always bound."""
         return self._fetch(translated(sql), parameters)
 
     @property
     def is_in_transaction(self) -> bool:
-        """True if a transaction is open."""
         return self._is_open
 
     @contextlib.contextmanager
@@ -359,7 +351,6 @@ class PostgresDatabase:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Give the block one consistent view of the database while others write."""
         if self.is_in_transaction:
             yield
             return
@@ -376,11 +367,6 @@ class PostgresDatabase:
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Commit between two independent parts of a long transaction, so that others can write.
-
-        Does nothing until the lock was held for 30 ms, or in a nested block, as with a database
-        file. Returns True if another connection wrote.
-        """
         if (
             not self.is_in_transaction
             or self._depth
@@ -397,11 +383,9 @@ class PostgresDatabase:
         return self.edition() != edition
 
     def edition(self) -> object:
-        """Return a value that changes when another connection commits."""
         return self._number() - self._own
 
     def state(self) -> object:
-        """Return a value that changes with any write, or ``None`` within a transaction."""
         return None if self.is_in_transaction else self._number()
 
     def _number(self) -> int:
@@ -413,7 +397,6 @@ class PostgresDatabase:
 
     @cached_property
     def words(self) -> ServerWords:
-        """The full-text index, for writing."""
         return ServerWords(self, self.tenant)
 
     @cached_property
@@ -462,7 +445,6 @@ class PostgresDatabase:
             self.one("free_lock", lock=lock)
 
     def interrupt(self) -> None:
-        """Interrupt a statement running in another thread, which raises Unavailable there."""
         with contextlib.suppress(psycopg.Error):
             self._connection.cancel_safe(timeout=CONNECT_SECONDS)
 

@@ -384,7 +384,6 @@ class ServerWords:
         self._db.run("count_in_totals", kind=kind.value, rows=len(rows), words=total)
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        """Remove rows from the index, if present."""
         removed, words = self._db.one(
             "delete_words", kind=kind.value, rows=_as_json(list(rows))
         ) or (
@@ -396,13 +395,11 @@ class ServerWords:
             self._db.run("count_in_totals", kind=kind.value, rows=-removed, words=-words)
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem. Stems in no row are left out."""
         keys = {key_of(self._tenant, kind, stem): stem for stem in stems}
         counts = self._db.all("count_terms_of", kind=kind.value, keys=_as_json(list(keys)))
         return {keys[key]: rows for key, rows in counts if rows > 0}
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Return rows that contain any of the words and match a condition, best BM25 first."""
         search = load("nacre.store.postgres_schema:ServerSearch")(self._db, kind)
         return [match.row for match in search.match(search.terms(words), where, limit)]
 

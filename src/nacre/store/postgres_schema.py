@@ -255,7 +255,6 @@ class ServerTurnSearch:
         self.rows_of_stem = self._turns.rows_of_stem
 
     def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
-        """Return turns that contain any of the terms, best BM25 first."""
         return self._turns.match(terms, turn_clause(wanted), limit)
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
@@ -269,7 +268,6 @@ class ServerTurnSearch:
     def match_parts(
         self, names: Sequence[str], wanted: Filter, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Return (row, session, seq) of turns whose identifiers contain a name (at least three characters)."""
         return self._turns.match_parts(names, turn_clause(wanted), limit)
 
 

@@ -279,7 +279,6 @@ class FileWords:
         self._db = database
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        """Index rows that are not indexed yet."""
         texts = _encode([(row.row, *row.texts) for row in rows]).decode()
         names = _encode([(row.row, row.names) for row in rows if row.names]).decode()
         if kind is Indexed.FAILURES:
@@ -292,7 +291,6 @@ class FileWords:
             self._db.run("index_memory_parts", texts=names)
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        """Remove rows from the index, if present."""
         for statement in _DROPS[kind]:
             self._db.run_many(statement, [{"row": row} for row in rows])
 
@@ -303,7 +301,6 @@ class FileWords:
         return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Return rows that contain any of the words and match a condition, best BM25 first."""
         if not words:
             return []
         expression = " OR ".join(map(quoted, words))

@@ -399,6 +399,8 @@ class FileDatabase:
     ``observe`` receives the time that each transaction held the write lock, named ``write``.
     ``unwritable`` is the reason why the database is opened read-only; each write raises it.
     ``patience_ms`` limits the wait for a lock in that case.
+
+    Implements :class:`~nacre.store.schema.Database`.
     """
 
     is_server = False
@@ -465,17 +467,14 @@ class FileDatabase:
             return False
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        """Return all rows of a named query."""
         return self.rows(query(name), parameters)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        """Return the first row of a named query, or ``None``."""
         with _translated(self.path):
             row: Row | None = self._connection.execute(query(name), parameters).fetchone()
         return row
 
     def run(self, name: str, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
         self._begin_alone()
         self._refuse_unwritable()
         with _translated(self.path):
@@ -484,7 +483,6 @@ class FileDatabase:
             return int(self._connection.total_changes()) - before
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row within a transaction and return the value of one of its columns."""
         self._refuse_unwritable()
         marks = ", ".join(f":{column}" for column in row)
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
@@ -492,11 +490,9 @@ class FileDatabase:
             return next(self._connection.execute(statement, row))[0]
 
     def columns(self, table: str) -> list[str]:
-        """Return the names of a table's columns, in order."""
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", [table])]
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once per row."""
         self.many(query(name), rows)
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
@@ -507,7 +503,6 @@ class FileDatabase:
             self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """Return all rows of a statement composed in this package. Values are always bound."""
         with _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
@@ -539,12 +534,10 @@ class FileDatabase:
 
     @property
     def is_in_transaction(self) -> bool:
-        """True if a transaction is open."""
         return bool(self._connection.in_transaction)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Give the block one consistent view of the database while others write."""
         if self._connection.in_transaction:
             yield
             return
@@ -586,11 +579,9 @@ class FileDatabase:
         return self.edition() != edition
 
     def edition(self) -> object:
-        """Return a value that changes when another connection commits."""
         return self._connection.pragma("data_version")
 
     def state(self) -> object:
-        """Return a value that changes with any write, or ``None`` within a transaction."""
         return (
             None
             if self._connection.in_transaction
@@ -603,7 +594,6 @@ class FileDatabase:
             return int(self._connection.pragma("user_version"))
 
     def interrupt(self) -> None:
-        """Interrupt a statement running in another thread, which raises Unavailable there."""
         with contextlib.suppress(apsw.Error):
             self._connection.interrupt()
 
@@ -640,7 +630,6 @@ class FileDatabase:
 
     @cached_property
     def words(self) -> FileWords:
-        """The full-text index, for writing."""
         index: FileWords = load("nacre.store.search:FileWords")(self)
         return index
 
@@ -656,11 +645,9 @@ class FileDatabase:
         return _averages(row[0])
 
     def relax(self) -> None:
-        """Let commits return before the disk confirms them, for data that can be read again from transcripts."""
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def tighten(self) -> None:
-        """Let commits wait for the disk again."""
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def fold_log(self) -> None:
