@@ -169,7 +169,7 @@ _WEB_FIELDS = ("citations", "search_result_groups")
 
 
 def parse(source: Source) -> Items:
-    """Parse one export; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one export."""
     for conversation in conversations(source):
         if isinstance(conversation.get("mapping"), dict):
             yield from _Reader(source, conversation).read()
@@ -382,7 +382,7 @@ _QUIET = frozenset({"thinking", "redacted_thinking", "token_budget", "flag", "vo
 
 
 def parse_claude_ai(source: Source) -> Items:
-    """Parse one export; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one export."""
     for conversation in conversations(source):
         if isinstance(conversation.get("chat_messages"), list):
             yield from _ClaudeAiReader(source, conversation).read()

@@ -400,7 +400,6 @@ class FileSource:
         self._file.close()
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield complete lines with their byte offsets; see :meth:`Source.lines`."""
         self._file.seek(self._offset)
         rest: list[bytes] = []
         pending_bytes, start, skipping = 0, self._offset, False
@@ -438,16 +437,13 @@ class FileSource:
         return data.decode("utf-8-sig", errors="replace")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset`` again."""
         self._held = offset
 
     def unknown(self, record: str) -> None:
-        """Count a record type that the adapter does not know."""
         if not self._was_counted():
             self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
 
     def corrupt(self) -> None:
-        """Count a line that cannot be parsed."""
         if not self._was_counted():
             self.tally.corrupt += 1
 
@@ -718,7 +714,6 @@ class DatabaseSource:
         return self._seen.st_size - self.bytes_read
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Return no lines."""
         return iter(())
 
     def text(self) -> str:
@@ -729,15 +724,12 @@ class DatabaseSource:
         """Do nothing: a database has no offsets."""
 
     def unknown(self, record: str) -> None:
-        """Count a record type that the adapter does not know."""
         self.tally.unknown[record[:80]] += 1
 
     def corrupt(self) -> None:
-        """Count a row that cannot be parsed."""
         self.tally.corrupt += 1
 
     def look(self, path: Path) -> Tables | None:
-        """Open a related database, or return None if it cannot be read."""
         try:
             return self._look(path)
         except (NacreError, OSError):
@@ -798,15 +790,12 @@ class Part:
         """Do nothing: a part is always read from its beginning."""
 
     def unknown(self, record: str) -> None:
-        """Count a record type that the adapter does not know."""
         self._source.unknown(record)
 
     def corrupt(self) -> None:
-        """Count a record that cannot be parsed."""
         self._source.corrupt()
 
     def look(self, path: Path) -> Tables | None:
-        """Open another database of the same tool."""
         return self._source.look(path)
 
 

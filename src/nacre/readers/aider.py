@@ -352,7 +352,7 @@ def _count(text: str) -> int:
 
 
 def parse(source: Source) -> Items:
-    """Parse one history; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one history."""
     if source.path.name.endswith(INPUT):
         return iter(())
     return _Reader(source).read()
@@ -530,7 +530,7 @@ def _without_rules(text: str, rules: str) -> str:
 
 
 def parse_llm_history(source: Source) -> Items:
-    """Parse one log; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one log."""
     if (source.path.parent / CHAT).is_file():
         return iter(())
     return _LlmHistoryReader(source).read()

@@ -546,7 +546,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 
 def parse(source: Source) -> Items:
-    """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one transcript."""
     return Reader(source).read()
 
 

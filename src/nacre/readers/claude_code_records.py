@@ -176,7 +176,6 @@ class Usage(msgspec.Struct, gc=False):
 
     @property
     def tokens(self) -> Tokens:
-        """The counts as nacre's type."""
         fresh = (self.input_tokens or 0) + (self.cache_creation_input_tokens or 0)
         return Tokens(fresh, self.cache_read_input_tokens or 0, self.output_tokens or 0)
 

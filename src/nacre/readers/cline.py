@@ -388,7 +388,7 @@ def _object(text: str) -> Mapping[str, Any]:
 
 
 def parse(source: Source, tool: str = CLINE) -> Items:
-    """Parse one task; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one task."""
     return read_messages(source, tool, document(source))
 
 
@@ -651,7 +651,7 @@ def _words(block: Values) -> str:
 
 
 def parse_model_history(source: Source, tool: str = CLINE) -> Items:
-    """Parse one history; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one history."""
     messages_file = next(
         (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None
     )

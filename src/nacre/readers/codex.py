@@ -126,7 +126,7 @@ _OWNER_SOURCES = frozenset(
     }
 )
 """Sources of sessions that the owner, or an agent of the owner's sessions, started. Others, such as
-``mcp``, are prompted by somebody else.
+``mcp``, are prompted by others.
 """
 
 _REQUEST_HEAD = "## My request for Codex:"
@@ -196,7 +196,6 @@ class Total(msgspec.Struct, gc=False):
 
     @property
     def tokens(self) -> Tokens:
-        """The counts as nacre's type."""
         cached = min(self.cached_input_tokens, self.input_tokens)
         return Tokens(self.input_tokens - cached, cached, self.output_tokens)
 
@@ -660,7 +659,7 @@ class _Reader:
             yield from self.prompt(message.words, message.stamp, is_others=message.is_others)
 
     def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Items:
-        """Yield a prompt of the owner or of somebody else. A sub-agent is prompted by another
+        """Yield a prompt of the owner or of another person. A sub-agent is prompted by another
         agent.
         """
         if not is_others and (replies := replies_in(words)):
@@ -748,7 +747,7 @@ class _Reader:
 
 
 def parse(source: Source) -> Items:
-    """Parse one rollout; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one rollout."""
     return _Reader(source).read()
 
 

@@ -178,7 +178,7 @@ def _words(message: Mapping[str, Any]) -> str:
 
 
 def parse(source: Source) -> Items:
-    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one session."""
     return _Reader(source, mapping(document(source))).read()
 
 

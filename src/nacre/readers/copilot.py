@@ -313,7 +313,7 @@ _MAX_PATH_STEPS = 64
 
 
 def parse(source: Source) -> Items:
-    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one session."""
     values: Any = {}
     for number, entry in enumerate(documents(source)):
         if "kind" in entry and "requests" not in entry:
@@ -708,7 +708,7 @@ def _sniff_cli(head: Head) -> bool:
 
 
 def parse_cli(source: Source) -> Items:
-    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one session."""
     return _CliReader(source).read()
 
 
@@ -761,7 +761,7 @@ _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def parse_editor_state(source: Source) -> Items:
-    """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one database."""
     marks = Marks(source)
     yield from chat_sessions(source, marks)
     marks.save()

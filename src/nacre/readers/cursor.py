@@ -258,7 +258,7 @@ class _Reader:
 
 
 def parse(source: Source) -> Items:
-    """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one transcript."""
     return _Reader(source).read()
 
 
@@ -413,7 +413,7 @@ def _sniff_transcripts(head: Head) -> bool:
 
 
 def parse_transcripts(source: Source) -> Items:
-    """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one transcript."""
     return _TranscriptsReader(source).read()
 
 

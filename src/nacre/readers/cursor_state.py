@@ -313,7 +313,7 @@ def _outcome(called: Called, result: object, output: str) -> str | None:
 
 
 def _has_unrecorded_pages(bubble: Bubble) -> bool:
-    """Return True if the agent was given pages that are not recorded."""
+    """Return True if the agent received pages that are not recorded."""
     context = decode(_ANY, bytes(bubble.context))
     facts = context if isinstance(context, dict) else {}
     mentions = facts.get("mentions")
@@ -402,7 +402,7 @@ Prompts = dict[str, list[datetime]]
 
 
 def parse(source: Source) -> Items:
-    """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one database."""
     reader = _Reader(source)
     if has_editor_table(reader.tables):
         yield from reader.workspace()
@@ -856,7 +856,7 @@ class Listing:
 
 
 def parse_store(source: Source) -> Items:
-    """Parse one store; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one store."""
     return _StoreReader(source).read()
 
 

@@ -306,7 +306,7 @@ def _hash(root: str) -> str:
 
 
 def parse(source: Source) -> Items:
-    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one session."""
     log = _Log(source)
     for event in documents(source):
         log.take(event)

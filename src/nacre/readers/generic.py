@@ -372,7 +372,7 @@ def _roots(_: Places) -> Sequence[Root]:
 
 
 def parse(source: Source) -> Items:
-    """Parse one file; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one file."""
     return _Reader(source).read()
 
 
@@ -476,7 +476,7 @@ def _pieces(paragraph: str, limit: int) -> Iterator[str]:
 
 
 def parse_plain_text(source: Source) -> Items:
-    """Parse one text; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one text."""
     time = date_in_name(source.path.name)
     turns = list(make_turns(group_paragraphs(source.text()), time))
     if turns:
@@ -522,7 +522,7 @@ _RULE = re.compile(r"^---[ \t]*\s*\Z", re.MULTILINE)
 
 
 def parse_markdown(source: Source) -> Items:
-    """Parse one note; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one note."""
     text = source.text().replace("\r\n", "\n")
     facts, body = _front_matter(text)
     time = _time(facts) or date_in_name(source.path.name)

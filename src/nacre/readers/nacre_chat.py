@@ -1,7 +1,7 @@
 """nacre's own conversations in channels: ``<home>/gateway/sessions/<id>.jsonl``, as its gateway
 writes them.
 
-They contain the messages, without the memories and the context from which answers were made.
+They contain the messages, but not the memories and context used for the answers.
 """
 
 from __future__ import annotations
@@ -160,9 +160,7 @@ class _Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def agent(self, line: _Line, message: _Message) -> Items:
-        """Yield an answer. It has the trust of the messages since the last answer, from which it
-        was made.
-        """
+        """Yield an answer. It has the trust of its sources, the messages since the last answer."""
         if message.model and message.model != self.talk.session.model:
             self.talk.session = replace(self.talk.session, model=message.model)
         self.talk.spend(Tokens(input=message.usage.input, output=message.usage.output).bounded)
@@ -212,7 +210,7 @@ def _sniff(head: Head) -> bool:
 
 
 def parse(source: Source) -> Items:
-    """Parse one conversation; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one conversation."""
     return _Reader(source).read()
 
 

@@ -113,7 +113,7 @@ class Prompt:
 
     ``senders`` are named in the message, as in chats. ``is_direct`` is set if they wrote only to
     the agent. ``others`` is other people's text: replies, quotes, and OpenClaw's additions.
-    ``is_anothers`` is set if somebody else wrote all of it. ``harness`` is set if OpenClaw wrote
+    ``is_anothers`` is set if another person wrote all of it. ``harness`` is set if OpenClaw wrote
     the message; ``kind`` is the kind of a session of such messages.
     """
 
@@ -292,7 +292,6 @@ class Usage(msgspec.Struct, gc=False):
 
     @property
     def tokens(self) -> Tokens:
-        """The counts as nacre's type."""
         return Tokens(
             (self.input or 0) + (self.cacheWrite or 0), self.cacheRead or 0, self.output or 0
         )
@@ -611,7 +610,7 @@ def _sniff(head: Head) -> bool:
 
 
 def parse(source: Source) -> Items:
-    """Parse one session file; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one session file."""
     return Reader(source).read()
 
 
@@ -682,7 +681,7 @@ _MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 
 
 def parse_store(source: Source) -> Items:
-    """Parse one store; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one store."""
     return _Store(source).read()
 
 

@@ -290,7 +290,7 @@ _KEY_BY_COLUMN = {
 
 
 def parse(source: Source) -> Items:
-    """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one database."""
     return _Reader(source).read()
 
 
@@ -422,7 +422,7 @@ _SAFE_NAME = re.compile(r"[\w.-]+")
 
 
 def parse_files(source: Source) -> Items:
-    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one session."""
     values = decode(_ANY, source.text().encode("utf-8", "replace"))
     if not isinstance(values, dict):
         source.corrupt()  # possibly incomplete

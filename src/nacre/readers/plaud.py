@@ -55,7 +55,7 @@ class _Part:
 
 
 def parse(source: Source) -> Items:
-    """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
+    """Parse one transcript."""
     start = date_in_name(source.path.name)
     turns = list(_turns(_joined(_parts(source.text())), start))
     if turns:

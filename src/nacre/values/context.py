@@ -156,17 +156,17 @@ _MAX_GIVEN_IDS = 500
 class SessionState:
     """The state of a host's session.
 
-    ``given`` are the ids of memories it was given, latest last. ``asked`` is the last search.
+    ``given`` are the ids of memories it received, latest last. ``asked`` is the last search.
     ``heard`` are the last prompts. ``signals`` counts the signals given, ``signal_mark`` and
     ``signal_at`` (epoch milliseconds) are the position and time of the last. ``turns`` counts the
     prompts since a memory was stored, up to the row ``stored_mark``, and ``nudges`` the reminders.
-    ``started`` is the start (epoch milliseconds). ``handed`` is set if a handoff was given.
+    ``started`` is the start (epoch milliseconds). ``handed`` is set if it received a handoff.
     ``name`` is the session, ``folder`` its working folder, ``seen`` the time of its last sign of
     life, and ``ended`` its end (0: still running). ``after`` are sessions of the same tool that
     ended there just before it began. Processes they started, such as tool servers, survive a reset
     and still use their names. ``owed`` is the :class:`Occasion` of a start without context; the
-    next prompt gets that context. ``prompts`` counts the prompts until the agent is asked for
-    proposals (-1: it was asked). ``held_out`` is set for a holdout session.
+    next prompt gets that context. ``prompts`` counts the prompts until the request to the agent for
+    proposals (-1: done). ``held_out`` is set for a holdout session.
     """
 
     given: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ class SessionState:
     held_out: bool = False
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """Return the state after further memories were given."""
+        """Return the state after further memories were sent."""
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 

@@ -547,9 +547,7 @@ class HandoffView:
 
 @dataclass(frozen=True, slots=True)
 class ChoresReport:
-    """Numbers of chores that were done, that failed and will be retried, that were given up, and
-    that are left.
-    """
+    """Numbers of chores: completed, failed and to be retried, abandoned, and remaining."""
 
     done: int = 0
     failed: int = 0
