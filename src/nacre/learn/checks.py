@@ -103,16 +103,16 @@ class Checks:
             *_calls(turns),
         ]
         self._owned = _words_of(self._typed.values())
-        others = [
+        external_turns = [
             at
             for at in range(len(turns))
             if at not in agent_turns
             # Models are not shown a host's summary, so that no statement is based on it.
             and (not turns[at].flags & Flag.SUMMARY or is_accepted_plan(turns, at))
         ]
-        self._foreign = _words_of(turns[at].text for at in others) - _words_of(own_texts)
+        self._foreign = _words_of(turns[at].text for at in external_turns) - _words_of(own_texts)
         external_texts = [
-            *map(_without_forms, (turns[at] for at in others)),
+            *map(_without_forms, (turns[at] for at in external_turns)),
             *_outside_errors(turns),
         ]
         typed = _runs_of(self._typed.values())
@@ -137,7 +137,7 @@ class Checks:
             return Dropped(reason)
         is_nodded = self._is_nodded(content, evidence)
         is_owner = self._is_owners(proposal, evidence, is_nodded=is_nodded)
-        held, detail = self._doubt(proposal, content, evidence, is_nodded=is_nodded)
+        held, detail = self._hold_reason(proposal, content, evidence, is_nodded=is_nodded)
         importance = (
             min(proposal.importance, 10) if is_owner else min(proposal.importance, AGENT_CAP)
         )
@@ -156,7 +156,7 @@ class Checks:
             confidence_score=round(1 - self._share_of_new_words(content, evidence), 2),
             held=held,
             detail=detail,
-            nodded=is_owner and (is_nodded or self._ends_unsaid(content, evidence)),
+            nodded=is_owner and (is_nodded or self._ends_unconfirmed(content, evidence)),
             mixed=is_owner and self.is_mixed(evidence),
         )
 
@@ -200,13 +200,15 @@ class Checks:
         if not evidence or evidence[0] < 0 or evidence[-1] < self.begin:
             return False
         is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
-        return is_trusted and any(self._holds(at, quote, is_typed=True) for at in evidence)
+        return is_trusted and any(self._contains_quote(at, quote, is_typed=True) for at in evidence)
 
     def beside(self, evidence: Sequence[int], quote: str, shown: Iterable[int]) -> list[int]:
         """Add the first shown turn with the quote to the evidence, if no cited turn contains it."""
-        is_cited = any(self._holds(at, quote, is_typed=True) for at in evidence if at >= 0)
+        is_cited = any(self._contains_quote(at, quote, is_typed=True) for at in evidence if at >= 0)
         matching = (
-            at for at in sorted(shown) if not is_cited and self._holds(at, quote, is_typed=True)
+            at
+            for at in sorted(shown)
+            if not is_cited and self._contains_quote(at, quote, is_typed=True)
         )
         return sorted({*evidence, *islice(matching, 1)})
 
@@ -217,7 +219,7 @@ class Checks:
         statements that the owner only confirmed are the agent's.
         """
         typed = {at for at in evidence if at in self._typed}
-        quoted = [at for at in evidence if self._holds(at, proposal.quote)]
+        quoted = [at for at in evidence if self._contains_quote(at, proposal.quote)]
         if proposal.kind in _STEERING:
             return bool(typed)
         if is_nodded:
@@ -231,7 +233,7 @@ class Checks:
             return "no such turn"
         return None if evidence[-1] >= self.begin else "read before"
 
-    def _doubt(
+    def _hold_reason(
         self, proposal: Told, content: str, evidence: Sequence[int], *, is_nodded: bool
     ) -> tuple[Why | None, str]:
         """Return the reason to hold a proposal, if any, with a detail."""
@@ -242,7 +244,7 @@ class Checks:
             return Why.UNTRUSTED, "its words are those of a failing call"
         if proposal.kind in _STEERING and not any(at in self._typed for at in evidence):
             return Why.UNPROVEN, "the owner neither said nor accepted it"
-        if not any(self._holds(at, proposal.quote) for at in evidence):
+        if not any(self._contains_quote(at, proposal.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
         if is_nodded and is_rule:
             return (
@@ -258,7 +260,7 @@ class Checks:
         """
         if not self.reached_out(evidence):
             return False
-        texts = self._stated(evidence)
+        texts = self._statements(evidence)
         words_in = (
             content_words if content_words(content, language_of(content)) else _words_of_any_script
         )
@@ -269,20 +271,20 @@ class Checks:
         )
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
-    def _ends_unsaid(self, content: str, evidence: Sequence[int]) -> bool:
+    def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
         """Return True if a statement reports the end of something that the owner did not report, order or negate.
 
         Only after external text was read.
         """
         departures = gone_in(content) if self.reached_out(evidence) else []
-        texts = self._stated(evidence)
+        texts = self._statements(evidence)
         is_confirmed = any(
             gone_in(text) or binds(text, firm_words(text), content) or _removes(text, departures)
             for text in texts
         )
         return bool(departures) and not is_confirmed
 
-    def _stated(self, evidence: Sequence[int]) -> list[str]:
+    def _statements(self, evidence: Sequence[int]) -> list[str]:
         """Return the owner's sentences in some turns, except questions."""
         return [
             sentence.text
@@ -291,17 +293,17 @@ class Checks:
             if not is_asking(sentence.text)
         ]
 
-    def _is_copied(self, content: str, others: Set[tuple[str, ...]]) -> bool:
+    def _is_copied(self, content: str, other_runs: Set[tuple[str, ...]]) -> bool:
         """Return True if at least half of a statement's word runs occur in other texts."""
         runs = _runs_of([content])
-        return bool(runs) and 2 * len(runs & others) >= len(runs)
+        return bool(runs) and 2 * len(runs & other_runs) >= len(runs)
 
     def _is_foreign(self, words: Set[str]) -> bool:
         """Return True if many words are only in external text, and few are the owner's."""
         foreign, owned = len(words & self._foreign), len(words & self._owned)
         return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
-    def _holds(self, at: int, quote: str, *, is_typed: bool = False) -> bool:
+    def _contains_quote(self, at: int, quote: str, *, is_typed: bool = False) -> bool:
         text = self.turns[at].text
         if is_typed and self.turns[at].speaker is Speaker.OWNER:
             text = without_pasted(text)
@@ -475,17 +477,19 @@ def overtaken(
         if claimed.state is State.CHANGED and not (holds_here and _is_new(memory, now, checks)):
             continue
         turns = tuple(checks.turns[at].id for at in evidence)
-        shown = Confirmation(max(times), session, turns)
+        confirmation = Confirmation(max(times), session, turns)
         claim = _claim(memory, now, turns)
         # A request made before may have been influenced by a page read since.
         is_outside = checks.reached_out([len(checks.turns) - 1])
-        is_owners = bool(typed) and not (is_outside and not _is_worded(memory, now, typed))
+        is_owners = bool(typed) and not (is_outside and not _is_typed_change(memory, now, typed))
         is_nodded = memory.speaker is Speaker.OWNER and is_outside and not is_owners
         is_mixed = memory.speaker is Speaker.OWNER and checks.is_mixed(evidence)
         is_free = is_nodded or is_mixed or _is_free(memory, now, typed if is_outside else texts)
         accepted.setdefault(
             memory.id,
-            Overtaken(memory, claimed.clause, claimed.quote, claim, shown, is_owners, now, is_free),
+            Overtaken(
+                memory, claimed.clause, claimed.quote, claim, confirmation, is_owners, now, is_free
+            ),
         )
     return list(accepted.values())
 
@@ -537,7 +541,7 @@ def _is_free(memory: Memory, now: str, texts: Sequence[str]) -> bool:
     )
 
 
-def _is_worded(memory: Memory, now: str, typed: Sequence[str]) -> bool:
+def _is_typed_change(memory: Memory, now: str, typed: Sequence[str]) -> bool:
     """Return True if the owner typed a word of a change, outside questions.
 
     This is a new word and, for a new negation or obligation, that one. For an end, a removed negation, or a change
@@ -625,7 +629,7 @@ class Caller:
         try:
             result = ask(self, prompt, answer)
         except FAILURES as error:
-            self._failed(error)
+            self._record_failure(error)
             return None
         self._failures = 0
         self.answered += 1
@@ -652,7 +656,7 @@ class Caller:
     @property
     def is_over(self) -> bool:
         """True if a call about any other session would fail, too."""
-        return self.stopped is not None and not (self.answered and _may_pass(self.stopped))
+        return self.stopped is not None and not (self.answered and _is_transient(self.stopped))
 
     @property
     def is_spent(self) -> bool:
@@ -669,17 +673,17 @@ class Caller:
         """True if calls stopped because no answer ever had the requested format."""
         return isinstance(self.stopped, AnswerUnusable | ModelUnreadable)
 
-    def _failed(self, error: NacreError) -> None:
+    def _record_failure(self, error: NacreError) -> None:
         self.problem = error
         self._failures += 1
         never_usable = isinstance(error, AnswerUnusable) and not self.answered
-        if not _may_pass(error) or self._failures >= (
+        if not _is_transient(error) or self._failures >= (
             _MAX_FIRST_FAILURES if never_usable else _MAX_FAILURES
         ):
             self.stopped = error
 
 
-def _may_pass(error: NacreError) -> bool:
+def _is_transient(error: NacreError) -> bool:
     return isinstance(error, AnswerUnusable) or (
         isinstance(error, ModelUnavailable) and error.retry
     )

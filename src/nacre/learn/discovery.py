@@ -59,21 +59,21 @@ class Findings:
 
 
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
-    """Return the named files, the files in named folders, and, with discovery, those of tools.
+    """Return the named files, the files in named folders, and, with discovery, the files of tools.
 
     Raises NotFound for a path that does not exist.
     """
     problems: list[Problem] = []
-    found: dict[Path, FoundFile] = {}
+    by_path: dict[Path, FoundFile] = {}
     for path, is_expected in _discovered(home, problems) if with_discovery else ():
-        _add(found, path, problems, is_expected=is_expected)
+        _add(by_path, path, problems, is_expected=is_expected)
     for path in paths:
         path = path.expanduser().absolute()
         if not path.exists():
             raise NotFound(f"there is nothing at {path}", hint="check the path")
         for file in _walk(path, problems) if path.is_dir() else (path,):
-            _add(found, file, problems, is_named=file == path)
-    return _sorted(home, found.values(), problems)
+            _add(by_path, file, problems, is_named=file == path)
+    return _sorted(home, by_path.values(), problems)
 
 
 def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
@@ -165,14 +165,14 @@ def _repository(folder: Path) -> Path:
 def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
     """Return the files that tools keep in newly discovered projects."""
     problems: list[Problem] = []
-    found: dict[Path, FoundFile] = {}
+    by_path: dict[Path, FoundFile] = {}
     known_roots = {
         root for _, root in tool_roots(home, (), [])
     }  # failing adapters were reported before
     for _, root in tool_roots(home, projects, []):
         for path in _glob(root.folder, root.patterns, problems) if root not in known_roots else ():
-            _add(found, path, problems, is_expected=True)
-    return _sorted(home, found.values(), problems)
+            _add(by_path, path, problems, is_expected=True)
+    return _sorted(home, by_path.values(), problems)
 
 
 def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
@@ -221,7 +221,7 @@ def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> 
 
 
 def _add(
-    found: dict[Path, FoundFile],
+    by_path: dict[Path, FoundFile],
     path: Path,
     problems: list[Problem],
     *,
@@ -245,8 +245,8 @@ def _add(
             Problem(str(path), error.strerror or "cannot be read", "check its permissions")
         )
         return
-    is_expected = is_expected or (path in found and found[path].is_expected)
-    found[path] = FoundFile(path, size, mtime_ns, is_named, is_expected)
+    is_expected = is_expected or (path in by_path and by_path[path].is_expected)
+    by_path[path] = FoundFile(path, size, mtime_ns, is_named, is_expected)
 
 
 def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
@@ -264,12 +264,14 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
     if not folder.is_dir():
         return
     file_patterns = [_to_regex(pattern) for pattern in patterns]
-    folder_patterns = [_to_regex(part) for pattern in patterns for part in _above(pattern)]
+    folder_patterns = [
+        _to_regex(part) for pattern in patterns for part in _parent_patterns(pattern)
+    ]
     for path in _walk(folder, problems, folder_patterns):
         relative = path.relative_to(folder).as_posix()
         if not any(pattern.fullmatch(relative) for pattern in file_patterns):
             continue
-        if _leads_out(path, folder):
+        if _links_outside(path, folder):
             problems.append(
                 Problem(
                     str(path),
@@ -281,7 +283,7 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
             yield path
 
 
-def _above(pattern: str) -> Iterator[str]:
+def _parent_patterns(pattern: str) -> Iterator[str]:
     """Yield patterns of the folders that may contain a match, to skip all others."""
     parts = pattern.split("/")[:-1]
     for length, part in enumerate(parts, start=1):
@@ -321,11 +323,11 @@ def _walk(
             is_wanted = (
                 may_be_transcript(path) if above is None else not name.endswith(_SKIPPED_NAMES)
             )
-            if is_wanted and (above is not None or not _leads_out(path, folder)):
+            if is_wanted and (above is not None or not _links_outside(path, folder)):
                 yield path
 
 
-def _leads_out(path: Path, folder: Path) -> bool:
+def _links_outside(path: Path, folder: Path) -> bool:
     """Return True for a link to a file outside its folder, since anyone with write access could choose the target."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
@@ -335,11 +337,11 @@ def _leads_out(path: Path, folder: Path) -> bool:
 def look(home: Home, paths: Iterable[Path]) -> Findings:
     """Return the existing files among some paths, without excluded ones."""
     problems: list[Problem] = []
-    found: dict[Path, FoundFile] = {}
+    by_path: dict[Path, FoundFile] = {}
     for path in paths:
         if path.exists():
-            _add(found, path, problems)
-    return _sorted(home, found.values(), problems)
+            _add(by_path, path, problems)
+    return _sorted(home, by_path.values(), problems)
 
 
 def below(root: Root) -> Iterator[Path]:
@@ -352,7 +354,7 @@ def fits(root: Root, path: Path) -> bool:
     if (
         not path.is_relative_to(root.folder)
         or path.name.endswith(_SKIPPED_NAMES)
-        or _leads_out(path, root.folder)
+        or _links_outside(path, root.folder)
     ):
         return False
     relative = path.relative_to(root.folder)

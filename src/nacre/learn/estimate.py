@@ -206,7 +206,7 @@ def estimate_learning(
     fold_notes(home)
     sizes, trivial, days = list[_Size](), 0, set()
     for session, turns, begin in chain(
-        _stored(home, older=older), ((session, turns, 0) for session, turns in unstored)
+        _pending_sessions(home, older=older), ((session, turns, 0) for session, turns in unstored)
     ):
         if not _is_shown(home, session, turns, older=older):
             continue
@@ -220,7 +220,9 @@ def estimate_learning(
             days.add(max((day_of(turn.time) for turn in turns if turn.time), default=None))
         else:
             trivial += 1
-    return replace(_estimated(home, sizes, len(days), trivial, tuple(problems)), is_older=older)
+    return replace(
+        _estimate_tasks(home, sizes, len(days), trivial, tuple(problems)), is_older=older
+    )
 
 
 def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: bool) -> bool:
@@ -272,7 +274,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
     )
 
 
-def _stored(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
+def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
     """Yield sessions in the index with turns new to extraction or the writer, and the index of the first of these."""
     pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
     for session in {
@@ -283,11 +285,11 @@ def _stored(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn
         yield home.sessions.get(session.row).session, [item.turn for item in turns], first
 
 
-def _estimated(
+def _estimate_tasks(
     home: Home, sizes: Sequence[_Size], days: int, trivial: int, problems: tuple[Problem, ...]
 ) -> Estimate:
     tasks = tuple(
-        _of_task(home, task, name, sizes, days)
+        _task_estimate(home, task, name, sizes, days)
         for task in (Task.EXTRACTION, *_CALLS_PER_MEMORY)
         if sizes and (name := name_for(home, task)) != NONE
     )
@@ -305,24 +307,26 @@ def _estimated(
     )
 
 
-def _looking_back(home: Home, days: int) -> tuple[int, float]:
+def _daily_check_cost(home: Home, days: int) -> tuple[int, float]:
     """Return the calls and tokens of the daily checks of old memories for some days with sessions."""
     known = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
     return ceil(known / MOST_MEMORIES), known * TOKENS_A_DAY / MOST_MEMORIES
 
 
-def _of_task(home: Home, task: Task, name: str, sizes: Sequence[_Size], days: int) -> TaskEstimate:
+def _task_estimate(
+    home: Home, task: Task, name: str, sizes: Sequence[_Size], days: int
+) -> TaskEstimate:
     capabilities = capabilities_of(home, name)
     number, read, written, seconds = home.spending.usual(task.value, name)
     is_measured, side_by_side, most = number >= ENOUGH_CALLS, 1, 0
     cost_per_call = _CallCost(read, written, seconds) if is_measured else _DEFAULT_COSTS[task]
     if task is Task.EXTRACTION:
-        sent = _as_sent(sizes, capabilities)
+        sent = _call_sizes(sizes, capabilities)
         side_by_side = (
             _THREADS if sum(_parts(size, capabilities) for size in sent) > len(sent) else 1
         )
         calls, input_tokens = _calls_and_tokens(sent, capabilities)
-        check_calls, check_tokens = _looking_back(home, days)
+        check_calls, check_tokens = _daily_check_cost(home, days)
         calls, input_tokens = calls + check_calls, input_tokens + check_tokens
         most_calls, most_tokens = _calls_and_tokens([size for _, size in sizes], capabilities)
         most = round(most_tokens + cost_per_call.written * most_calls + days * TOKENS_A_DAY)
@@ -345,7 +349,7 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[_Size], days: in
     )
 
 
-def _as_sent(sizes: Sequence[_Size], able: Capabilities) -> list[int]:
+def _call_sizes(sizes: Sequence[_Size], able: Capabilities) -> list[int]:
     """Return the tokens per call: of large sessions alone, and of small ones of a project together."""
     projects: dict[str | None, list[int]] = {}
     for project, size in sizes:
@@ -364,7 +368,7 @@ def _as_sent(sizes: Sequence[_Size], able: Capabilities) -> list[int]:
 def _calls_and_tokens(sizes: Sequence[int], able: Capabilities) -> tuple[int, float]:
     """Return the number of calls about texts with these tokens, and the tokens read, based on the texts' sizes."""
     calls = _CALLS * sum(_parts(size, able) for size in sizes)
-    return calls, _READS * sum(_shown(size, able) for size in sizes) + _DEFAULT_COSTS[
+    return calls, _READS * sum(_shown_tokens(size, able) for size in sizes) + _DEFAULT_COSTS[
         Task.EXTRACTION
     ].read * calls
 
@@ -372,7 +376,7 @@ def _calls_and_tokens(sizes: Sequence[int], able: Capabilities) -> tuple[int, fl
 def least_day(settings: Settings, name: str, able: Capabilities) -> int:
     """Return the tokens per day that a subscription needs for a small session, rounded up to hundreds.
 
-    A call is made only if the day's earlier calls leave room for its reserved maximum.
+    Each call requires that the day's earlier calls leave room for its reserved maximum.
     """
     seconds, empty = settings.number("models.timeout_seconds"), Chunk(())
     reservations = [
@@ -399,10 +403,10 @@ def least_day(settings: Settings, name: str, able: Capabilities) -> int:
 def of_session(size: int, able: Capabilities) -> int:
     """Return the tokens that a writer reads and writes for a session of ``size`` tokens, by default costs."""
     overhead = _DEFAULT_COSTS[Task.EXTRACTION].read + _DEFAULT_COSTS[Task.EXTRACTION].written
-    return ceil(_READS * _shown(size, able) + overhead * _CALLS * _parts(size, able))
+    return ceil(_READS * _shown_tokens(size, able) + overhead * _CALLS * _parts(size, able))
 
 
-def _shown(size: int, able: Capabilities) -> float:
+def _shown_tokens(size: int, able: Capabilities) -> float:
     """Return the tokens shown for a session of ``size`` tokens, with the overlap of its parts."""
     return size * _FRAME_FACTOR + (_parts(size, able) - 1) * OVERLAP_TOKENS
 

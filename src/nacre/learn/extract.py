@@ -427,7 +427,7 @@ _MAX_SCORE = 2.0
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
     """Return the findings of a session with evidence at or after ``begin``, in order.
 
-    Those that are ``held`` are candidates, the others memories. Deterministic for given turns.
+    Findings with ``held`` set are candidates, all others memories. Deterministic for given turns.
     """
     if session.kind is not SessionKind.MAIN:
         return []
@@ -440,7 +440,7 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
     chosen = [
         answer for answer in answered(turns, spoken) if not any(map(answer.repeats, statements))
     ]
-    likeliest = _few(once([*likely, *chosen]), len(spoken))
+    likeliest = _likeliest(once([*likely, *chosen]), len(spoken))
     findings = sorted([*sure, *likeliest], key=lambda finding: finding.index)
     candidates = [
         _candidate(finding, turns, is_sure=finding in sure, is_chosen=finding in chosen)
@@ -450,7 +450,7 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
     return weighed(session.tool, candidates)
 
 
-def _few(findings: list[Finding], utterance_count: int) -> list[Finding]:
+def _likeliest(findings: list[Finding], utterance_count: int) -> list[Finding]:
     """Return the findings with the highest scores, in conversation order."""
     most = min(_MAX_CANDIDATES_TOTAL, MAX_CANDIDATES + utterance_count // _UTTERANCES_PER_CANDIDATE)
     surest = sorted(findings, key=lambda finding: (-finding.score, finding.index))[:most]
@@ -576,7 +576,7 @@ class ProposalRequest(Request, frozen=True, kw_only=True):
 # -- Sessions worth a model call -------------------------------------------------------------------
 
 
-_WORDS_A_CHARACTER = 0.625
+_WORDS_PER_CHARACTER = 0.625
 """Eight characters of unspaced text count as five words."""
 
 
@@ -609,7 +609,7 @@ def words_of(utterance: Utterance) -> float:
 
 def _count_words(text: str) -> float:
     if is_unspaced(text):
-        return _WORDS_A_CHARACTER * sum(character.isalnum() for character in text)
+        return _WORDS_PER_CHARACTER * sum(character.isalnum() for character in text)
     return len(text.split())
 
 
@@ -643,7 +643,7 @@ class WaitingCandidates:
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
         """Add a candidate. If it repeats pending ones, return all of them instead, earliest first."""
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
-        risen = self._rise(memory) if may_repeat else []
+        risen = self._take_repeated(memory) if may_repeat else []
         if risen:
             return [*risen, memory]
         why = candidate.held or Why.FOUND
@@ -657,9 +657,9 @@ class WaitingCandidates:
 
     def say(self, memory: Memory) -> list[Memory]:
         """Remove and return pending candidates that a memory of the owner repeats."""
-        return self._rise(memory)
+        return self._take_repeated(memory)
 
-    def _rise(self, memory: Memory) -> list[Memory]:
+    def _take_repeated(self, memory: Memory) -> list[Memory]:
         if memory.speaker is not Speaker.OWNER:
             return []
         terms = text_words(memory.content)
@@ -674,7 +674,7 @@ class WaitingCandidates:
         repeated = [
             comparison.other
             for comparison in compare(memory, similar)
-            if comparison.repeats and _is_elsewhere(memory, comparison.other)
+            if comparison.repeats and _is_independent(memory, comparison.other)
         ]
         for candidate in repeated:
             self._forget(candidate)
@@ -714,7 +714,7 @@ class WaitingCandidates:
         self._new = [candidate for candidate in self._new if candidate.memory.id != memory.id]
 
 
-def _is_elsewhere(memory: Memory, other: Memory) -> bool:
+def _is_independent(memory: Memory, other: Memory) -> bool:
     """Return True for memories of different sessions, neither of which copies the other's messages."""
     if memory.source.session == other.source.session or memory.created == other.created:
         return False

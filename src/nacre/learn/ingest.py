@@ -199,7 +199,7 @@ class TurnStore:
         with self._home.database.transaction():
             self._gate.refresh()  # respect a concurrent forget
             before = self._tally.turns
-            part = _Part(self._home, self._gate, self._tally, projects)
+            part = _TurnTransaction(self._home, self._gate, self._tally, projects)
             for event in events:
                 self._home.database.yield_write_lock(part.flush)
                 if isinstance(event, Batch):
@@ -227,7 +227,7 @@ class TurnStore:
         }
 
 
-class _Part:
+class _TurnTransaction:
     """The content of one transaction."""
 
     def __init__(
@@ -255,7 +255,7 @@ class _Part:
                 return
         row = self._home.sessions.upsert(titled, project=project, file=self._name_of(batch))
         self._tally.distrusted.update(
-            (session.id, made) for turn in turns for made in _stored_unduly(turn)
+            (session.id, made) for turn in turns for made in _untrusted_memories(turn)
         )
         if turns:
             self._waiting.append((session.tool, row, turns))
@@ -263,7 +263,7 @@ class _Part:
 
     def finish_file(self, done: FileDone) -> None:
         """Forget content that the file no longer contains, and save its cursor."""
-        self._forget_gone(done)
+        self._forget_removed(done)
         left_out = done.path in self._tally.left_out
         self._save_cursor(done, leaves_out=left_out)
         if left_out or done.path in self._tally.withheld:
@@ -281,7 +281,7 @@ class _Part:
         self._home.sessions.refresh(sorted(self._touched))
         self._touched.clear()
 
-    def _forget_gone(self, done: FileDone) -> None:
+    def _forget_removed(self, done: FileDone) -> None:
         """Forget turns that the file no longer contains, or that a wrong guess of the tool produced."""
         name = self._name_of(done)
         stored_cursor = self._home.sessions.cursor(name)
@@ -304,7 +304,7 @@ class _Part:
         return kept_name(self._home.redactor, str(event.path))
 
 
-def _stored_unduly(turn: Turn) -> Iterator[str]:
+def _untrusted_memories(turn: Turn) -> Iterator[str]:
     """Yield the ends of ids of memories that an agent stored in a turn based on external text."""
     if turn.trust is Trust.UNTRUSTED:
         yield from memories_made((turn,))
@@ -567,7 +567,7 @@ class _Ingest:
         """Read the archive if requested, then files, then files of projects that these mention."""
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
-        findings = self._found(discovers=discovers) if options.reads else None
+        findings = self._find_files(discovers=discovers) if options.reads else None
         known_projects = discovery.projects_of(home)
         jobs = self._jobs(findings)
         if options.from_archive:
@@ -579,7 +579,7 @@ class _Ingest:
             )
             read_jobs(home, self._run, jobs, self._tally, self._notify)
 
-    def _found(self, *, discovers: bool) -> discovery.Findings:
+    def _find_files(self, *, discovers: bool) -> discovery.Findings:
         """Find the files to read. With globs, record the matching files as the named paths for a rebuild."""
         options = self._options
         findings = discovery.only_like(
@@ -833,7 +833,7 @@ def read_session(home: Home, session: str, transcript: str | None = None) -> Sto
     path = _own_transcript(home, tool, transcript)
     if path and os.path.isfile(path):
         read_files(home, [path], tool)
-        return find_session(home, session) or _written_to(home, path)
+        return find_session(home, session) or _latest_session_of(home, path)
     stored = find_session(home, session)
     file = stored.file if stored else None
     read_files(
@@ -904,7 +904,7 @@ def find_session(home: Home, session: str) -> StoredSession | None:
     return next((row for row in home.sessions.find(session) if row.session.id == session), None)
 
 
-def _written_to(home: Home, path: Path) -> StoredSession | None:
+def _latest_session_of(home: Home, path: Path) -> StoredSession | None:
     """Return the latest session of a transcript, for hosts that use another session id."""
     newest = home.sessions.newest(SessionFilter(), limit=_MAX_FILES)
     return next((row for row in newest if row.file == str(path)), None)
@@ -976,7 +976,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | N
             continue
         for turn, statements in _turns_with_quote(home, stored, new):
             texts = [statement.text for statement in statements]
-            if _states(texts, new.content):
+            if _is_verbatim(texts, new.content):
                 if new.subject and adds(new.subject, [*texts, new.content]) is not None:
                     new = structs.replace(new, subject=None)
                 new = structs.replace(new, project=stored.project or new.project)
@@ -1030,7 +1030,7 @@ def _turns_with_quote(
             yield turns[index], statements
 
 
-def _states(statements: Sequence[str], content: str) -> bool:
+def _is_verbatim(statements: Sequence[str], content: str) -> bool:
     """Return True if statements equal a memory word for word and are not questions, suppositions or reports."""
     return all(map(is_stated, statements)) and _without_layout(
         " ".join(statements)

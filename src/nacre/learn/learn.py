@@ -184,7 +184,7 @@ class ModelExtractor:
         )
         self._tally.add(extraction)
         if extraction.is_useless:
-            self._tell_useless(extraction)
+            self._record_useless(extraction)
         return extraction
 
     def look_later(self, days: Collection[date]) -> int:
@@ -253,7 +253,7 @@ class ModelExtractor:
         if model:
             model.close()
 
-    def _tell_useless(self, extraction: Extraction) -> None:
+    def _record_useless(self, extraction: Extraction) -> None:
         """Record the failure in the writer's health, so that it is not asked for a day."""
         home = self._home
         problem = home.redactor.clean(
@@ -331,7 +331,7 @@ def ask_about_later(home: Home, caller: Caller, held: Sequence[Held]) -> Sequenc
         run.outcome = (
             "no answer"
             if doubtful is None
-            else f"{len(doubtful)} may be out of date{_not_taken(dropped)}"
+            else f"{len(doubtful)} may be out of date{_rejections(dropped)}"
         )
         sessions = dict.fromkeys(saying.session for item in checked for saying in item.sayings)
         run.add(
@@ -345,14 +345,14 @@ def ask_about_later(home: Home, caller: Caller, held: Sequence[Held]) -> Sequenc
         return doubtful
 
 
-def _not_taken(dropped: Mapping[str, int]) -> str:
+def _rejections(dropped: Mapping[str, int]) -> str:
     """Describe the rejected proposals, by reason."""
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
     return f"; not taken: {reasons}" if reasons else ""
 
 
 def _step(extraction: Extraction, session: str) -> Step:
-    output = f"{len(extraction.memories)} taken{_not_taken(extraction.dropped)}"
+    output = f"{len(extraction.memories)} taken{_rejections(extraction.dropped)}"
     held = ", ".join(
         dict.fromkeys(candidate.detail for candidate in extraction.candidates if candidate.held)
     )
@@ -434,16 +434,16 @@ def propose(
     Raises NotFound, Conflict, TranscriptUnreadable, and ModelRefused if the model cannot be opened.
     """
     talks = (
-        _of_file(home, wanted.path, wanted.session)
+        _sessions_in_file(home, wanted.path, wanted.session)
         if wanted.path
-        else _of_home(home, wanted.session or "")
+        else _session_in_home(home, wanted.session or "")
     )
     model = _model(home, wanted.model)
     try:
         proposals = []
         for done, (session, project, turns) in enumerate(talks):
             notify(Progress("learning", done, len(talks), model.name if model else ""))
-            proposals.append(_proposed(home, wanted, model, session, project, turns))
+            proposals.append(_proposal(home, wanted, model, session, project, turns))
         return proposals
     finally:
         if model:
@@ -457,7 +457,7 @@ def _model(home: Home, name: str | None) -> LanguageModel | None:
     return None if name == NONE else model_for(home, Task.EXTRACTION, background=False)
 
 
-def _proposed(
+def _proposal(
     home: Home,
     wanted: ProposalRequest,
     model: LanguageModel | None,
@@ -486,10 +486,10 @@ def _proposed(
     return Proposal(session, extraction.candidates, extraction)
 
 
-_Talk = tuple[Session, str | None, Sequence[Turn]]
+_Conversation = tuple[Session, str | None, Sequence[Turn]]
 
 
-def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
+def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Conversation]:
     """Return the sessions of a transcript with their turns, redacted as by an ingest."""
     sessions: dict[str, tuple[Session, list[Turn]]] = {}
     try:
@@ -512,7 +512,7 @@ def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
         raise TranscriptUnreadable(
             f"{path} cannot be read: {error.strerror}", hint="check its permissions"
         ) from error
-    chosen: list[_Talk] = [
+    chosen: list[_Conversation] = [
         (session, None, turns)
         for session, turns in sessions.values()
         if not reference or reference == session.id or session.native_id.startswith(reference)
@@ -525,7 +525,7 @@ def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
     return chosen
 
 
-def _of_home(home: Home, reference: str) -> list[_Talk]:
+def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
     stored = find_session(home, reference)
     turns = in_time([item.turn for item in home.sessions.turns_of(stored.row)])
     return [(stored.session, stored.project, turns)]
@@ -737,27 +737,27 @@ class _Learner:
     def read_ahead(self, pending: Sequence[Unlearned], tell: Callable[[str], None]) -> None:
         """Let the writer read the next session together with other small pending ones of its project."""
         project, sessions = None, list[Shown]()
-        for at, item in enumerate(pending):
-            stored = self.stored_session(item)
+        for at, unlearned in enumerate(pending):
+            stored = self.stored_session(unlearned)
             if (
                 stored is None
-                or not self.is_asked_about(item, stored)
+                or not self.is_asked_about(unlearned, stored)
                 or self.extractor.is_read(stored.session)
             ):
                 if not at:
                     return
             elif not at or stored.project == project:
                 project = stored.project
-                turns = self.home.sessions.turns_of(item.row)
-                place = placed(item, turns)
+                turns = self.home.sessions.turns_of(unlearned.row)
+                place = placed(unlearned, turns)
                 spoken = [row.turn for row in turns[: place.end]]
                 sessions.append(Shown(stored.session, _as_shown(spoken, place.first), place.first))
         self.extractor.read_ahead(project, sessions, tell)
 
-    def stored_session(self, item: Unlearned) -> StoredSession | None:
+    def stored_session(self, unlearned: Unlearned) -> StoredSession | None:
         """Return a pending session, or ``None`` if it was forgotten meanwhile."""
         try:
-            return self.home.sessions.get(item.row)
+            return self.home.sessions.get(unlearned.row)
         except KeyError:
             return None
 
@@ -770,68 +770,82 @@ class _Learner:
             if stored and (item.unwritten is None or self.is_rest(item, stored))
         ]
 
-    def is_rest(self, item: Unlearned, stored: StoredSession) -> bool:
+    def is_rest(self, unlearned: Unlearned, stored: StoredSession) -> bool:
         """Return True if the rest of a session is shown only if the owner asks for older ones."""
-        has_rest = item.unwritten is not None and item.begin >= item.end
+        has_rest = unlearned.unwritten is not None and unlearned.begin >= unlearned.end
         return (
             has_rest
             and self.extractor.serves(stored, older=True)
             and not self.extractor.serves(stored)
         )
 
-    def is_asked_about(self, item: Unlearned, stored: StoredSession) -> bool:
+    def is_asked_about(self, unlearned: Unlearned, stored: StoredSession) -> bool:
         """Return True if the writer is to be shown a session now."""
-        is_served = self.extractor.serves(stored, older=item.is_older) and self.is_over(
-            item, stored
+        is_served = self.extractor.serves(stored, older=unlearned.is_older) and self.is_over(
+            unlearned, stored
         )
         return is_served and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
-    def session(self, item: Unlearned, tell: Callable[[str], None]) -> bool:
+    def session(self, unlearned: Unlearned, tell: Callable[[str], None]) -> bool:
         """Extract the new memories of a session. Return True if this called a model."""
-        stored = self.stored_session(item)
+        stored = self.stored_session(unlearned)
         if stored is None:
             return False
-        if not item.is_older and self.is_rest(item, stored):
+        if not unlearned.is_older and self.is_rest(unlearned, stored):
             return False
-        is_for_writer = self.extractor.serves(stored, older=item.is_older)
-        is_asked = self.is_asked_about(item, stored)
-        if is_for_writer and self.extractor.is_elsewhere and self.is_over(item, stored):
+        is_for_writer = self.extractor.serves(stored, older=unlearned.is_older)
+        is_asked = self.is_asked_about(unlearned, stored)
+        if is_for_writer and self.extractor.is_elsewhere and self.is_over(unlearned, stored):
             self.extractor.leave()
             return False
-        waits = not item.is_older and (
+        may_wait = not unlearned.is_older and (
             stored.ended is None or self.home.now() - stored.ended < WAITS
         )
-        if item.begin >= item.end and not is_asked and (item.is_older or (is_for_writer and waits)):
+        if (
+            unlearned.begin >= unlearned.end
+            and not is_asked
+            and (unlearned.is_older or (is_for_writer and may_wait))
+        ):
             return False
-        turns = self.home.sessions.turns_of(item.row)
-        said, at = [row.turn for row in turns], placed(item, turns)
-        until = at.end if self.is_over(item, stored) else max(at.begin, last_of_owner(said) + 1)
-        found = self.write(stored, said[:until], at.first, tell) if is_asked else None
-        is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
+        turns = self.home.sessions.turns_of(unlearned.row)
+        spoken, position = [row.turn for row in turns], placed(unlearned, turns)
+        until = (
+            position.end
+            if self.is_over(unlearned, stored)
+            else max(position.begin, last_of_owner(spoken) + 1)
+        )
+        extraction = self.write(stored, spoken[:until], position.first, tell) if is_asked else None
+        is_left = is_for_writer and (not is_asked or self.is_unanswered(extraction))
         self.days |= (
-            {day_of(stored.ended)} if found and stored.ended and not item.is_older else set()
+            {day_of(stored.ended)}
+            if extraction and stored.ended and not unlearned.is_older
+            else set()
         )
-        if found and not is_left:
+        if extraction and not is_left:
             self.waiting.was_read(stored.session.id)
-            written = [*found.memories, *(change.statement for change in found.overtaken)]
-            plain = passed_over(extract(stored.session, said), written)
-            self.note_new([*plain, *found.candidates], stored, turns, at.first, until)
-            self.amendments.note(found.overtaken, found.model)
-            self.amendments.doubt(found.doubted)
-        elif at.begin < until:
-            self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
-        seq = turns[until].seq if until < len(turns) else item.end
-        shown_later = [row.seq for row in turns if found and row.turn.id in found.left]
-        left = item.first if is_left else min(shown_later, default=None)
-        is_shown = is_asked and (
-            waits or left is None
-        )  # otherwise it counts as an older session that no writer has read
-        is_kept = waits or (item.is_older and left)
-        rested = NOT_YET if is_left and not is_asked and self.is_over(item, stored) else None
+            written = [*extraction.memories, *(change.statement for change in extraction.overtaken)]
+            plain = passed_over(extract(stored.session, spoken), written)
+            self.note_new([*plain, *extraction.candidates], stored, turns, position.first, until)
+            self.amendments.note(extraction.overtaken, extraction.model)
+            self.amendments.doubt(extraction.doubted)
+        elif position.begin < until:
+            self.note_new(extract(stored.session, spoken), stored, turns, position.begin, until)
+        seq = turns[until].seq if until < len(turns) else unlearned.end
+        shown_later = [row.seq for row in turns if extraction and row.turn.id in extraction.left]
+        unread_from = unlearned.first if is_left else min(shown_later, default=None)
+        # Otherwise it counts as an older session that no writer has read.
+        is_shown = is_asked and (may_wait or unread_from is None)
+        is_kept = may_wait or (unlearned.is_older and unread_from)
+        rested = NOT_YET if is_left and not is_asked and self.is_over(unlearned, stored) else None
         self.seen.append(
-            (item, seq, left if is_kept else None, self.home.now() if is_shown else rested)
+            (
+                unlearned,
+                seq,
+                unread_from if is_kept else None,
+                self.home.now() if is_shown else rested,
+            )
         )
-        return found is not None
+        return extraction is not None
 
     def note_new(
         self,
@@ -896,9 +910,9 @@ class _Learner:
             text += f", {report.calls} calls, {read:,} + {report.tokens.output:,} tokens"
         return text
 
-    def is_over(self, item: Unlearned, stored: StoredSession) -> bool:
+    def is_over(self, unlearned: Unlearned, stored: StoredSession) -> bool:
         """Return True if no answer to the session's last turn will follow."""
-        return self.all_over or is_over(self.home, item, stored)
+        return self.all_over or is_over(self.home, unlearned, stored)
 
     def withdraw(self, stored: StoredSession, spoken: Sequence[Turn], begin: int) -> None:
         """End memories that the owner's next message revokes, unless another session confirmed them."""

@@ -299,11 +299,11 @@ class _Calls:
 
     def worth_telling(self, calls: Sequence[ToolCall]) -> list[str]:
         """Return a line for each relevant call, at most eight."""
-        relevant = [_call_line(call) for call in calls if self._tells(call)]
+        relevant = [_call_line(call) for call in calls if self._is_relevant(call)]
         more = len(relevant) - _MAX_CALLS
         return relevant if more <= 0 else [*relevant[:_MAX_CALLS], f"· and {more} more such calls"]
 
-    def _tells(self, call: ToolCall) -> bool:
+    def _is_relevant(self, call: ToolCall) -> bool:
         head = (call.name, *call.input.split()[:_HEAD_WORDS])
         if call.failed:
             self._failing.add(head)
@@ -476,7 +476,9 @@ def tidied(text: str) -> str:
 def tidied_changes(text: str) -> str:
     """Repair an answer about known memories, like :func:`tidied`."""
     data = _read(text)
-    return _tidy("known", data.get("known") if isinstance(data, dict) else data, _seen) or text
+    return (
+        _tidy("known", data.get("known") if isinstance(data, dict) else data, _known_change) or text
+    )
 
 
 def _read(text: str) -> Any:
@@ -514,7 +516,7 @@ def _memory(item: Any) -> dict[str, Any] | None:
     return fitting
 
 
-def _seen(item: Any) -> dict[str, Any] | None:
+def _known_change(item: Any) -> dict[str, Any] | None:
     """Repair a claim about a known memory; return ``None`` for one without a change."""
     if not isinstance(item, dict):
         return None
@@ -607,7 +609,7 @@ def doubts(held: Sequence[Held], claims: Iterable[Outdated]) -> tuple[list[Doubt
         if not 0 <= index < len(held):
             dropped["no such memory"] += 1
             continue
-        memory, shown = held[index].memory, _shown_later(held, held[index].memory, claim.evidence)
+        memory, shown = held[index].memory, _later_sayings(held, held[index].memory, claim.evidence)
         if not _contains_clause(claim.clause, memory.content):
             dropped["the clause is not in the memory"] += 1
         elif not shown:
@@ -615,7 +617,12 @@ def doubts(held: Sequence[Held], claims: Iterable[Outdated]) -> tuple[list[Doubt
         else:
             accepted.setdefault(
                 memory.id,
-                Doubt(memory, claim.clause, _why(memory, one_line(claim.now), shown), tuple(shown)),
+                Doubt(
+                    memory,
+                    claim.clause,
+                    _doubt_text(memory, one_line(claim.now), shown),
+                    tuple(shown),
+                ),
             )
     return list(accepted.values()), dropped
 
@@ -631,7 +638,7 @@ def _contains_clause(clause: str, content: str) -> bool:
     return is_copied or leaves_out(clause, content) <= _MAX_MISSING_SHARE
 
 
-def _why(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
+def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
     """Describe a doubt, for display with the memory: in the model's words if these are all from the memory and the
     statements, else by the latest statement. Do not quote an agent against a rule of the owner.
     """
@@ -660,7 +667,7 @@ def numbers(held: Sequence[Held]) -> dict[Saying, int]:
     )
 
 
-def _shown_later(held: Sequence[Held], memory: Memory, evidence: Iterable[int]) -> list[Saying]:
+def _later_sayings(held: Sequence[Held], memory: Memory, evidence: Iterable[int]) -> list[Saying]:
     """Return the statements with some numbers that are from the memory's project and later than it."""
     in_project = {
         saying for item in held if item.memory.project == memory.project for saying in item.sayings

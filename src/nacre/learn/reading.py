@@ -85,7 +85,7 @@ def is_own(turn: Turn) -> bool:
 
 
 def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
-    """Return the tool calls of a part of the session, without those of sub-agents."""
+    """Return the tool calls of a part of the session, without calls of sub-agents."""
     return [
         call
         for turn in turns[begin:end]
@@ -295,7 +295,7 @@ def asked(text: str) -> ClosingQuestion:
         about=content_words(" ".join(ending), language_of(text)),
         options=options,
         closing=bool(durable) and prose[-1].endswith(durable[-1]),
-        either=_either_of(ending, cues),
+        either=_alternatives_question(ending, cues),
         choosing=any(cues.choosing.search(sentence) for sentence in prose),
     )
 
@@ -329,7 +329,7 @@ def _is_question(text: str, cues: Answers) -> bool:
     return is_asking(text) or (text.endswith((":", "：")) and bool(cues.choice.search(text)))
 
 
-def _either_of(ending: Sequence[str], cues: Answers) -> str:
+def _alternatives_question(ending: Sequence[str], cues: Answers) -> str:
     """Return the question with two alternatives at the end of a message, including alternatives that follow it."""
     final = ending[-1] if ending else ""
     if is_asking(final) and cues.either.search(final) and not cues.chore.search(final):
@@ -411,7 +411,7 @@ def _passages(text: str) -> Iterator[Passage]:
             continue
         yield Passage(heading, _statements(lines))
         heading, lines = (
-            _titled(match["marked"] or match["bold"] or match["under"]).replace(_MARK, '"'),
+            _heading_text(match["marked"] or match["bold"] or match["under"]).replace(_MARK, '"'),
             [],
         )
     yield Passage(heading, _statements(lines))
@@ -425,7 +425,7 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
     )
 
 
-def _titled(heading: str) -> str:
+def _heading_text(heading: str) -> str:
     plain = heading.replace("**", "").strip(" :：")
     return _NUMBER.sub("", plain)
 

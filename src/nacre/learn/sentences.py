@@ -59,8 +59,8 @@ class Mark:
 class SummaryCues:
     """Cues for the course of a session.
 
-    Of the owner: messages without a request (``idle``), requests to continue (``onward``) or to look at something
-    (``look``), and endings (``stop``). Of the agent: failure (``gave_up``), vague offers (``offer``), introductions to
+    The owner's: messages without a request (``idle``), requests to continue (``onward``) or to look at something
+    (``look``), and endings (``stop``). The agent's: failure (``gave_up``), vague offers (``offer``), introductions to
     remaining work (``ahead``) and statements of it (``left``), the next step (``announces``), and required input of
     the owner (``awaits``).
     """
@@ -216,11 +216,11 @@ class Language:
 
 def _pattern(type_: type, value: Any) -> Any:
     if type_ == Pattern:
-        return Pattern(_typed(value if isinstance(value, str) else "|".join(value)))
+        return Pattern(_with_variants(value if isinstance(value, str) else "|".join(value)))
     raise NotImplementedError(type_)
 
 
-def _typed(pattern: str) -> str:
+def _with_variants(pattern: str) -> str:
     """Allow "dont", "lets" and curved apostrophes in a pattern, except in lookbehinds."""
     parts = _LOOKBEHIND.split(pattern)
     return "".join(
@@ -351,15 +351,19 @@ def leads_others(text: str) -> bool:
     bare = _without_address(text)
     colon = _COLON.search(bare)
     if not colon:
-        return _edits(bare) and bool(_DEICTIC.search(bare))
+        return _is_edit_order(bare) and bool(_DEICTIC.search(bare))
     before = bare[: colon.start()]
     lead = _ASIDE.sub("", _STAMP.sub("", before)).strip(" *_`<>")
     is_short = 0 < len(_TOKEN.findall(lead)) <= _MAX_LEAD_TOKENS
     if _STAMP.search(before) and is_short:
         return True
     if colon[0].strip() in _DASHES:
-        return is_short and not _is_own(lead) and _names(lead)
-    return _edits(lead) or _is_cited(lead) or (is_short and not _is_own(lead) and _names(lead))
+        return is_short and not _is_own(lead) and _is_other_source(lead)
+    return (
+        _is_edit_order(lead)
+        or _is_cited(lead)
+        or (is_short and not _is_own(lead) and _is_other_source(lead))
+    )
 
 
 def reports(text: str) -> bool:
@@ -398,10 +402,10 @@ def is_signed(text: str) -> bool:
     signature = _SIGNED.search(text[-_SIGNATURE_CHARACTERS:])
     if signature is None or len(signature["name"].split()) > _MAX_SIGNATURE_WORDS:
         return False
-    return signature["name"][:1].isupper() or _names(signature["name"])
+    return signature["name"][:1].isupper() or _is_other_source(signature["name"])
 
 
-def _edits(text: str) -> bool:
+def _is_edit_order(text: str) -> bool:
     """Return True if a text starts with an order to edit, translate or explain."""
     order = words_of("editing").search(text)
     return order is not None and not _POLITE.sub("", text[: order.start()]).strip(" ,:*_")
@@ -413,13 +417,13 @@ def _is_cited(lead: str) -> bool:
     if verb is not None and not _FIRST_PERSON.search(lead[: verb.start()]):
         return True
     owner = _POSSESSIVE.search(lead)
-    if owner and _names(owner[1]):
+    if owner and _is_other_source(owner[1]):
         return True
     by = author_words().search(lead)
     author = (
         lead[by.end() :].strip() if by and len(_TOKEN.findall(lead)) <= _MAX_CITING_TOKENS else ""
     )
-    return bool(author) and _names(author)
+    return bool(author) and _is_other_source(author)
 
 
 def _is_own(lead: str) -> bool:
@@ -440,7 +444,7 @@ def _is_own(lead: str) -> bool:
     return words_of("self").search(lead) is not None and words_of("people").search(lead) is None
 
 
-def _names(lead: str) -> bool:
+def _is_other_source(lead: str) -> bool:
     """Return True if a short lead is a person, a role, a channel, or a text by someone else."""
     tokens = _TOKEN.findall(lead)
     if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
@@ -678,11 +682,11 @@ def _strip(text: str) -> str:
     if "</" in text:
         text = _TAG.sub("\n", text)
     text = _HEADING.sub("", text)
-    text = _own(text)
+    text = _without_pasted_messages(text)
     return _EMPHASIS.sub(r"\2", _QUOTED.sub("", _OBJECT.sub("", text)))
 
 
-def _own(text: str) -> str:
+def _without_pasted_messages(text: str) -> str:
     """Return a message without pasted mails, chats, transcripts and records."""
     foreign = _FOREIGN.search(text)
     text = text[: foreign.start()] if foreign else text
@@ -725,14 +729,14 @@ def sentences(line: str) -> list[str]:
     """Return the sentences of a line."""
     parts: list[str] = []
     for part in _BOUNDARY.split(line):
-        if parts and (_ABBREVIATION.search(parts[-1]) or _open(parts[-1])):
+        if parts and (_ABBREVIATION.search(parts[-1]) or _has_open_bracket(parts[-1])):
             parts[-1] = f"{parts[-1]} {part}"
         elif part.strip():
             parts.append(part.strip())
     return parts
 
 
-def _open(text: str) -> bool:
+def _has_open_bracket(text: str) -> bool:
     """Return True if a bracket is still open: "(like this. or that)" is one statement."""
     return text.count("(") > text.count(")") and len(text) < 300
 
@@ -784,11 +788,11 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
     spoken: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
-            typed = [] if _is_page(text) else split_typed(_FORM.sub(_answering, text))
+            typed = [] if _is_page(text) else split_typed(_FORM.sub(_answer_text, text))
             statements = tuple(
                 statement
                 for statement in _in_one_language(typed)
-                if not _echoes(statement.text, turns, index)
+                if not _repeats_agent(statement.text, turns, index)
             )
             if len(statements) < len(typed):
                 statements = tuple(replace(statement, mixed=True) for statement in statements)
@@ -813,7 +817,7 @@ class Answered:
 
 def forms(text: str) -> list[Answered]:
     """Return the form questions that a message answers, in order."""
-    return [_answered(form) for form in _FORM.finditer(text)]
+    return [_parse_answer(form) for form in _FORM.finditer(text)]
 
 
 def is_chosen(utterance: Utterance, statement: Statement) -> bool:
@@ -824,10 +828,10 @@ def is_chosen(utterance: Utterance, statement: Statement) -> bool:
 
 def without_chosen(text: str) -> str:
     """Return a message without the agent's words in a form: chosen options, and questions of typed answers."""
-    return _FORM.sub(lambda form: form["answer"] if _answered(form).typed else "", text).strip()
+    return _FORM.sub(lambda form: form["answer"] if _parse_answer(form).typed else "", text).strip()
 
 
-def _answered(form: re.Match[str]) -> Answered:
+def _parse_answer(form: re.Match[str]) -> Answered:
     answer = form["answer"]
     cues = language_of(answer).answers
     nods = len(words(answer)) <= _MAX_NOD_WORDS and bool(
@@ -836,12 +840,12 @@ def _answered(form: re.Match[str]) -> Answered:
     return Answered(form["question"], answer, nods, typed=not _CHOSE.search(form[0]))
 
 
-def _answering(form: re.Match[str]) -> str:
+def _answer_text(form: re.Match[str]) -> str:
     """Return the answer with its question, or the answer alone if it is a nod or was typed.
 
     Sentences of the agent before the question are omitted.
     """
-    result = _answered(form)
+    result = _parse_answer(form)
     question = [] if result.nods or result.typed else split(form["question"])
     return f"{question[-1].text} → {form['answer']}" if question else form["answer"]
 
@@ -867,7 +871,7 @@ def _in_one_language(statements: list[Statement]) -> list[Statement]:
     )
 
 
-def _echoes(statement: str, turns: Sequence[Turn], index: int) -> bool:
+def _repeats_agent(statement: str, turns: Sequence[Turn], index: int) -> bool:
     """Return True if the owner pasted an agent's words, such as a task from its list or a line of its report."""
     text = normalise(statement)
     if len(text) < _MIN_ECHO_CHARACTERS:
@@ -885,7 +889,7 @@ def _words(turns: Sequence[Turn], index: int, turn: Turn) -> list[tuple[str, boo
     if turn.flags & _UNSPOKEN:
         return []
     if turn.speaker is Speaker.AGENT:
-        return [(words, True) for words in _declined(turn)]
+        return [(words, True) for words in _declining_words(turn)]
     if turn.speaker is not Speaker.OWNER or turn.trust is Trust.UNTRUSTED:
         return []
     text = _COMMAND.sub("", turn.text) if turn.flags & Flag.COMMAND else turn.text
@@ -894,7 +898,7 @@ def _words(turns: Sequence[Turn], index: int, turn: Turn) -> list[tuple[str, boo
     return [(text, bool(calls and calls[-1].outcome == _REJECTED))] if text.strip() else []
 
 
-def _declined(turn: Turn) -> list[str]:
+def _declining_words(turn: Turn) -> list[str]:
     prefix = f"{_REJECTED}: "
     return [
         call.outcome.removeprefix(prefix)

@@ -101,7 +101,7 @@ def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
         if at is None:
             kept.append(current)
         else:
-            kept[at] = _fuller(kept[at], current)
+            kept[at] = _weightier(kept[at], current)
     return [item.candidate for item in kept]
 
 
@@ -141,7 +141,7 @@ def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
     )
 
 
-def _fuller(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
+def _weightier(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
     """Return the weightier of two duplicates, with the evidence of both if speaker and confidence agree."""
     first, second = earlier.candidate, later.candidate
     best = later if _weight(second) > _weight(first) else earlier
@@ -176,8 +176,8 @@ AT_ONCE = 40
 UNCOMPARED = "nobody has compared it with its evidence"
 
 _TURN_CHARACTERS = 8_000
-_TOKENS_EACH = 60
-_LEAST_TOKENS = 400
+_TOKENS_PER_VERDICT = 60
+_MIN_OUTPUT_TOKENS = 400
 _CLOSING = "Answer with a verdict for each."
 
 
@@ -315,7 +315,9 @@ def prompt_for(asked: Sequence[Asked], able: Capabilities, seconds: float) -> Pr
         framed("memories", "\n".join(listed)),
         _CLOSING,
     )
-    room = min(able.output, able.window // 4, max(_LEAST_TOKENS, _TOKENS_EACH * len(asked)))
+    room = min(
+        able.output, able.window // 4, max(_MIN_OUTPUT_TOKENS, _TOKENS_PER_VERDICT * len(asked))
+    )
     return Prompt(
         task=Task.EXTRACTION,
         system=_system_prompt(),
@@ -389,13 +391,13 @@ def _system_prompt() -> str:
 # (decision 12).
 
 
-_GROWTH, _LEAST = 1.3, 1
+_GROWTH, _BASE_MEMORIES = 1.3, 1
 
 
 def most_of(turns: Sequence[Turn], begin: int) -> int:
     """Return the maximum number of memories for the turns from ``begin`` on, by the number of owner messages."""
     messages = {utterance.index for utterance in utterances(turns) if utterance.index >= begin}
-    return math.ceil(_GROWTH * math.sqrt(len(messages))) + _LEAST
+    return math.ceil(_GROWTH * math.sqrt(len(messages))) + _BASE_MEMORIES
 
 
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
@@ -628,7 +630,7 @@ class Asking:
 
     def taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Taken:
         """Return the proposals that pass the checks, without duplicates, and the overtaken memories."""
-        candidates = self._taken(parts, answers)
+        candidates = self._checked_candidates(parts, answers)
         kept = merged(candidates)
         self.repeated = len(candidates) - len(kept)
         changes = [
@@ -636,7 +638,7 @@ class Asking:
             for chunk, answer in zip(parts, answers, strict=True)
         ]
         changes += [
-            self._elsewhere(chunk, overtaken_here)
+            self._related_changes(chunk, overtaken_here)
             for chunk, overtaken_here in zip(parts, changes, strict=True)
             if overtaken_here
         ]
@@ -668,12 +670,14 @@ class Asking:
             hint=problem.hint if problem else None,
             is_over=self.caller.is_over,
             is_useless=self.caller.is_useless,
-            left=self._left(parts, answers),
+            left=self._skipped_turns(parts, answers),
             is_uncompared=self.caller.is_spent
             and any(candidate.detail == UNCOMPARED for candidate in candidates),
         )
 
-    def _left(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> frozenset[str]:
+    def _skipped_turns(
+        self, parts: Sequence[Chunk], answers: Sequence[Reply | None]
+    ) -> frozenset[str]:
         skipped = [
             chunk
             for chunk, answer in zip(parts, answers, strict=True)
@@ -696,7 +700,7 @@ class Asking:
     ) -> list[Overtaken]:
         return overtaken(seen, known, self.session.id, self._checks, chunk.places)
 
-    def _elsewhere(self, chunk: Chunk, gone: Sequence[Overtaken]) -> list[Overtaken]:
+    def _related_changes(self, chunk: Chunk, gone: Sequence[Overtaken]) -> list[Overtaken]:
         """Ask once more, about memories near the clauses that no longer hold, which the model was not shown.
 
         Other memories may repeat such a clause in passing, and few of them are near the session.
@@ -737,12 +741,12 @@ class Asking:
         for _ in range(ROUNDS):
             pending = [at for at, answer in enumerate(answers) if answer is None]
             if pending and not self.caller.stopped:
-                for at, answer in self._round(parts, pending):
+                for at, answer in self._ask_pending(parts, pending):
                     answers[at] = answer
                     self.wanted.notify(sum(answer is not None for answer in answers), len(parts))
         return answers
 
-    def _round(
+    def _ask_pending(
         self, parts: Sequence[Chunk], pending: Sequence[int]
     ) -> Iterator[tuple[int, Reply | None]]:
         """Ask once about each pending part, several at a time."""
@@ -769,7 +773,9 @@ class Asking:
             caller, [(self.session, chunk)], self.known, seconds, partial(self.bears, chunk), asking
         )
 
-    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Candidate]:
+    def _checked_candidates(
+        self, parts: Sequence[Chunk], answers: Sequence[Reply | None]
+    ) -> list[Candidate]:
         """Return the checked proposals of the answers, and the deterministic extractor's for parts without one."""
         unanswered = [chunk for chunk, reply in zip(parts, answers, strict=True) if reply is None]
         position = {turn.id: at for at, turn in enumerate(self.turns)}
@@ -944,10 +950,11 @@ def related(
         for memory in stored_in(home, session.session.id, session.turns)
     }
     stated = _longest(
-        (statement.text for shown in sessions for statement in _stated(shown)), _MAX_STATEMENTS
+        (statement.text for shown in sessions for statement in _new_statements(shown)),
+        _MAX_STATEMENTS,
     )
     reported = _longest(
-        (message for shown in sessions for message in _reported(shown)), _MAX_MESSAGES
+        (message for shown in sessions for message in _new_messages(shown)), _MAX_MESSAGES
     )
     near = (memory for memory in _nearby(home, project, stated, reported) if memory.id not in own)
     return (
@@ -980,12 +987,12 @@ def _visible(home: Home, memories: Iterable[Memory], writer: str, most: int) -> 
     return islice((memory for memory in memories if may_be_shown(home, memory, writer)), most)
 
 
-def _stated(shown: Shown) -> Iterator[Statement]:
+def _new_statements(shown: Shown) -> Iterator[Statement]:
     for spoken in utterances(shown.turns):
         yield from spoken.statements if spoken.index >= shown.begin else ()
 
 
-def _reported(shown: Shown) -> Iterator[str]:
+def _new_messages(shown: Shown) -> Iterator[str]:
     """Return the agent's messages, which usually reveal that a memory no longer holds."""
     return (
         turn.text[:_MESSAGE_CHARACTERS]
@@ -1051,7 +1058,9 @@ def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[Memory]:
                 best[row] = max(cosine, best.get(row, -1.0))
     rows = sorted(best, key=lambda row: -best[row])[:_MAX_NEAREST_ROWS]
     memories = home.memories.by_rows(rows)
-    return [memories[row] for row in rows if row in memories and _holds_in(filter_, memories[row])]
+    return [
+        memories[row] for row in rows if row in memories and _is_in_scope(filter_, memories[row])
+    ]
 
 
 def _in_words(
@@ -1071,11 +1080,11 @@ def _in_words(
             update=False,
         )
         hits = (hit.memory for hit in recall(home, query).hits)
-        memories |= {memory.id: memory for memory in hits if _holds_in(admitted, memory)}
+        memories |= {memory.id: memory for memory in hits if _is_in_scope(admitted, memory)}
     return list(memories.values())
 
 
-def _holds_in(admitted: Filter, memory: Memory) -> bool:
+def _is_in_scope(admitted: Filter, memory: Memory) -> bool:
     return memory.project in (None, *admitted.projects)
 
 
@@ -1116,7 +1125,7 @@ def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
         for memory in active
         if _since(memory, checked) + _ONE_DAY < last_days.get(memory.project or "", _NEVER)
     )
-    checkable = _holdable(home, later, writer)
+    checkable = _checkable(home, later, writer)
     due_now: list[Held] = []
     room = room_for(able, able.output)
     for memory in sorted(
@@ -1149,7 +1158,7 @@ def touched_by(
             for memory in touched(home, project, writer, [item.clause for item in own])
             if memory.id not in seen
         )
-        for memory in _holdable(
+        for memory in _checkable(
             home, (other for other in others if other.project == project), writer
         ):
             later = tuple(saying for saying in sayings if saying.at > memory.last_said)
@@ -1157,7 +1166,7 @@ def touched_by(
     return near
 
 
-def _holdable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
+def _checkable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
     """Return the vouched memories that are not in doubt and that a writer may see. Events stay true and are skipped."""
     doubted = home.memories.stale()
     return [

@@ -38,8 +38,8 @@ _OUTPUT_TOKENS = 512
 class Adviser:
     """Asks a model until the time ``until`` of ``clock``, in seconds.
 
-    A model that is unreachable, refuses, or has no budget left is not asked again; one with an unusable answer is asked
-    in the next step. ``problem`` describes the failure of the last question.
+    A model that is unreachable, refuses, or has no budget left is dropped; one with an unusable answer is kept
+    for the next step. ``problem`` describes the failure of the last question.
     """
 
     model: LanguageModel | None
@@ -53,7 +53,7 @@ class Adviser:
             return None
         self.problem = None
         try:
-            return ask(_Bounded(self.model, self.clock, self.until), prompt, answer)
+            return ask(_TimeLimited(self.model, self.clock, self.until), prompt, answer)
         except AnswerUnusable as error:
             self.problem = error.message
         except (ModelUnavailable, ModelRefused, BudgetSpent) as error:
@@ -66,7 +66,7 @@ class Adviser:
         self.problem = reason
 
 
-class _Bounded:
+class _TimeLimited:
     """Limits all calls of a model, including repetitions, to the remaining time."""
 
     def __init__(self, model: LanguageModel, clock: Callable[[], float], until: float) -> None:

@@ -79,13 +79,13 @@ def block(
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
     for title, text in (("The owner", pages.owner), (f"The project {project}", pages.project)):
-        quoted_text = _cut(text.strip(), min(PAGE_CHARACTERS, remaining))
+        quoted_text = _truncated(text.strip(), min(PAGE_CHARACTERS, remaining))
         remaining -= len(quoted_text)
         if quoted_text:
             parts.append(f"## {harmless(one_line(title))}\n\n{_quoted(quoted_text)}")
     for hit in hits:
         memory = hit.memory
-        quoted_text = _cut(memory.content.strip(), min(FILE_CHARACTERS, remaining))
+        quoted_text = _truncated(memory.content.strip(), min(FILE_CHARACTERS, remaining))
         remaining -= len(quoted_text)
         if quoted_text:
             title = harmless(shorten(memory.subject, _TITLE_CHARACTERS))
@@ -97,7 +97,7 @@ def block(
 
 
 def clarification(projects: Sequence[str]) -> str:
-    """Return the note for the block that asks which project is meant."""
+    """Return the note for the block that asks for the project."""
     names = ", ".join(harmless(one_line(project)) for project in projects)
     return (
         f"Clarification required: the question may be about one of these projects: {names}. "
@@ -136,7 +136,7 @@ def _doubts(hit: MemoryHit) -> Sequence[str]:
     return [text for text in (newer, doubt) if text]
 
 
-def _cut(text: str, characters: int) -> str:
+def _truncated(text: str, characters: int) -> str:
     return (
         text
         if len(text) <= characters
@@ -186,13 +186,13 @@ def route_by_model(adviser: Adviser, query: str, recent: Sequence[Said]) -> Rout
 def _is_about_the_owner(text: str) -> bool:
     """Return True if a text has a first-person word and a personal subject, or a phrase that implies both."""
     return any(
-        _holds(text, language.phrases)
-        or (_holds(text, language.self) and _holds(text, language.about))
+        _contains_any(text, language.phrases)
+        or (_contains_any(text, language.self) and _contains_any(text, language.about))
         for language in _owner_words()
     )
 
 
-def _holds(text: str, phrases: tuple[str, ...]) -> bool:
+def _contains_any(text: str, phrases: tuple[str, ...]) -> bool:
     """Return True if a text has any of the words or phrases; in unspaced scripts at any position."""
     padded = f" {' '.join(words(text))} "
     return any(
@@ -535,7 +535,7 @@ def deep_recall(
     started = time.perf_counter()
     text = query.text
     check(RecallQuery(text, query.filter))
-    query = _cleaned(home, query)
+    query = _redacted(home, query)
     catch_up(home, _CATCH_UP_SECONDS)
     key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())
     result = home.deep_answers.get(key)
@@ -570,7 +570,7 @@ def recent_of(home: Home, session: str) -> tuple[Said, ...]:
     return tuple(messages[-MESSAGES:])
 
 
-def _cleaned(home: Home, query: DeepQuery) -> DeepQuery:
+def _redacted(home: Home, query: DeepQuery) -> DeepQuery:
     """Redact the query, which is sent to a provider, and restrict it to trusted memories."""
     clean = home.redactor.clean
     recent = tuple(
@@ -619,7 +619,7 @@ def _find(run: _Run) -> _Outcome:
         return _Outcome(route)
     owner = _owner(run)
     if route is Route.OWNER:
-        hits = _hits(run, _everywhere(run))
+        hits = _hits(run, _outside_projects(run))
         if hits or run.steps[0].by is DecidedBy.MODEL:
             _note_selection(run, DecidedBy.RULES, hits)
             return _Outcome(route, hits=hits, context=_block(run, route, None, owner, hits))
@@ -657,7 +657,7 @@ def _owner(run: _Run) -> str:
     if profile:
         run.took("owner", DecidedBy.RULES, "the profile")
         return profile
-    preferences = replace(_everywhere(run), kinds=(Kind.PREFERENCE,))
+    preferences = replace(_outside_projects(run), kinds=(Kind.PREFERENCE,))
     today = run.home.today()
     rows = run.home.selection.browse_memories(preferences, limit=_MAX_PREFERENCES, today=today)
     memories = run.home.memories.by_rows(rows)
@@ -677,7 +677,7 @@ def _profile(home: Home) -> str:
     return home.redactor.clean(without_what_is_over(home, text)).strip()
 
 
-def _everywhere(run: _Run) -> Filter:
+def _outside_projects(run: _Run) -> Filter:
     """Return the filter for memories of no project."""
     return replace(
         run.query.filter, projects=(), exclude_projects=tuple(sorted(run.home.memories.projects()))

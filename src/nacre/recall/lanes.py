@@ -166,10 +166,10 @@ def in_context(
 class QueryCoverage:
     """The requirements of a question for its answers.
 
-    ``weights`` are those of the distinctive terms (0 for others). ``unknown`` is the share of their weight that is not
+    ``weights`` has the weight of each distinctive term (0 for others). ``unknown`` is the share of their weight not
     indexed, ``unknown_name`` is set if a name is among those, and ``identifiers`` is the share of unknown identifiers,
     which may occur within longer ones. With ``by_share``, a synonym counts in part. ``all_words`` are the positions of
-    all words of the question; empty if one of them is not indexed.
+    all words of the question; empty if any of them is not indexed.
     """
 
     weights: tuple[float, ...] = ()
@@ -378,7 +378,7 @@ LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
 """Number of most relevant candidates loaded for a prompt, besides those whose best possible confidence suffices."""
 
-_LEANING = 0.3
+_KIND_COVERAGE = 0.3
 """Coverage added if a prompt sounds like a question for the memory's kind."""
 FORMER_SHARE = 0.8
 """Weight of a superseded memory's words for its replacement, since questions may still use the old words."""
@@ -467,19 +467,19 @@ class _LaneResults:
         if not (self.empty or is_leant_to):
             return signals
         return replace(
-            signals, empty=self.empty, coverage=signals.coverage + _LEANING * is_leant_to
+            signals, empty=self.empty, coverage=signals.coverage + _KIND_COVERAGE * is_leant_to
         )
 
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
         """Return the most relevant rows, the potentially surest, and any that could reach the required confidence."""
         best_possible = {
-            row: self._surest(row, in_part="name" in part) for row, part in parts.items()
+            row: self._best_confidence(row, in_part="name" in part) for row, part in parts.items()
         }
         relevant = nlargest(_MAX_PROMPT_ROWS, parts, key=lambda row: sum(parts[row].values()))
         kept = {*relevant, *nlargest(1, best_possible, key=lambda row: best_possible[row])}
         return [row for row in parts if row in kept or best_possible[row] >= self.sureness.beside]
 
-    def _surest(self, row: int, *, in_part: bool) -> float:
+    def _best_confidence(self, row: int, *, in_part: bool) -> float:
         """Return the highest possible confidence of a row, for any kind and script of its memory."""
         without_cosine = self.signals(
             row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
@@ -807,7 +807,7 @@ def score_of(
         (similarity**SIMILARITY_EXPONENT * worth + bonus) / (HIGHEST if ranking.clamped else 1.0),
     )
     components["relevance"] = round(similarity, 4)
-    displayed = factor_values | _rest_of_product(similarity, factor_values, worth, score)
+    displayed = factor_values | _remaining_factors(similarity, factor_values, worth, score)
     components |= {
         f"x_{name}": round(value, 4) for name, value in displayed.items() if value != 1.0
     }
@@ -817,7 +817,7 @@ def score_of(
     return score, components
 
 
-def _rest_of_product(
+def _remaining_factors(
     similarity: float, weighed: Mapping[str, float], worth: float, score: float
 ) -> dict[str, float]:
     """Return the remaining factors of the score: the exponent's curve, the clamp, and the full-text bonus."""
@@ -832,7 +832,7 @@ def _rest_of_product(
 
 
 def _with_synonyms(frequencies: Sequence[int], synonyms: Sequence[_Synonyms]) -> tuple[int, ...]:
-    """Return the term frequencies, adding those of synonyms for terms that are not indexed."""
+    """Return the term frequencies, with synonyms counted for terms that are not indexed."""
     combined = list(frequencies)
     for synonym in synonyms:
         if not frequencies[synonym.at]:

@@ -18,7 +18,7 @@ from nacre.home.home import Home
 from nacre.values.memory import Kind
 from nacre.values.recall import Lane, LaneState
 
-_ASKING = frozenset(
+_QUESTION_WORDS = frozenset(
     """
     kind kinds type types sort sorts way ways name names named much many often long far likely possibly probably maybe
     might must ever never still already yet again else really actually usually consider considered describe described
@@ -49,7 +49,7 @@ _PARTICLES = re.compile(
 
 def asks(word: str) -> bool:
     """Return True if a word only frames a question, or is a single letter."""
-    return word in _ASKING or (len(word) == 1 and word.isascii() and not word.isdecimal())
+    return word in _QUESTION_WORDS or (len(word) == 1 and word.isascii() and not word.isdecimal())
 
 
 def without_particles(text: str) -> str:
@@ -191,7 +191,7 @@ def reading(text: str) -> Reading | None:
     english_of = {
         word: _line(places[0]).english[0]
         for at, word in enumerate(prompt_words)
-        if (places := _foreign(prompt_words[at:]))
+        if (places := _foreign_rows(prompt_words[at:]))
     }
     spelled_words = (("".join(words(word)), word) for word in _WORD_RUN.findall(text))
     gloss = dict.fromkeys(
@@ -212,7 +212,7 @@ def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
             terms |= dict.fromkeys(
                 prompt_words[at : at + length] if length > 1 else (), _line(place).english
             )
-        for place in _foreign(prompt_words[at:]) if foreign else ():
+        for place in _foreign_rows(prompt_words[at:]) if foreign else ():
             _add(forms_of, word, place)
     within: set[str] = set()
     for phrase, place in _unspaced_in(text):
@@ -225,7 +225,7 @@ def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
 def _add(
     forms_of: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()
 ) -> None:
-    """Add a row's forms as synonyms of a word, and those of its kind."""
+    """Add a row's forms, and the forms of its kind, as synonyms of a word."""
     forms = forms_of.setdefault(word, {})
     line = _line(place)
     others = (
@@ -247,7 +247,7 @@ def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
                 yield place, len(form)
 
 
-def _foreign(foreign_words: Sequence[str]) -> list[int]:
+def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
     """Return the rows that match the first of some foreign words, or a term that it starts, likeliest first."""
     near = []
     for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
@@ -443,7 +443,7 @@ def read_question(
             ]
         )
     )
-    ignored = name_words | _heads(text)
+    ignored = name_words | _path_heads(text)
     telling = (
         ()
         if has_no_content
@@ -482,7 +482,7 @@ def _parts(text: str) -> Iterable[str]:
     return names
 
 
-def _heads(text: str) -> set[str]:
+def _path_heads(text: str) -> set[str]:
     """Return the words of longer paths before their last two parts, which only locate a checkout."""
     heads: set[str] = set()
     for name in identifiers(text):
@@ -534,7 +534,7 @@ _CHINESE = re.compile(r"(?P<event>[^\s,，。？?！!；;、]{2,12}?)(?P<side>�
 _SAME_DAY = timedelta(days=1)
 """Margin that includes the immediate lead-up and follow-up of an event."""
 
-_BEFORE = ("before", "until", "之前", "以前")
+_BEFORE_WORDS = ("before", "until", "之前", "以前")
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,7 +560,7 @@ def anchored(question: Question, when: Callable[[str], datetime | None]) -> Ques
     moment = when(anchor.event) if anchor else None
     if anchor is None or moment is None:
         return question
-    before = anchor.side in _BEFORE
+    before = anchor.side in _BEFORE_WORDS
     window = (
         Window(None, moment + _SAME_DAY, anchor.words)
         if before
@@ -573,7 +573,7 @@ def anchored(question: Question, when: Callable[[str], datetime | None]) -> Ques
 
 
 _BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+")
-_ASKS = re.compile(
+_LIST_QUESTION = re.compile(
     r"^\W*(?:so|and|ok|okay|hey|hi|now|please)?,?\s*(?:what|which|who|when|where|why|how|show|list|any|(?:are|is) there"
     r"|do (?:we|i)|did (?:we|i)|have (?:we|i)|tell me|remind me|summari[sz]e|was|welche|gibt es|quels?|quelles?|hay)\b"
     r"|什么|哪|吗|多少|有没有|列出|总结|なに|何|どの",
@@ -581,7 +581,7 @@ _ASKS = re.compile(
 )
 """Beginnings of questions for a list, in several languages."""
 
-_SHOUTED = re.compile(r"\b[A-Z]{2,}\b")
+_CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT_SENTENCES = (3, 2)
 _MIN_SENTENCE_WORDS = 3
 
@@ -594,7 +594,7 @@ def as_prompt(question: Question) -> Question:
     ("which database are we on?"). A list of a time or kind ("open todos") is returned only for an explicit question.
     """
     text = question.text
-    if question.is_open and not _ASKS.search(text):
+    if question.is_open and not _LIST_QUESTION.search(text):
         question = replace(question, lists=(), window=None)
     gloss = reading(text)
     if gloss:
@@ -635,7 +635,7 @@ def as_prompt(question: Question) -> Question:
         is_about_us=_asks_about_us(text),
         is_foreign=gloss is not None,
         leans=leans,
-        proper=question.proper - _to_be_made(text),
+        proper=question.proper - _created_names(text),
     )
 
 
@@ -659,7 +659,7 @@ def _in_english(question: Question, read: Reading) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return the sentences of a prompt, since each may concern another memory; none for a single sentence.
+    """Return the sentences of a prompt, since each may concern another memory, or none for one sentence.
 
     Of a long prompt, return the first three and the last two: subjects come first, requests last.
     """
@@ -678,9 +678,9 @@ def parts_of(prompt: str) -> list[str]:
     )
 
 
-def _to_be_made(text: str) -> set[str]:
+def _created_names(text: str) -> set[str]:
     """Return identifiers and words in capitals, which are not people or places."""
-    capitals = (word for word in _SHOUTED.findall(text))
+    capitals = (word for word in _CAPITALS.findall(text))
     return {word for name in (*identifiers(text), *capitals) for word in words(name)}
 
 

@@ -338,7 +338,7 @@ def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
 
 
 def pulls(edges: Sequence[Edge]) -> dict[str, float]:
-    """Return the weight of each neighbour: that of its strongest edge to a seed.
+    """Return the weight of each neighbour's strongest edge to a seed.
 
     ``edges`` start at the seeds, strongest first; ten per seed count.
     """
@@ -429,7 +429,7 @@ def diversify(
     closest = {id(item): 0.0 for item in remaining}
     while remaining and len(chosen) < limit:
         best = max(
-            remaining, key=lambda item: _worth(score(item), closest[id(item)], relevance_share)
+            remaining, key=lambda item: _mmr_score(score(item), closest[id(item)], relevance_share)
         )
         chosen.append((best, closest[id(best)]))
         remaining = [item for item in remaining if item is not best]
@@ -445,7 +445,7 @@ def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -
     return max(0.0, 1 - (1 - relevance_share) / relevance_share * likeness / score)
 
 
-def _worth(score: float, likeness: float, relevance_share: float) -> float:
+def _mmr_score(score: float, likeness: float, relevance_share: float) -> float:
     worth = relevance_share * score - (1 - relevance_share) * likeness
     return worth - (1.0 if likeness >= NEAR_COPY else 0.0)
 
@@ -499,11 +499,11 @@ def newer_first(
             follows[older] = newer
     groups: dict[str, list[ScoredMemory]] = {}
     for hit in hits:
-        groups.setdefault(_newest(follows, hit.memory.id), []).append(hit)
+        groups.setdefault(_chain_end(follows, hit.memory.id), []).append(hit)
     return [hit for group in groups.values() for hit in _in_order(group, last_said)]
 
 
-def _newest(follows: Mapping[str, str], memory_id: str) -> str:
+def _chain_end(follows: Mapping[str, str], memory_id: str) -> str:
     """Return the end of the chain of pairs that starts with a memory."""
     while memory_id in follows:
         memory_id = follows[memory_id]
@@ -586,8 +586,8 @@ DEFAULT = Recipe()
 # full recall needs are in :mod:`nacre.recall.recall`.
 
 
-_APART = "alternative_to"
-"""The relation of two memories that both hold, as decided by a person: a hook does not load :mod:`nacre.dedup`."""
+_ALTERNATIVE = "alternative_to"
+"""The relation of two memories that a person declared both valid. A literal, so that hooks load no further module."""
 
 _MOMENT = timedelta(milliseconds=1)
 
@@ -668,7 +668,7 @@ def rank_memories(
 ) -> tuple[list[ScoredMemory], Filter]:
     """Return ranked memories and the filter that was used."""
     engine = engine_of(home)
-    query = replace(query, filter=_around(query))
+    query = replace(query, filter=_with_date_window(query))
     if query.mode is Mode.BROWSE:
         limit = max(3 * query.limit, 50)
         rows = home.selection.browse_memories(query.filter, limit=limit, today=ranking.today)
@@ -677,8 +677,8 @@ def rank_memories(
     return engine.rank(question, wanted, ranking, vector=vector, lexical=lexical), wanted
 
 
-def _around(query: RecallQuery) -> Filter:
-    """Return the filter with the window around the query's date, unless times are given (seed facts 1.2.1)."""
+def _with_date_window(query: RecallQuery) -> Filter:
+    """Return the filter with the window around the query's date, unless it has times of its own (seed facts 1.2.1)."""
     filter_, reach = query.filter, timedelta(days=query.radius_days)
     if query.around is None or filter_.since or filter_.until:
         return filter_
@@ -749,7 +749,7 @@ def newest_first(
         (memory, link.to)
         for memory in memories.values()
         for link in memory.links
-        if link.rel == _APART and link.to in memories
+        if link.rel == _ALTERNATIVE and link.to in memories
     ]
     pairs = [sorted((memory, memories[other]), key=_last_said) for memory, other in linked]
     ordered = newer_first(
@@ -782,10 +782,10 @@ def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMe
         limit=query.limit,
         relevance_share=relevance_share,
     )
-    return [_placed(item, likeness, relevance_share) for item, likeness in chosen]
+    return [_with_mmr(item, likeness, relevance_share) for item, likeness in chosen]
 
 
-def _placed(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
+def _with_mmr(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
     """Record in a hit's components the share of its score kept for its place. The score itself stays."""
     if not likeness:
         return item

@@ -215,7 +215,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     if not query.is_prompt:
         catch_up(home, _CATCH_UP_SECONDS)
     text = query.text
-    query, spelling = _spelled(home, query)
+    query, spelling = _with_spelling(home, query)
     question = _read(home, query)
     lanes = open_lanes(home, query, question)
     ranking = ranking_of(home, query, question)
@@ -223,15 +223,15 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         home, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical
     )
     ranked = _with_parts(home, query, ranked, wanted, ranking)
-    ranked, expansion = _expanded(home, query, question, ranked, wanted, ranking)
+    ranked, expansion = _with_expansion(home, query, question, ranked, wanted, ranking)
     likely = confident(ranked, query, question)
-    sure = _looked_at_again(lanes, likely, _memory_text)
+    sure = _reranked(lanes, likely, _memory_text)
     graded: tuple[Lane, ...] = ()
     if query.rerank and query.mode is not Mode.BROWSE and sure:
         sure, lane = regraded(home, query.text, sure)
         graded = (lane,)
     sure = newest_first(home, query, sure)
-    kept, along = _co_recalled(home, query, wanted, ranked, sure)
+    kept, along = _with_companions(home, query, wanted, ranked, sure)
     shown = [*diverse(kept, query), *along]
     pending = [] if query.confident else rank_candidates(home, query, question, wanted, lanes)
     if not query.confident and query.mode is not Mode.BROWSE:
@@ -240,7 +240,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
             [*(item for item in ranked if item.memory.id not in shown_ids), *pending], shown
         )
     shown = [item for item in shown if item.score >= query.threshold]
-    hits, truncated = _cut(shown[: query.limit], query)
+    hits, truncated = _fit_budget(shown[: query.limit], query)
     outdated = [] if query.filter.as_of else doubts(home, hits)
     result = RecallResult(
         query=text,
@@ -255,7 +255,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
         lanes=(*lanes.told(), *spelling, *expansion, *graded),
         around=query.around,
-        **_times(wanted, ranking.window),
+        **_time_range(wanted, ranking.window),
         truncated=truncated,
         took_ms=(time.perf_counter() - started) * 1000,
     )
@@ -282,7 +282,7 @@ def search_sessions(
     started = time.perf_counter()
     check(query)
     text = query.text
-    query, spelling = _spelled(home, _in_scope(home, query))
+    query, spelling = _with_spelling(home, _in_scope(home, query))
     question = _read(home, query)
     lanes = open_lanes(home, query, question)
     if offset or admits:
@@ -295,7 +295,7 @@ def search_sessions(
             ranked_hits
         ) < most
 
-    hits = find(_whole, needed if admits is None else _MAX_POOL, _MAX_POOL)[0] if exact else []
+    hits = find(_complete, needed if admits is None else _MAX_POOL, _MAX_POOL)[0] if exact else []
     reach = needed if admits is None else max(needed, _FIRST_POOL)
     while not hits:
         ranked_hits, is_all = find(lambda ranked: list(filter(matches, ranked)), reach)
@@ -308,13 +308,13 @@ def search_sessions(
         turns=tuple(hits[offset : needed - 1]),
         lanes=(*lanes.told(), *spelling),
         around=query.around,
-        **_times(query.filter, window_of(query, question)),
+        **_time_range(query.filter, window_of(query, question)),
         truncated=len(hits) >= needed,
         took_ms=(time.perf_counter() - started) * 1000,
     )
 
 
-def _times(wanted: Filter, window: Window | None) -> dict[str, Any]:
+def _time_range(wanted: Filter, window: Window | None) -> dict[str, Any]:
     """Return the time range of an answer: read from the question if it names one, else from the filter."""
     span = window or wanted
     return {
@@ -336,7 +336,7 @@ def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
     return replace(query, filter=replace(query.filter, trusted=True))
 
 
-def _spelled(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, ...]]:
+def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, ...]]:
     """Return the query with corrected spelling if fuzzy search is on, and the lane that lists the corrections."""
     if not query.fuzzy or query.mode is Mode.BROWSE:
         return query, ()
@@ -415,7 +415,7 @@ def _with_parts(
     return most_of(rankings) if len(rankings) > 1 else ranked
 
 
-def _expanded(
+def _with_expansion(
     home: Home,
     query: RecallQuery,
     question: Question,
@@ -444,7 +444,7 @@ def _expanded(
     return most_of(rankings) if len(rankings) > 1 else ranked, (lane,)
 
 
-def _co_recalled(
+def _with_companions(
     home: Home,
     query: RecallQuery,
     wanted: Filter,
@@ -474,16 +474,16 @@ def _co_recalled(
     return ranking.lift(hits, weights), ranking.companions(hits, others, companions, weights)
 
 
-def _looked_at_again(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
+def _reranked(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
     """Let the reranker reorder the best hits, if there is one. Scores stay with the positions."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
     scores = sorted((item.score for item in ranked), reverse=True)
-    return [_moved(item, score) for item, score in zip(reordered, scores, strict=True)]
+    return [_with_score(item, score) for item, score in zip(reordered, scores, strict=True)]
 
 
-def _moved(item: Hit, score: float) -> Hit:
+def _with_score(item: Hit, score: float) -> Hit:
     return rescored(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
 
 
@@ -491,7 +491,7 @@ def _memory_text(item: ScoredMemory) -> str:
     return f"{item.memory.subject}. {item.memory.content}"
 
 
-def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
+def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
     """Return the leading hits that fit the token budget (at least one), and whether any was cut."""
     if not query.budget_tokens:
         return ranked, False
@@ -521,7 +521,7 @@ def _memory_hits(
         MemoryHit(
             item.memory,
             round(item.score, 4),
-            {**item.components, **_absolute(item)},
+            {**item.components, **_confidence_components(item)},
             HitConfidence.SURE if is_listed else in_words(item.confidence),
             evidence_of(home, item.memory) if is_private else (),
             tuple(newer for older, newer in outdated if older == item.memory.id),
@@ -605,7 +605,7 @@ def _rank_turns(
     def text_of(item: ScoredTurn) -> str:
         return stored[item.row].turn.text
 
-    ranked = _looked_at_again(lanes, ranked, text_of)
+    ranked = _reranked(lanes, ranked, text_of)
     if query.diversify and ranked:
         highest = ranked[0].score
         chosen = diversify(
@@ -619,7 +619,7 @@ def _rank_turns(
     return _turn_hits(home, ranked[:limit], stored, question)
 
 
-def _whole(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+def _complete(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
     """Return the turns that contain every word of the question, or none if all of them are only questions."""
     complete = [item for item in ranked if item.signals.whole]
     return complete if any("asks" not in item.components for item in complete) else []
@@ -636,7 +636,7 @@ def _turn_hits(
             turn=stored[item.row].turn,
             score=round(item.score, 4),
             excerpt=excerpt(readable(stored[item.row].turn), question.words),
-            components={**item.components, **_absolute(item)},
+            components={**item.components, **_confidence_components(item)},
             confidence=in_words(item.confidence),
         )
         for item in ranked
@@ -648,7 +648,7 @@ def readable(turn: Turn) -> str:
     return turn.text or "; ".join(f"{call.name}: {call.input}" for call in turn.tool_calls)
 
 
-def _absolute(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
+def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
     """Return the confidence of a hit and the signals behind it."""
     signals = item.signals
     values = {"sure": item.confidence, "coverage": signals.coverage}
@@ -682,7 +682,7 @@ def feedback(
     """Judge memories as used, not used or corrected, by an agent's reply.
 
     Judge the referenced memories, or those used in the host's session since its last feedback. ``stored`` lists
-    memories that the agent itself stored meanwhile. The reply is not kept. Raises QueryInvalid if neither memories nor
+    memories that the agent stored since then. The reply is not kept. Raises QueryInvalid if neither memories nor
     a session are given, NotFound, Conflict.
     """
     if not references and not session:

@@ -96,7 +96,7 @@ class TurnRecall:
         """Return the best turns, best first. ``vector`` is the embedded question if that lane can run."""
         words = self._lexical(question, wanted) if lexical else _LexicalHits()
         admitted = self._selection.admitted_turns(wanted)
-        near = self._near(vector, admitted)
+        near = self._nearest_turns(vector, admitted)
         pool = self._pool(words, near, admitted)
         cosines = self._cosines(vector, pool, near)
         parts = blend({**self._by_words(words, pool), **self._by_meaning(cosines, pool)})
@@ -164,10 +164,10 @@ class TurnRecall:
             terms,
             weights,
             coverage,
-            tuple(self._in_part(question, wanted, terms, matches)),
+            tuple(self._partial_matches(question, wanted, terms, matches)),
         )
 
-    def _in_part(
+    def _partial_matches(
         self,
         question: Question,
         wanted: Filter,
@@ -193,7 +193,9 @@ class TurnRecall:
             if not counts or not any(counts.keys() >= set(name) for name in whole):
                 yield place
 
-    def _near(self, vector: QueryVector | None, admitted: Admission | None) -> dict[int, float]:
+    def _nearest_turns(
+        self, vector: QueryVector | None, admitted: Admission | None
+    ) -> dict[int, float]:
         if vector is None:
             return {}
         nearest = vector.vectors.nearest_turns(
