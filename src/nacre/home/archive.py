@@ -47,7 +47,6 @@ from nacre.store.packs import (
     Fresh,
     Pack,
     Payload,
-    Segment,
     clean_whole,
     is_installed,
 )
@@ -500,7 +499,7 @@ class Restored:
 
 
 def status(home: Home) -> ArchiveStatus:
-    """Return what the archive contains and what it lacks."""
+    """Return the contents of the archive by tool, and the numbers of waiting and withheld transcripts."""
     states = home.archive.all()
     by_tool: dict[str, list[Archived]] = {}
     for state in states:
@@ -567,12 +566,12 @@ def _repair_hint(has_transcript: bool) -> str:
 def _unindexed_packs(home: Home, states: Iterable[Archived]) -> list[Path]:
     """Return packs without a known transcript."""
     folder = archive_packs.folder_of(home)
-    known = {folder / state.pack for state in states if state.pack}
-    known |= {
+    known_places = {folder / state.pack for state in states if state.pack}
+    known_places |= {
         archive_packs.place_for(home, due.tool, due.path) for due in home.archive.due()
     }  # rewritten next
     places = sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else []
-    return [place for place in places if place not in known]
+    return [place for place in places if place not in known_places]
 
 
 def _is_sound(place: Path) -> bool:
@@ -607,7 +606,7 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
         hint = "--to DIR writes it somewhere else" if folder is None else "name another folder"
         raise Conflict(f"{target} is there already", hint=hint)
     with home.archive_lock:
-        places = _write(home, target, _last_file(home, state))
+        places = _write(home, target, generations(archive_packs.payloads(home, state))[-1])
         if folder is None and state.kind == LINES:
             _resume_from(home, state, places)
     return Restored(stored.session.id, target, target.stat().st_size, state.kind == LINES)
@@ -618,11 +617,6 @@ def _archived_as(home: Home, stored: StoredSession) -> Archived | None:
         return None
     inside = home.archive.find(archive_packs.name_in(stored.file, stored.session.native_id))
     return inside or home.archive.find(stored.file)
-
-
-def _last_file(home: Home, state: Archived) -> list[tuple[int, Payload]]:
-    pairs: Iterable[tuple[Segment, Payload]] = archive_packs.payloads(home, state)
-    return generations(pairs)[-1]
 
 
 def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
@@ -710,20 +704,16 @@ def is_cut(home: Home, state: Archived) -> bool:
 
 
 def damage(home: Home, state: Archived) -> str | None:
-    """Return what is wrong with a pack, or ``None``."""
+    """Return the problem of a pack, or ``None``."""
     try:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:
             return f"the last {state.size - pack.end:,} bytes of its pack are lost"
-        _read_all(pack.payloads(archive_packs.finder(home, state.path)))
+        for _ in pack.payloads(archive_packs.finder(home, state.path)):
+            pass  # reading a payload compares its checksum
     except NacreError as error:
         return error.message
     return None
-
-
-def _read_all(pairs: Iterator[tuple[Segment, Payload]]) -> None:
-    for _ in pairs:
-        pass
 
 
 # -- Requests ------------------------------------------------------------------

@@ -55,7 +55,7 @@ from nacre.home.location import (
 )
 from nacre.home.operations import OpenOperation, apply_intents, new_path, write_memory
 from nacre.home.projects import without_what_is_over
-from nacre.home.views import Place as views_Place
+from nacre.home.views import Place as ProjectPlace
 from nacre.hosts.files import drop_blocks
 from nacre.settings import Settings
 from nacre.store.schema import fits_index
@@ -442,12 +442,12 @@ def read_pages(home: Home) -> None:
 
 
 def _read_changed(
-    home: Home, known: Mapping[str, Project], present: Mapping[str, int]
+    home: Home, indexed: Mapping[str, Project], present: Mapping[str, int]
 ) -> list[tuple[Project, dict[str, Any]]]:
     read = []
-    taken = {project.id: slug for slug, project in known.items() if slug in present}
+    taken = {project.id: slug for slug, project in indexed.items() if slug in present}
     for slug, seen_ns in present.items():
-        if slug in known and known[slug].mtime_ns == seen_ns:
+        if slug in indexed and indexed[slug].mtime_ns == seen_ns:
             continue
         try:
             if not slug.isprintable():
@@ -461,7 +461,7 @@ def _read_changed(
         except (MemoryInvalid, VaultUnusable) as error:
             home.problems.append(f"{_shown(page_path(slug))}: {error.message}")
             continue
-        own = str(values.get("id") or "") or (known[slug].id if slug in known else slug)
+        own = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if taken.setdefault(own, slug) != slug:
             own = slug  # the page was copied with its folder; the first one keeps the id
         read.append((Project(own, slug, mtime_ns), values))
@@ -596,13 +596,13 @@ def tie_folder(home: Home, slug: str, folder: Path) -> None:
     read_pages(home)
     read_page(home, slug)
     with home.change("project") as change:
-        found = known_project(home, place)
-        if found is None:
+        owner = known_project(home, place)
+        if owner is None:
             _extend(change, slug, place)
-        elif found != slug:
+        elif owner != slug:
             raise Conflict(
-                f"{place.root} belongs to the project {found}",
-                hint=f"take it out of {page_path(found)} in the vault first: of its remotes or its roots",
+                f"{place.root} belongs to the project {owner}",
+                hint=f"take it out of {page_path(owner)} in the vault first: of its remotes or its roots",
             )
 
 
@@ -624,12 +624,12 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
 
 def _make(home: Home, place: Place, label: str | None = None, run: Run | None = None) -> str | None:
     with part_of(home, run, "project") as change:
-        found = known_project(home, place)  # another process may have created it
-        if found is None:
+        slug = known_project(home, place)  # another process may have created it
+        if slug is None:
             return _create(change, place, label)
-        if _has_new_location(home, found, place):
-            _extend(change, found, place)
-        return found
+        if _has_new_location(home, slug, place):
+            _extend(change, slug, place)
+        return slug
 
 
 def _has_new_location(home: Home, slug: str, place: Place) -> bool:
@@ -973,39 +973,38 @@ HERE = "."
 _PROFILE = "profile.md"
 
 
-def place(home: Home, request: PlaceRequest) -> views_Place:
+def place(home: Home, request: PlaceRequest) -> ProjectPlace:
     """Return the project of a name or a folder. Nothing is created."""
-    known = tuple(projects(home))
+    slugs = tuple(projects(home))
     if request.name in (None, "", HERE):
         folder = (
             None if home.actor.bearer else request.folder
         )  # a client with a key works on another machine
-        found = project_of_folder(home, Path(folder)) if folder else None
-        return views_Place(
-            found, known, namesake=_namesake(home, folder, known) if folder and not found else None
+        slug = project_of_folder(home, Path(folder)) if folder else None
+        return ProjectPlace(
+            slug, slugs, namesake=_namesake(home, folder, slugs) if folder and not slug else None
         )
-    found = project_called(home, request.name or "", known)
-    return views_Place(found, known, found in known)
+    slug = project_called(home, request.name or "", slugs)
+    return ProjectPlace(slug, slugs, slug in slugs)
 
 
-def tie(home: Home, request: TieRequest) -> views_Place:
+def tie(home: Home, request: TieRequest) -> ProjectPlace:
     """Assign a folder to a project. Raises NotFound, Conflict, InvalidInput, MemoryInvalid."""
-    known = tuple(projects(home))
-    slug = project_called(home, request.project, known)
-    if slug not in known:
-        raise NotFound(f"no project is called {request.project!r}", hint=_known_projects(known))
+    slugs = tuple(projects(home))
+    slug = project_called(home, request.project, slugs)
+    if slug not in slugs:
+        raise NotFound(
+            f"no project is called {request.project!r}",
+            hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
+        )
     tie_folder(home, slug, Path(request.folder))
-    return views_Place(slug, known)
+    return ProjectPlace(slug, slugs)
 
 
-def _known_projects(known: tuple[str, ...]) -> str:
-    return f"known: {', '.join(known) or 'none yet'}; a project is created by its first memory or session"
-
-
-def _namesake(home: Home, folder: str, known: tuple[str, ...]) -> str | None:
+def _namesake(home: Home, folder: str, slugs: tuple[str, ...]) -> str | None:
     name = name_of_folder(home, Path(folder))
-    slug = project_called(home, name, known) if name else None
-    return slug if slug in known else None
+    slug = project_called(home, name, slugs) if name else None
+    return slug if slug in slugs else None
 
 
 def project_called(home: Home, name: str, known: tuple[str, ...] | list[str]) -> str:

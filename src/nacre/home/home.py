@@ -366,7 +366,8 @@ def open_home(
             f"cannot create {settings.home}: {error.strerror}",
             hint="set NACRE_HOME to a folder you can write to",
         ) from error
-    settings = _without_git_on_server(settings)
+    if settings.server:  # a server stores every version itself
+        settings = settings.having("git.enabled", False)
     database = open_database(settings, observe)
     return Home(
         settings=settings,
@@ -378,11 +379,6 @@ def open_home(
         load_model=load_model or load_configured_model,
         observe=observe,
     )
-
-
-def _without_git_on_server(settings: Settings) -> Settings:
-    """Disable git for a memory on a server, which stores every version itself."""
-    return settings.having("git.enabled", False) if settings.server else settings
 
 
 def open_database(settings: Settings, observe: Observe | None = None) -> Database:

@@ -425,7 +425,7 @@ class ServerVault:
 
     def scan(self) -> list[FileStat]:
         """Return path, version and size of every memory, ordered by folder and name."""
-        stats = [_stat(head) for head in self._memories()]
+        stats = [_stat(head) for head in self._documents.heads() if _is_memory(head.path)]
         return sorted(stats, key=lambda stat: (stat.path.split("/")[:-1], stat.path))
 
     def paths(self) -> list[str]:
@@ -546,9 +546,6 @@ class ServerVault:
         if state is not None:  # not within a transaction, which may be rolled back
             self._seen = state, seen
         return seen
-
-    def _memories(self) -> Iterator[Head]:
-        return (head for head in self._documents.heads() if _is_memory(head.path))
 
 
 def _is_memory(path: str) -> bool:

@@ -741,7 +741,7 @@ def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
 def costs(home: Home, days: int = 30) -> CostReport:
     """Return the costs of the last days, including today, and the rest of today's budgets.
 
-    Subscriptions cost nothing here, whatever their command reports.
+    Calls by subscription are free here, even if their command reports a cost.
     """
     fold_notes(home)
     day = home.today()
@@ -940,7 +940,7 @@ def ask_all(
 
 
 def is_final(answer: object) -> bool:
-    """Return True for an error of the model itself, after which it should not be asked again."""
+    """Return True for an error of the model itself, after which no more questions should be sent to it."""
     return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLong)
 
 
@@ -948,7 +948,7 @@ def is_final(answer: object) -> bool:
 
 
 class CostRequest(Request, frozen=True, kw_only=True):
-    """What models cost in the last days, including today."""
+    """Show costs of the last days, including today."""
 
     days: Annotated[int, Meta(description="Days, including today.", ge=1, le=3650)] = 30
 
@@ -1083,5 +1083,5 @@ class TurnTaking:
 
 
 def show_costs(home: Home, request: CostRequest) -> CostReport:
-    """Show what models cost and what is left of today's budgets."""
+    """Show the costs of models and the rest of today's budgets."""
     return costs(home, max(1, request.days))

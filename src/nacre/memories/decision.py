@@ -16,7 +16,7 @@ from nacre.base.request import Request
 from nacre.base.text import excerpt, one_line, shorten, stem, words
 from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.home.change import Change, part_of
-from nacre.home.change import Run as change_Run
+from nacre.home.change import Run as ChangeRun
 from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home
 from nacre.home.operations import subject_of
@@ -111,12 +111,13 @@ class Asking:
 
 
 class StoreRequest(Request, frozen=True, kw_only=True):
-    """One memory to store.
+    """A memory to store.
 
-    Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
-    session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
-    Without a session in its ``source`` it is that agent's, where its host names it. What an agent stores is its
-    proposal, unless it has a ``quote`` that the owner typed in that session, and is that sentence, word for word.
+    Without a ``project``, the memory belongs to the project of ``folder``, which is created if it
+    is new. Without a ``speaker``, the speaker is the caller: the agent in an agent's shell, else
+    the owner. Without a session in ``source``, it is the agent's session if its host names one. A
+    memory from an agent is a proposal, unless its ``quote`` is a sentence that the owner typed in
+    that session, and equals the content.
     """
 
     content: Content
@@ -164,12 +165,12 @@ class StoreRequest(Request, frozen=True, kw_only=True):
 
     @property
     def asking(self) -> Asking:
-        """How a model is asked about it."""
+        """The options for asking a model about it."""
         return Asking(self.online_dedup, self.aggressive, self.dedup_threshold)
 
 
 class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
-    """Fields of a memory that change; those that are not given stay as they are."""
+    """Changes to a memory. Fields that are not given do not change."""
 
     reference: Reference
     expected: Expected = None
@@ -203,7 +204,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GetRequest(Request, frozen=True, kw_only=True):
-    """One memory."""
+    """A memory to return."""
 
     reference: Reference
     update: Annotated[bool, Meta(description="Count this as a use of the memory.")] = True
@@ -211,7 +212,7 @@ class GetRequest(Request, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Request, frozen=True, kw_only=True):
-    """One memory."""
+    """A memory."""
 
     reference: Reference
 
@@ -223,7 +224,7 @@ class ReferencesRequest(Request, frozen=True, kw_only=True):
 
 
 class RetireRequest(Request, frozen=True, kw_only=True):
-    """Memories to take out of recall: named by id, subject, or a pattern in which ``*`` stands for any text."""
+    """Memories to retire, by id, subject, or pattern with ``*`` for any text."""
 
     references: References = ()
     subjects: Annotated[
@@ -242,7 +243,7 @@ class RetireRequest(Request, frozen=True, kw_only=True):
 
 
 class ListRequest(Request, frozen=True, kw_only=True):
-    """Active memories, the newest first."""
+    """A page of active memories, newest first."""
 
     filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
     words: Annotated[
@@ -257,7 +258,7 @@ class ListRequest(Request, frozen=True, kw_only=True):
 
 
 class EdgesRequest(Request, frozen=True, kw_only=True):
-    """Which memories were used together."""
+    """Pairs of memories used together."""
 
     reference: Reference | None = None
     limit: Annotated[int, Meta(description="Pairs at most.", ge=1, le=1000)] = 20
@@ -395,7 +396,7 @@ def _min_cosine(home: Home, asking: Asking, default: float) -> float:
 
 
 def may_ask(home: Home, asking: Asking) -> bool:
-    """Return True if a model for new memories is configured and may be asked."""
+    """Return True if a model for new memories is configured and may be called."""
     is_enabled = home.settings.flag("models.background") if asking.online is None else asking.online
     return bool(is_enabled) and name_for(home, Task.DEDUP) != NONE
 
@@ -743,7 +744,7 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def distrust(home: Home, run: change_Run | None, stored: Sequence[tuple[str, str]]) -> None:
+def distrust(home: Home, run: ChangeRun | None, stored: Sequence[tuple[str, str]]) -> None:
     """Demote memories that agents stored from external text, given as (session, end of the memory's id)."""
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)

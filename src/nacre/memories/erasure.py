@@ -83,7 +83,8 @@ def withdraw(home: Home, affected: Affected) -> None:
     states = [
         state
         for state in home.archive.all()
-        if state.path in files or _holds(home, state, lambda payload: _mentions(payload, names))
+        if state.path in files
+        or _holds(home, state, lambda payload: not names.isdisjoint(_NAME.findall(payload.text)))
     ]
     _withhold(home, states)
 
@@ -112,10 +113,6 @@ def _holds(home: Home, state: Archived, test: Callable[[Payload], bool]) -> bool
         return any(test(payload) for _, payload in archive_packs.payloads(home, state))
     except ArchiveDamaged:
         return True
-
-
-def _mentions(payload: Payload, names: set[bytes]) -> bool:
-    return not names.isdisjoint(_NAME.findall(payload.text))
 
 
 def _says(payload: Payload, match: Pattern) -> bool:

@@ -128,9 +128,9 @@ MOST_LINKS = 1000
 
 
 class Relation(StrEnum):
-    """How the source of a link relates to its target (DESIGN: the seed's eleven, and ``elaborates``).
+    """The relation of a link's source to its target (DESIGN: the seed's eleven, and ``elaborates``).
 
-    ``calls``, ``imports`` and ``inherits`` are between symbols of code. Files may hold other names.
+    ``calls``, ``imports`` and ``inherits`` connect symbols of code. Files may contain other names.
     """
 
     RELATED_TO = "related_to"
@@ -167,7 +167,7 @@ Limit = Annotated[int, Meta(description="Items at most.", ge=1, le=1000)]
 
 
 class NewLink(Request, frozen=True, kw_only=True):
-    """One link to be drawn. One that is there already gets what is given here."""
+    """A link to create. An existing link with the same ends and relation is updated."""
 
     source: Reference
     relation: Annotated[Relation, Meta(description="How the source relates to the target.")]
@@ -187,7 +187,7 @@ class NewLink(Request, frozen=True, kw_only=True):
 
 
 class LinkRequest(Request, frozen=True, kw_only=True):
-    """Links to be drawn: all of them or, where one cannot be, none."""
+    """Create links: all of them or none."""
 
     links: Annotated[
         tuple[NewLink, ...], Meta(description="The links.", min_length=1, max_length=MOST_LINKS)
@@ -195,7 +195,7 @@ class LinkRequest(Request, frozen=True, kw_only=True):
 
 
 class UnlinkRequest(Request, frozen=True, kw_only=True):
-    """A link to be taken away, or all between two memories."""
+    """Remove a link, or all links between two memories."""
 
     source: Reference
     target: Annotated[str, Meta(description="The memory at its other end.")]
@@ -206,7 +206,7 @@ class UnlinkRequest(Request, frozen=True, kw_only=True):
 
 
 class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
-    """A link, or all between two memories, that holds no more, and is kept."""
+    """End a link, or all links between two memories, but keep them."""
 
     at: Annotated[
         date | None, Meta(description="The day from which it holds no more; today where left out.")
@@ -214,7 +214,7 @@ class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
 
 
 class UnlinkOriginRequest(Request, frozen=True, kw_only=True):
-    """All links of an origin, to be taken away."""
+    """Remove all links of an origin."""
 
     origin: Annotated[str, Meta(description="What made them: manual, agent, reflect, import, …")]
     project: Annotated[str | None, Meta(description="Only those of memories of this project.")] = (
@@ -223,7 +223,7 @@ class UnlinkOriginRequest(Request, frozen=True, kw_only=True):
 
 
 class LinksRequest(Request, frozen=True, kw_only=True):
-    """Links, those of the newest memories first: between memories that hold, or all at one memory."""
+    """List links between active memories, or all links of one memory, newest memories first."""
 
     reference: Annotated[str | None, Meta(description="Only links at this memory.")] = None
     relations: Relations = ()
@@ -241,7 +241,7 @@ class LinksRequest(Request, frozen=True, kw_only=True):
 
 
 class TraverseRequest(Request, frozen=True, kw_only=True):
-    """What a memory is linked with, link by link."""
+    """Follow the links of a memory."""
 
     reference: Annotated[str, Meta(description="Where to begin: a memory, or a symbol of code.")]
     depth: Annotated[int, Meta(description="How many links away.", ge=1, le=10)] = 2
@@ -256,14 +256,14 @@ class TraverseRequest(Request, frozen=True, kw_only=True):
 
 
 class AnalysisRequest(Request, frozen=True, kw_only=True):
-    """What the links of all memories say, or of those of one project."""
+    """Analyse the links of all memories, or of one project."""
 
     limit: Limit = 10
     project: Project = None
 
 
 class MapRequest(Request, frozen=True, kw_only=True):
-    """Memories and the links between them, to be drawn."""
+    """Return memories and links for a map."""
 
     project: Project = None
     kinds: Annotated[tuple[Kind, ...], Meta(description="Only memories of these kinds.")] = ()
@@ -281,7 +281,7 @@ class MapRequest(Request, frozen=True, kw_only=True):
 
 
 class BriefRequest(Request, frozen=True, kw_only=True):
-    """All that is remembered, in about 200 tokens."""
+    """Summarise all memories in about 200 tokens."""
 
     project: Project = None
 
@@ -675,17 +675,17 @@ CODE = "code:"
 def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
     """Return the nodes by id. Unknown ids get a node with state ``unknown`` or ``code``."""
     nodes = {row[0]: _node(row) for row in home.links.ends(ids)}
-    return {node_id: nodes.get(node_id) or _unknown(node_id) for node_id in ids}
+    return {
+        node_id: nodes.get(node_id)
+        or Node(node_id, state="code" if node_id.startswith(CODE) else "unknown")
+        for node_id in ids
+    }
 
 
 def _node(row: Row) -> Node:
     name, subject, kind, project, is_superseded, is_retired, trust = row
     state = "retired" if is_retired else "superseded" if is_superseded else "active"
     return Node(name, subject, Kind(kind), project, state, trust == Trust.TRUSTED)
-
-
-def _unknown(name: str) -> Node:
-    return Node(name, state="code" if name.startswith(CODE) else "unknown")
 
 
 def lines_of(home: Home, edges: Sequence[LinksEdge], day: date) -> tuple[LinkLine, ...]:
@@ -727,7 +727,7 @@ MANUAL, AGENT, TOGETHER = "manual", "agent", "co-recall"
 COMPUTED = (ALIKE, IN_BODY, TOGETHER)
 """Origins of links computed from texts and use.
 
-They cannot be made by hand, and a removed link comes back.
+They cannot be created manually, and a removed link returns.
 """
 
 _DECISIVE = (SUPERSEDES, CONTRADICTS)
@@ -826,14 +826,14 @@ def unlink_origin(home: Home, request: UnlinkOriginRequest) -> LinkChange:
         for start in range(0, len(sources), BATCH):
             with home.database.transaction():
                 for memory in home.memories.in_any_state(sources[start : start + BATCH]):
-                    remaining = [link for link in memory.links if not _is_of(link, request.origin)]
+                    remaining = [
+                        link
+                        for link in memory.links
+                        if (link.origin or MANUAL) != request.origin or link.rel in _DECISIVE
+                    ]
                     removed += len(memory.links) - len(remaining)
                     _write(change, memory, remaining)
     return LinkChange(removed=removed)
-
-
-def _is_of(link: Link, origin: str) -> bool:
-    return (link.origin or MANUAL) == origin and link.rel not in _DECISIVE
 
 
 def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> _NewLink:

@@ -111,7 +111,7 @@ class Rarity:
 
     @cached_property
     def is_known(self) -> bool:
-        """True if the home has enough turns to tell."""
+        """True if the home has enough turns."""
         return self._count([])[0] >= ENOUGH_TURNS
 
     def has_rare(self, words: Sequence[str]) -> bool:
@@ -377,10 +377,9 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return True if ``text[start:end]`` says that something is done, False if a negation precedes
-    it within 40 characters.
+    """Return True if ``text[start:end]`` says that something is done.
 
-    Return ``None`` if it says neither.
+    Return False if a negation precedes it within 40 characters, ``None`` if it says neither.
     """
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
@@ -392,11 +391,11 @@ def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
 
 
 APART = "alternative_to"
-"""Link relation between two memories that both hold, whatever a comparison finds."""
+"""Link relation between two memories that both hold, regardless of comparisons."""
 
 
 SUPERSEDES = "supersedes"
-"""Link relation from a memory to the one that it replaced."""
+"""Link relation from a memory to its predecessor."""
 
 SPECIALIZES = "specializes"
 """Link relation from a special case to the general memory. Both hold."""
@@ -413,7 +412,7 @@ _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The relation of a memory to another one.
+    """A comparison of a memory with another.
 
     ``is_later`` is true if the memory is the later of the two.
     """
@@ -527,7 +526,7 @@ def _compared(
 
 
 def vouches(memory: Memory, other: Memory) -> bool:
-    """Return True if only ``memory`` is vouched for. It then counts as later, whatever the dates."""
+    """Return True if only ``memory`` is vouched for. It then counts as later, regardless of dates."""
     return memory.is_vouched and not other.is_vouched
 
 
@@ -602,7 +601,7 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
 
 
 def doubted(new: Memory, old_id: str, reason: str) -> Memory:
-    """Return the new memory with a ``contradicts`` link to one that may be outdated."""
+    """Return the new memory with a ``contradicts`` link to a possibly outdated one."""
     return _with(new, Link(CONTRADICTS, old_id, reason))
 
 

@@ -205,10 +205,7 @@ def _follow(
     comparisons: Sequence[Comparison],
     confirm_target: Callable[[Memory], None] | None,
 ) -> StoreOutcome | None:
-    """Apply a model's decision. Return ``None`` if the rules must decide.
-
-    That is the case if the target has changed since or is being edited.
-    """
+    """Apply a model's decision, or return ``None`` if its target changed or is being edited."""
     home = change.home
     target = home.memories.find(decision.target or "")
     if target is None or refusal(decision, memory, target):
@@ -300,7 +297,7 @@ def amended(
 
 
 def left_of(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return what a model left of a memory after a new one ended a part of it.
+    """Return the rest of a memory, in a model's words, after a new one ended a part of it.
 
     The turn is evidence for the new memory, so only its time is recorded.
     """
@@ -315,7 +312,7 @@ def left_of(home: Home, target: Memory, memory: Memory, decision: Decision) -> M
 
 
 def again_of(memory: Memory) -> Confirmation:
-    """Return a memory's source as a confirmation of another one."""
+    """Return a memory's source as a confirmation."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
@@ -336,7 +333,7 @@ def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> St
 def _put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
     newest = min(
         (comparison for comparison in comparisons if comparison.is_replaced),
-        key=lambda one: last_said(one.other),
+        key=lambda comparison: last_said(comparison.other),
         default=None,
     )
     successor = Replaced(newest.other, newest.verdict.reason) if newest else None

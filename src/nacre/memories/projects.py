@@ -38,7 +38,7 @@ from nacre.values.codec import stamp
 from nacre.values.memory import RENAME, Intent, Memory, Project
 from nacre.values.recall import Filter
 from nacre.vault.documents import dump, join, load, split
-from nacre.vault.documents import merge as documents_merge
+from nacre.vault.documents import merge as merge_front
 from nacre.vault.files import normalise_remote, slugify
 
 _DESCRIPTION_KEYS = ("description", "goal", "status")
@@ -123,7 +123,7 @@ def renamed(home: Home, page: Page | None, old: str, slug: str, name: str) -> Wr
 
 
 def merged(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> Written:
-    """Return the remaining project's page with all lists of the other one, and its hand-written text appended."""
+    """Return the remaining project's page with the other's lists and hand-written text."""
     names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
     values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}
@@ -158,7 +158,7 @@ def edited(home: Home, slug: str, page: Page | None, text: str) -> Written:
     page_id = str((page.values.get("id") if page else None) or home.ids())
     return Written(
         slug,
-        join(text, documents_merge(front, {"id": page_id}, []), body),
+        join(text, merge_front(front, {"id": page_id}, []), body),
         {**load(front), "id": page_id},
     )
 
@@ -194,7 +194,7 @@ def retire_page(change: Change, slug: str, page: Page, into: str, reason: str) -
         number += 1
         path = f"retired/projects/{slug}/{number}/project.md"
     changes = {"retired": {"at": stamp(home.now()), "reason": reason, "into": into}}
-    text = join(page.text, documents_merge(page.front, changes, []), page.body)
+    text = join(page.text, merge_front(page.front, changes, []), page.body)
     change.intend([Intent("write", path, text, None), _removed(slug, page)])
     home.files.forget_project(slug)
     return path
@@ -210,7 +210,7 @@ def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> Written:
 
 
 def _written(page: Page, slug: str, changed: dict[str, Any], body: str) -> Written:
-    text = join(page.text, documents_merge(page.front, changed, []), body)
+    text = join(page.text, merge_front(page.front, changed, []), body)
     return Written(slug, text, {**page.values, **changed})
 
 
@@ -404,11 +404,11 @@ _EXCLUSION_SETTINGS = ("ingest.exclude_projects", "writer.exclude_projects")
 
 def known_project(home: Home, name: str) -> str:
     """Return the slug of an existing project. Raises NotFound."""
-    known = known_slugs(home)
-    slug = project_called(home, name, known)
-    if slug not in known:
+    slugs = known_slugs(home)
+    slug = project_called(home, name, slugs)
+    if slug not in slugs:
         raise NotFound(
-            f"no project is called {name!r}", hint=f"known: {', '.join(known) or 'none yet'}"
+            f"no project is called {name!r}", hint=f"known: {', '.join(slugs) or 'none yet'}"
         )
     return slug
 
@@ -469,7 +469,7 @@ def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
     return ProjectMergePlan(
         source,
         into,
-        len(_memories(home, source)),
+        len(home.project_contents.memory_ids(source, -1)),
         _sessions(home, source),
         (*takes, *name_keys),
         own_words(home, page, other),
@@ -582,10 +582,6 @@ def _move_memories(change: Change, source: str, into: str) -> int:
     return count
 
 
-def _memories(home: Home, slug: str) -> list[str]:
-    return home.project_contents.memory_ids(slug, -1)
-
-
 def _sessions(home: Home, slug: str) -> int:
     return home.project_contents.sessions().get(slug, (0, None))[0]
 
@@ -628,7 +624,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
                 name,
                 memory_count,
                 session_count,
-                _later(last_memory, last_turn),
+                max(filter(None, (last_memory, last_turn)), default=None),
                 _aliases(home, slug, page),
                 tuple(dependencies[slug]),
             )
@@ -707,7 +703,3 @@ def _page(home: Home, slug: str) -> Page | None:
 def _aliases(home: Home, slug: str, page: Page | None) -> tuple[str, ...]:
     aliases = facts(page).get("aliases", ())
     return tuple(home.redactor.clean(alias) for alias in dict.fromkeys(aliases) if alias != slug)
-
-
-def _later(first: datetime | None, second: datetime | None) -> datetime | None:
-    return max((moment for moment in (first, second) if moment), default=None)

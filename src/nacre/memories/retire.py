@@ -27,7 +27,6 @@ from nacre.memories.decision import (
 )
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import SUPPRESSED, fits, plain
-from nacre.memories.store import get as store_get
 from nacre.memories.store import retire
 from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.memories.usage import bring_back
@@ -87,7 +86,8 @@ def choose(
     for text in contains:
         choice.add_named(text, Match.CONTAINS)
     for text in subjects:
-        choice.add_about(text, _about(active, text), may_be_none=persist)
+        about = [memory for memory in active if fits(memory.subject, text, Match.EXACT)]
+        choice.add_about(text, about, may_be_none=persist)
     for text in like:
         choice.add_about(text, _similar_to(active, text), is_wider=True)
     return Chosen(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
@@ -139,10 +139,6 @@ class _Choice:
     def _add(self, matches: Sequence[Memory]) -> None:
         self.is_wider |= len(matches) > 1
         self.found.update((memory.id, memory) for memory in matches)
-
-
-def _about(active: Sequence[Memory], text: str) -> list[Memory]:
-    return [memory for memory in active if fits(memory.subject, text, Match.EXACT)]
 
 
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
@@ -203,7 +199,7 @@ def unretire(home: Home, references: Sequence[str]) -> BroughtBack:
         catch_up(home)
         rules = [rule for reference in references if (rule := _rule(home, reference.strip()))]
         others = [reference for reference in references if not _rule(home, reference.strip())]
-        ids = list(dict.fromkeys(store_get(home, reference).id for reference in others))
+        ids = list(dict.fromkeys(store.get(home, reference).id for reference in others))
         memories = tuple(bring_back(home, memory_id) for memory_id in ids)
         if rules:
             with home.change(RETIRE_NO_LONGER) as change, change.transaction():
@@ -257,7 +253,7 @@ def _rule_entry(
 
 def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
     try:
-        memory = store_get(home, reference)
+        memory = store.get(home, reference)
     except NotFound:
         if persist:
             return []

@@ -160,7 +160,7 @@ def is_switching(home: Home) -> bool:
 
 
 def _switch(home: Home, work: _Work) -> None:
-    """Complete the current vectors, compute those of the new model, and exchange them when complete."""
+    """Complete the current vectors, compute those of the new model, and exchange both."""
     setting = home.settings.text("embedding.model")
     try:
         work.fill(
@@ -438,27 +438,27 @@ def status(home: Home) -> Standing:
 
     Raises EmbedderUnavailable if numpy is missing.
     """
-    wanted = home.settings[_KEY]
+    setting = home.settings[_KEY]
     current, other = home.vectors, home.other_vectors
     switching = is_switching(home)
-    place, problem, held = Place(), None, None
+    place, problem, refusal = Place(), None, None
     try:
-        place = place_of(home.settings, wanted)
-        held = hold(home, wanted)
-        if switching and not held:
-            held = hold(home, str(current.setting()))
-        if wanted != "none":
-            embedder_of(home, wanted)
+        place = place_of(home.settings, setting)
+        refusal = hold(home, setting)
+        if switching and not refusal:
+            refusal = hold(home, str(current.setting()))
+        if setting != "none":
+            embedder_of(home, setting)
     except EmbedderUnavailable as error:
         problem = error
     return Standing(
-        wanted,
+        setting,
         place,
         _lot_of(current, "in_use"),
         _lot_of(other, "making"),
         switching,
         problem,
-        held,
+        refusal,
     )
 
 
