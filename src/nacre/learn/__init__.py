@@ -1,1 +1,1 @@
-"""Learn."""
+"""Learning of memories from sessions."""

@@ -106,7 +106,7 @@ class TaskEstimate:
 class VectorEstimate:
     """The cost of missing vectors at a provider, and the rest of today's budget (``left``). See :class:`TaskEstimate`.
 
-    ``held`` is the reason why no text is sent without the owner's consent, if any.
+    ``held`` is the reason why no text is sent automatically, if any.
     """
 
     model: str

@@ -1,1 +1,1 @@
-"""Recall."""
+"""Recall of memories and session turns."""
