@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from nacre.base.ids import turn_hash
@@ -367,14 +368,10 @@ def _sniff(head: Head) -> bool:
     )
 
 
-def _roots(places: Places) -> Sequence[Root]:
-    return roots(places, CHAT, "AIDER_CHAT_HISTORY_FILE")
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Aider",
-    roots=_roots,
+    roots=partial(roots, name=CHAT, variable="AIDER_CHAT_HISTORY_FILE"),
     sniff=_sniff,
     parse=parse,
     versions="0.82, 0.86.1",
@@ -541,14 +538,10 @@ def _sniff_llm_history(head: Head) -> bool:
     return bool(first) and head.text[first.end() :].startswith(("-------", "ASSISTANT"))  # type: ignore[union-attr]
 
 
-def _roots_llm_history(places: Places) -> Sequence[Root]:
-    return roots(places, LLM, "AIDER_LLM_HISTORY_FILE")
-
-
 ADAPTER_LLM_HISTORY = Adapter(
     tool=TOOL,
     label="Aider",
-    roots=_roots_llm_history,
+    roots=partial(roots, name=LLM, variable="AIDER_LLM_HISTORY_FILE"),
     sniff=_sniff_llm_history,
     parse=parse_llm_history,
     whole=True,

@@ -414,18 +414,10 @@ def _sniff_roo(head: Head) -> bool:
     return _sniff(head) and is_roo(head.path)
 
 
-def _roots(places: Places) -> Sequence[Root]:
-    return roots(places, CLINE, MESSAGES)
-
-
-def _roots_of_roo(places: Places) -> Sequence[Root]:
-    return roots(places, ROO, MESSAGES)
-
-
 ADAPTER = Adapter(
     tool=CLINE,
     label="Cline",
-    roots=_roots,
+    roots=partial(roots, tool=CLINE, names=MESSAGES),
     sniff=_sniff,
     parse=parse,
     whole=True,
@@ -446,7 +438,7 @@ ROO_MESSAGES = replace(
     ADAPTER,
     tool=ROO,
     label="Roo Code",
-    roots=_roots_of_roo,
+    roots=partial(roots, tool=ROO, names=MESSAGES),
     sniff=_sniff_roo,
     parse=partial(parse, tool=ROO),
     environment=ENVIRONMENT,
@@ -680,18 +672,10 @@ def _sniff_roo_model_history(head: Head) -> bool:
     return _sniff_model_history(head) and is_roo(head.path)
 
 
-def _roots_model_history(places: Places) -> Sequence[Root]:
-    return roots(places, CLINE, (NAME,))
-
-
-def _roots_of_roo_model_history(places: Places) -> Sequence[Root]:
-    return roots(places, ROO, (NAME,))
-
-
 ADAPTER_MODEL_HISTORY = Adapter(
     tool=CLINE,
     label="Cline",
-    roots=_roots_model_history,
+    roots=partial(roots, tool=CLINE, names=(NAME,)),
     sniff=_sniff_model_history,
     parse=parse_model_history,
     whole=True,
@@ -710,7 +694,7 @@ ROO_MODEL_HISTORY = replace(
     ADAPTER_MODEL_HISTORY,
     tool=ROO,
     label="Roo Code",
-    roots=_roots_of_roo_model_history,
+    roots=partial(roots, tool=ROO, names=(NAME,)),
     sniff=_sniff_roo_model_history,
     parse=partial(parse_model_history, tool=ROO),
     environment=ENVIRONMENT,

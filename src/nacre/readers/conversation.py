@@ -84,12 +84,7 @@ def names(command: str) -> tuple[str, ...]:
 
     Files, code and standard input are omitted.
     """
-    return tuple(_names(command))
-
-
-def _names(command: str) -> Iterator[str]:
-    for invocation in invocations(command):
-        yield invocation.name
+    return tuple(invocation.name for invocation in invocations(command))
 
 
 class Invocation(NamedTuple):

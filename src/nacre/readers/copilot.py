@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -838,14 +839,10 @@ def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
     return [Root(folder, names) for folder in folders]
 
 
-def _roots_editor_state(places: Places) -> Sequence[Root]:
-    return state_roots(places, of_cursor=False)
-
-
 ADAPTER_EDITOR_STATE = Adapter(
     tool=TOOL,
     label="VS Code Copilot Chat",
-    roots=_roots_editor_state,
+    roots=partial(state_roots, of_cursor=False),
     sniff=_sniff_editor_state,
     parse=parse_editor_state,
     beside=log_of,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -266,14 +267,10 @@ def _sniff(head: Head) -> bool:
     return bool(_START.match(head.text.replace("\r\n", "\n"))) and b"\x00" not in head.data
 
 
-def _roots(places: Places) -> Sequence[Root]:
-    return roots(places, ".txt")
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Cursor",
-    roots=_roots,
+    roots=partial(roots, suffix=".txt"),
     sniff=_sniff,
     parse=parse,
     whole=True,
@@ -417,14 +414,10 @@ def parse_transcripts(source: Source) -> Items:
     return _TranscriptsReader(source).read()
 
 
-def _roots_transcripts(places: Places) -> Sequence[Root]:
-    return roots(places, ".jsonl")
-
-
 ADAPTER_TRANSCRIPTS = Adapter(
     tool=TOOL,
     label="Cursor",
-    roots=_roots_transcripts,
+    roots=partial(roots, suffix=".jsonl"),
     sniff=_sniff_transcripts,
     parse=parse_transcripts,
     versions="agent transcripts of 2026 (files name no version)",

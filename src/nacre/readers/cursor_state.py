@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import Any, TypeVar
@@ -733,14 +734,10 @@ def _sniff(head: Head) -> bool:
     )
 
 
-def _roots(places: Places) -> Sequence[Root]:
-    return state_roots(places, of_cursor=True)
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Cursor",
-    roots=_roots,
+    roots=partial(state_roots, of_cursor=True),
     sniff=_sniff,
     parse=parse,
     beside=log_of,

@@ -80,7 +80,12 @@ def read_line(record: Mapping[str, Any]) -> Line | None:
         return None
     text = said(content) or (str(content) if is_tools else "")
     return Line(
-        speaker, text, author, _stamp(record), calls, _first(record, ("tool_call_id", "call_id"))
+        speaker,
+        text,
+        author,
+        _first(record, _TIMES),
+        calls,
+        _first(record, ("tool_call_id", "call_id")),
     )
 
 
@@ -185,10 +190,6 @@ def _calls(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 "name": inner["name"],
                 "arguments": arguments,
             }
-
-
-def _stamp(record: Mapping[str, Any]) -> str | None:
-    return _first(record, _TIMES)
 
 
 def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
@@ -525,7 +526,7 @@ def parse_markdown(source: Source) -> Items:
     """Parse one note."""
     text = source.text().replace("\r\n", "\n")
     facts, body = _front_matter(text)
-    time = _time(facts) or date_in_name(source.path.name)
+    time = parse_time(facts.get("date") or facts.get("created")) or date_in_name(source.path.name)
     is_rendered = _SPECSTORY.search(body[:500])
     turns = list(
         _rendered(body, time, source.identities)
@@ -552,10 +553,6 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
     except yaml.NotPlainError:
         return {}, text
     return (facts, text[match.end() :]) if facts else ({}, text)
-
-
-def _time(facts: Mapping[str, Any]) -> datetime | None:
-    return parse_time(facts.get("date") or facts.get("created"))
 
 
 def _title(facts: Mapping[str, Any], body: str) -> str | None:
