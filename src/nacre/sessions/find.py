@@ -1,4 +1,4 @@
-"""Requests about sessions and what was done in them."""
+"""Requests about sessions, live following, and regular-expression search."""
 
 from __future__ import annotations
 
@@ -156,28 +156,27 @@ class FixQuery(Request, frozen=True, kw_only=True):
     repairs: Annotated[int, Meta(description="Repairs of each at most.", ge=0)] = 3
 
 
-# ----------------------------------------------------------------------------
-# Follow a session while it is written: read its transcript again whenever it grows.
+# -- Following a session ------------------------------------------------------
+# The transcript is read again whenever it grows.
 
 
-_PAUSE = 0.5
-_AHEAD = 1_000
+_PAUSE_SECONDS = 0.5
+_MAX_TURNS_AHEAD = 1_000
 
 
 def follow_session(
     home: Home, reference: str | None, *, limit: int, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[list[StoredTurn]]:
-    """The last turns of a session, then those that are new or grew, as they come; ends only with the caller.
+    """Yield a session's last turns, then new and extended ones, until the caller stops.
 
-    Only the session's own transcript is read, and nothing is learned from it: that is for ingest. Raises NotFound,
-    Conflict.
+    Reads only the session's transcript and learns nothing from it. Raises NotFound, Conflict.
     """
     session = find_session(home, reference)
     path = _transcript(session)
     shown = home.sessions.last_turns(session.row, limit)
     yield shown
     first = shown[-1].seq if shown else 0
-    known = {item.seq: item.turn for item in shown}
+    by_seq = {item.seq: item.turn for item in shown}
     seen: tuple[int, int] | None = None
     while True:
         now = _state(path)
@@ -187,13 +186,13 @@ def follow_session(
                 home,
                 IngestOptions(paths=(path,), remember_paths=False, extract=False, vectors=False),
             )
-            found = home.sessions.turns_of(session.row, first=first, limit=_AHEAD)
-            fresh = [item for item in found if known.get(item.seq) != item.turn]
-            known = {item.seq: item.turn for item in found}
-            first = found[-1].seq if found else first
+            turns = home.sessions.turns_of(session.row, first=first, limit=_MAX_TURNS_AHEAD)
+            fresh = [item for item in turns if by_seq.get(item.seq) != item.turn]
+            by_seq = {item.seq: item.turn for item in turns}
+            first = turns[-1].seq if turns else first
             if fresh:
                 yield fresh
-        wait(_PAUSE)
+        wait(_PAUSE_SECONDS)
 
 
 def _transcript(session: StoredSession) -> Path:
@@ -207,7 +206,7 @@ def _transcript(session: StoredSession) -> Path:
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of a transcript; a tool may move it away for a moment."""
+    """Return size and modification time; ``None`` if the tool has moved the file for a moment."""
     try:
         stat = path.stat()
     except OSError:
@@ -215,20 +214,22 @@ def _state(path: Path) -> tuple[int, int] | None:
     return stat.st_size, stat.st_mtime_ns
 
 
-# ----------------------------------------------------------------------------
-# Look through every turn for a regular expression, in pieces and with a deadline.
+# -- Regular-expression search with a deadline --------------------------------
 
 
-_PORTION = 500
-_SECONDS_A_TURN = 0.25
-_AROUND = 100
-_WHOLE_WORD = 20
+_ROWS_PER_QUERY = 500
+_SECONDS_PER_TURN = 0.25
+_CONTEXT_CHARACTERS = 100
+_MAX_WORD_CHARACTERS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Turns that match, the newest first. ``unread`` says that time ran out before all were looked at; ``given_up``
-    counts turns on which the expression took too long."""
+    """Matching turns, the newest first.
+
+    ``unread``: time ran out before all were read; ``given_up``: number of turns on which the expression took
+    too long.
+    """
 
     turns: tuple[TurnHit, ...]
     more: bool
@@ -246,41 +247,41 @@ def match_turns(
     admits: Callable[[Turn], bool] | None = None,
     seconds: float = 10.0,
 ) -> Matches:
-    """Turns whose words or deeds match, in any case of letters. Raises QueryInvalid for what is no expression."""
-    pattern = Expression(expression, _SECONDS_A_TURN)
+    """Return turns whose words or calls match, ignoring case. Raises QueryInvalid for an invalid expression."""
+    pattern = Expression(expression, _SECONDS_PER_TURN)
     until = time.monotonic() + seconds
-    found: list[TurnHit] = []
+    hits: list[TurnHit] = []
     given_up = 0
     for row, turn in _turns(home, with_dependencies(home, wanted)):
-        if len(found) > offset + limit or time.monotonic() > until:
-            unread = len(found) <= offset + limit
+        if len(hits) > offset + limit or time.monotonic() > until:
+            unread = len(hits) <= offset + limit
             return Matches(
-                tuple(found[offset : offset + limit]), len(found) > offset + limit, unread, given_up
+                tuple(hits[offset : offset + limit]), len(hits) > offset + limit, unread, given_up
             )
         try:
             hit = None if admits and not admits(turn) else _match(home, pattern, row, turn)
         except TimeoutError:
             given_up += 1
         else:
-            found += [hit] if hit else []
+            hits += [hit] if hit else []
     return Matches(
-        tuple(found[offset : offset + limit]), len(found) > offset + limit, False, given_up
+        tuple(hits[offset : offset + limit]), len(hits) > offset + limit, False, given_up
     )
 
 
 def _match(home: Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
-    """Where a turn matches; what a tool put out is no word of the agent's."""
+    """Return a turn's first match; a tool's output is untrusted."""
     for text, trust in _texts(turn):
-        found = pattern.search(text)
-        if found:
+        match = pattern.search(text)
+        if match:
             stored = home.sessions.get(row)
-            told = replace(turn, trust=trust)
+            matched = replace(turn, trust=trust)
             return TurnHit(
                 stored.session,
                 stored.project,
-                told,
+                matched,
                 1.0,
-                around(text, *found.span()),
+                around(text, *match.span()),
                 {},
                 HitConfidence.SURE,
             )
@@ -288,22 +289,22 @@ def _match(home: Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | N
 
 
 def around(text: str, start: int, end: int) -> str:
-    """A stretch of a text with about 100 characters to either side, cut between words, on one line."""
-    first, last = max(0, start - _AROUND), min(len(text), end + _AROUND)
+    """Return about 100 characters on each side of a match, cut between words, on one line."""
+    first, last = max(0, start - _CONTEXT_CHARACTERS), min(len(text), end + _CONTEXT_CHARACTERS)
     if first:
-        space = text.find(" ", first, min(start, first + _WHOLE_WORD))
+        space = text.find(" ", first, min(start, first + _MAX_WORD_CHARACTERS))
         first = space + 1 if space >= 0 else first
     if last < len(text):
-        space = text.rfind(" ", max(end, last - _WHOLE_WORD), last)
+        space = text.rfind(" ", max(end, last - _MAX_WORD_CHARACTERS), last)
         last = space if space >= 0 else last
     return f"{'…' if first else ''}{one_line(text[first:last])}{'…' if last < len(text) else ''}"
 
 
 def _turns(home: Home, wanted: Filter) -> Iterator[tuple[int, Turn]]:
-    """(session row, turn), those of the sessions that went on last first."""
+    """Yield (session row, turn), from the most recently active sessions first."""
     for rows in home.selection.newest_turns(wanted):
-        for start in range(0, len(rows), _PORTION):
-            portion = rows[start : start + _PORTION]
+        for start in range(0, len(rows), _ROWS_PER_QUERY):
+            portion = rows[start : start + _ROWS_PER_QUERY]
             stored = home.sessions.by_rows(portion)
             yield from ((stored[row].session, stored[row].turn) for row in portion if row in stored)
 

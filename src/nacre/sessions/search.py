@@ -1,4 +1,4 @@
-"""What a session without a title is called."""
+"""Operations on sessions: list, show, summarise, search and resume."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from nacre.values.session import (
 
 
 def opening_of(home: Home, stored: StoredSession) -> str | None:
-    """Its first real request; ``None`` where it has a title."""
+    """Return the first request as a title; ``None`` if the session has a title."""
     if stored.session.title:
         return None
     return topics.opening(
@@ -57,18 +57,19 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
     )
 
 
-# ----------------------------------------------------------------------------
-# Look at what is there: one memory with all that belongs to it, sessions, one session with its turns.
+# -- Listing and showing ------------------------------------------------------
 
 
-def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> SessionPage:
-    """A page of sessions, the newest first."""
-    found, total = home.sessions.page(wanted, limit=limit + 1, offset=offset)
-    page = found[:limit]
+def list_sessions(
+    home: Home, criteria: SessionFilter, *, limit: int, offset: int = 0
+) -> SessionPage:
+    """Return a page of sessions, the newest first."""
+    sessions, total = home.sessions.page(criteria, limit=limit + 1, offset=offset)
+    page = sessions[:limit]
     active = home.sessions.active([item.row for item in page])
     lines = [SessionLine(item, opening_of(home, item), active.get(item.row)) for item in page]
     tools = tuple(tool for tool, *_ in home.sessions.counts())
-    return SessionPage(tuple(lines), len(found) > limit, total, tools)
+    return SessionPage(tuple(lines), len(sessions) > limit, total, tools)
 
 
 def look_at_session(
@@ -80,9 +81,9 @@ def look_at_session(
     folder: Path | None = None,
     around: str | None = None,
 ) -> SessionView:
-    """A session by its id or the beginning of it, else the last one of the folder; its turns from ``first`` on.
+    """Return a session by its id or id prefix, else the folder's last one, with turns from ``first``.
 
-    With ``around``, the turns before and after the one of that id. Raises NotFound, Conflict.
+    ``around`` selects the turns around the one with that id. Raises NotFound, Conflict.
     """
     catch_up(home)
     session = find_session(home, reference, folder)
@@ -99,14 +100,14 @@ def look_at_session(
 def look_at_end(
     home: Home, reference: str | None, *, limit: int, folder: Path | None = None
 ) -> SessionView:
-    """The same with its last turns."""
+    """Return a session with its last turns."""
     catch_up(home)
     session = find_session(home, reference, folder)
     return _view(home, session, home.sessions.last_turns(session.row, limit))
 
 
 def cleaned(home: Home, view: SessionView) -> SessionView:
-    """A session as it goes out: with today's rules of redaction."""
+    """Redact a session with the current rules."""
     clean = home.redactor.clean
     session = view.session.session
     bare = replace(
@@ -126,7 +127,9 @@ def cleaned(home: Home, view: SessionView) -> SessionView:
 
 
 def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:
-    learned = [home.memories.find(known.id) for known in home.memories.known_of(stored.session.id)]
+    learned = [
+        home.memories.find(reference.id) for reference in home.memories.known_of(stored.session.id)
+    ]
     memories = tuple(memory for memory in learned if memory and memory.is_active)
     children = home.sessions.children(stored.row)
     active = home.sessions.active([stored.row, *(child.row for child in children)])
@@ -149,7 +152,7 @@ def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> Ses
 
 
 def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
-    """With the rules of today, as everything that goes out."""
+    """Redact a turn with the current rules."""
     calls = tuple(_clean_call(call, clean) for call in turn.tool_calls)
     return replace(
         turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls
@@ -168,38 +171,36 @@ def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
     )
 
 
-# ----------------------------------------------------------------------------
-# Sum up sessions: what was asked, what was done, how it ended, what was left.
+# -- Summaries ----------------------------------------------------------------
 
 
 def sum_up(home: Home, reference: str | None = None, folder: Path | None = None) -> SessionReport:
-    """The summary of a session by its id or the beginning of it, else of the last one of the folder.
+    """Summarise a session by its id or id prefix, else the folder's last one.
 
-    Made anew from its turns: one that goes on is summed up as far as it was read. Raises NotFound, Conflict.
+    The summary is computed from the turns read so far. Raises NotFound, Conflict.
     """
     view = look_at_session(home, reference, limit=0, folder=folder)
     turns = [item.turn for item in home.sessions.turns_of(view.session.row)]
     return SessionReport(view, summarise(view.session.session, turns))
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about sessions; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations ---------------------------------------------------------------
 
 
 def list_sessions_answers(home: Home, request: SessionsRequest) -> SessionPage:
-    """A page of sessions, the newest first."""
+    """Return a page of sessions, the newest first."""
     return list_sessions(
         home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset)
     )
 
 
 def show(home: Home, request: SessionRequest) -> SessionView:
-    """One session with its turns, without secrets. Raises NotFound, Conflict."""
+    """Return a session with its turns, without secrets. Raises NotFound, Conflict."""
     folder = Path(request.folder) if request.folder else None
     limit = -1 if request.limit is None else max(0, request.limit)
     if request.at_end:
         return cleaned(home, look_at_end(home, request.reference, limit=limit, folder=folder))
-    found = look_at_session(
+    view = look_at_session(
         home,
         request.reference,
         first=max(0, request.first),
@@ -207,16 +208,16 @@ def show(home: Home, request: SessionRequest) -> SessionView:
         folder=folder,
         around=request.around,
     )
-    return cleaned(home, found)
+    return cleaned(home, view)
 
 
 def summarize(home: Home, request: SessionRequest) -> SessionReport:
-    """What a session came to: what was asked, what was done, how it ended. Raises NotFound, Conflict."""
+    """Summarise a session. Raises NotFound, Conflict."""
     return sum_up(home, request.reference, Path(request.folder) if request.folder else None)
 
 
 def match(home: Home, request: MatchRequest) -> Matches:
-    """Turns that a regular expression matches, the newest first. Raises QueryInvalid."""
+    """Return turns that match a regular expression, the newest first. Raises QueryInvalid."""
     return find.match_turns(
         home,
         request.expression,
@@ -228,32 +229,31 @@ def match(home: Home, request: MatchRequest) -> Matches:
     )
 
 
-# ----------------------------------------------------------------------------
-# Search conversations in channels: passages of question and answer, put together as they are read.
+# -- Search in channel conversations ------------------------------------------
 
 
 CHARACTERS = 2_000
-"""Of a passage, about 500 tokens (seed facts 4)."""
+"""Maximum characters of a passage, about 500 tokens (seed facts 4)."""
 
-_REACH = 20
-"""Turns before and after a hit that may be in its passage."""
+_MAX_DISTANCE_TURNS = 20
+"""Turns around a hit that may be in its passage."""
 
-_FIRST, _MOST = 3, 800
-"""How many turns a passage is looked for in at first, and turns at most."""
+_TURNS_PER_PASSAGE, _MAX_TURNS = 3, 800
+"""Turns searched per passage at first, and the maximum of turns."""
 
-_LEAST = 200
-"""Characters of a turn that are worth showing."""
+_MIN_CHARACTERS = 200
+"""Minimum characters of a turn worth showing."""
 
-_LEFT_OUT = Flag.SUMMARY | Flag.META
+_EXCLUDED = Flag.SUMMARY | Flag.META
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Part of a conversation: the exchange that answers, with those beside it as far as there is room.
+    """Part of a conversation: the matching exchange and its neighbours, as space permits.
 
-    ``score`` (0 to 1) never rises from one passage to the next. ``time`` is that of the turn that was found; ``text``
-    has a line for each turn, with its local time and who said it, and what goes on in further lines is moved in.
-    ``trust`` is untrusted where anything in it is.
+    ``score`` (0 to 1) does not increase from one passage to the next. ``time`` is that of the matching turn.
+    ``text`` has a line per turn with local time and speaker; continuation lines are indented. ``trust`` is
+    untrusted if any turn is.
     """
 
     text: str
@@ -267,7 +267,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """What a search found, the best first. ``lanes`` says what ran."""
+    """Search results, the best first, and the ``lanes`` that ran."""
 
     query: str
     passages: tuple[Passage, ...] = ()
@@ -276,7 +276,7 @@ class Passages:
 
 @dataclass(slots=True)
 class _Span:
-    """Turns of one session that are one passage, each with its line, by their places in the session."""
+    """Turns of a session in one passage, with their lines, by position."""
 
     session: Session
     time: datetime | None
@@ -286,19 +286,19 @@ class _Span:
 
     @property
     def room(self) -> int:
-        """Characters that are left."""
+        """Characters left."""
         return CHARACTERS - sum(map(len, self.lines.values()))
 
     def add(self, stored: StoredTurn, line: str) -> None:
-        """A turn more."""
+        """Add a turn."""
         self.turns[stored.seq], self.lines[stored.seq] = stored, line
 
     def touches(self, other: _Span) -> bool:
-        """Whether one begins where the other ends."""
+        """Return True if the spans are adjacent."""
         return max(other.lines) + 1 == min(self.lines) or max(self.lines) + 1 == min(other.lines)
 
     def passage(self) -> Passage:
-        """What is answered."""
+        """Return the span as a passage."""
         is_trusted = all(stored.turn.trust is Trust.TRUSTED for stored in self.turns.values())
         key = self.session.label or ""
         return Passage(
@@ -313,60 +313,64 @@ class _Span:
 
 
 def search(home: Home, request: ChatSearchRequest) -> Passages:
-    """Passages of conversations that answer a question, or hold some of its words.
+    """Return passages that answer a question or contain its words.
 
     Raises QueryInvalid, and NotFound or Conflict for the session.
     """
-    wanted = _filter(home, request)
-    if wanted is None:
+    criteria = _filter(home, request)
+    if criteria is None:
         return Passages(request.query)
-    reach = request.limit * _FIRST
+    reach = request.limit * _TURNS_PER_PASSAGE
     while True:
-        query = RecallQuery(request.query, wanted, limit=reach, diversify=False, update=False)
-        found = search_sessions(home, query)
-        spans = _spans(home, found.turns, request)
-        if len(spans) >= request.limit or not found.truncated or reach >= _MOST:
-            return Passages(request.query, tuple(span.passage() for span in spans), found.lanes)
+        query = RecallQuery(request.query, criteria, limit=reach, diversify=False, update=False)
+        result = search_sessions(home, query)
+        spans = _spans(home, result.turns, request)
+        if len(spans) >= request.limit or not result.truncated or reach >= _MAX_TURNS:
+            return Passages(request.query, tuple(span.passage() for span in spans), result.lanes)
         reach *= 4
 
 
 def _filter(home: Home, request: ChatSearchRequest) -> Filter | None:
-    """What is searched; ``None`` where there is nothing to search."""
+    """Return the filter of a search; ``None`` if no conversation matches."""
     keys = home.sessions.labels(TOOL)
-    wanted = [key for key in keys if request.channel in (None, channel_of(key))]
+    sessions = [key for key in keys if request.channel in (None, channel_of(key))]
     if request.session and request.session in keys:
-        wanted = [key for key in wanted if key == request.session]
+        sessions = [key for key in sessions if key == request.session]
     elif request.session:
         session = find_session(home, request.session).session
-        wanted = [session.id] if session.label in wanted else []
+        sessions = [session.id] if session.label in sessions else []
     return (
-        Filter(tools=(TOOL,), sessions=tuple(wanted), since=request.since, until=request.until)
-        if wanted
+        Filter(tools=(TOOL,), sessions=tuple(sessions), since=request.since, until=request.until)
+        if sessions
         else None
     )
 
 
 def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:
-    """Passages around hits, the best first; a hit in one that is there already adds nothing."""
+    """Return spans around hits, the best first, without hits already covered."""
     spans: dict[str, list[_Span]] = {}
     found: list[_Span] = []
     terms = words(request.query)
     for hit in hits:
         if len(found) == request.limit:
             break
-        if hit.turn.flags & _LEFT_OUT or hit.session.id == request.leave_out:
+        if hit.turn.flags & _EXCLUDED or hit.session.id == request.leave_out:
             continue
         others = spans.setdefault(hit.session.id, [])
         span = _Span(
-            hit.session, hit.turn.time, min(1.0, hit.score, *(one.score for one in found[-1:]))
+            hit.session, hit.turn.time, min(1.0, hit.score, *(span_.score for span_ in found[-1:]))
         )
         row = home.sessions.find(hit.session.id)[0].row
         place = home.sessions.place_of(row, hit.turn.id)
-        if place is None or any(place in one.lines for one in others):
+        if place is None or any(place in span_.lines for span_ in others):
             continue
         _fill(home, span, _free(home, row, place, others), place, terms)
         beside = next(
-            (one for one in others if one.touches(span) and one.room >= CHARACTERS - span.room),
+            (
+                span_
+                for span_ in others
+                if span_.touches(span) and span_.room >= CHARACTERS - span.room
+            ),
             None,
         )
         if beside:
@@ -379,28 +383,30 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
 
 
 def _free(home: Home, row: int, place: int, others: Sequence[_Span]) -> list[StoredTurn]:
-    """The turns around a place that no passage shows yet."""
-    taken = {seq for one in others for seq in one.lines}
-    first = max([place - _REACH, *(seq + 1 for seq in taken if seq < place)])
-    last = min([place + _REACH, *(seq - 1 for seq in taken if seq > place)])
+    """Return the turns around a position that no span covers."""
+    taken = {seq for span in others for seq in span.lines}
+    first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
+    last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
     around = home.sessions.turns_of(row, first=max(0, first), limit=last - max(0, first) + 1)
-    return [stored for stored in around if not stored.turn.flags & _LEFT_OUT]
+    return [stored for stored in around if not stored.turn.flags & _EXCLUDED]
 
 
 def _fill(
     home: Home, span: _Span, turns: Sequence[StoredTurn], place: int, terms: Sequence[str]
 ) -> None:
-    """The exchange around a place, cut where it is long; then the one after it and the one before it, if they fit."""
+    """Fill a span with the exchange at a position, shortened if long, then with the next and previous ones if
+    they fit.
+    """
     at = next(number for number, stored in enumerate(turns) if stored.seq == place)
     begin, end = _exchange(turns, at)
-    for number in sorted(range(begin, end + 1), key=lambda one: (abs(one - at), one < at)):
+    for number in sorted(range(begin, end + 1), key=lambda index: (abs(index - at), index < at)):
         room = span.room * 3 // 4 if number == at and end > begin else span.room
-        if room < _LEAST:
+        if room < _MIN_CHARACTERS:
             return
         span.add(turns[number], _line(home, turns[number], room, terms))
-    for beside in (end + 1, begin - 1):
-        if 0 <= beside < len(turns):
-            first, last = _exchange(turns, beside)
+    for neighbour in (end + 1, begin - 1):
+        if 0 <= neighbour < len(turns):
+            first, last = _exchange(turns, neighbour)
             lines = [
                 (stored, _line(home, stored, CHARACTERS, terms))
                 for stored in turns[first : last + 1]
@@ -411,7 +417,7 @@ def _fill(
 
 
 def _exchange(turns: Sequence[StoredTurn], at: int) -> tuple[int, int]:
-    """The first and last turn of what people asked, and the agent answered, around one of them."""
+    """Return the first and last turn of the exchange around a position."""
     begin = end = at
     while begin and _is_agents(turns[begin]):
         begin -= 1
@@ -427,34 +433,32 @@ def _is_agents(stored: StoredTurn) -> bool:
 
 
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
-    """A turn as it is shown, at most so long: nothing in it can pass for another turn."""
+    """Return a turn as text of limited length that cannot imitate another turn."""
     turn = clean_turn(stored.turn, home.redactor.clean)
-    author = one_line(turn.author or turn.speaker.value).replace(
-        ":", " "
-    )  # anybody may choose a name
+    # Authors choose their own names.
+    author = one_line(turn.author or turn.speaker.value).replace(":", " ")
     who = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
     head = f"[{shown_minute(turn.time)}] {who}: " if turn.time else f"{who}: "
-    room = max(_LEAST // 2, room - len(head))
+    room = max(_MIN_CHARACTERS // 2, room - len(head))
     text = "\n  ".join(turn.text.splitlines())
     return head + (text if len(text) <= room else excerpt(turn.text, terms, room))
 
 
-# ----------------------------------------------------------------------------
-# Go on with a session in its own tool: which one is meant, and the command that opens it. Nothing is
-# run here.
+# -- Resuming -----------------------------------------------------------------
+# Nothing is executed.
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""What is handed to a program as an id: a transcript may claim anything, an option of the program as well."""
+"""A safe program argument; a transcript might claim an option as its id."""
 
-_MOST_TRIED = 10
+_MAX_TRIED = 10
 
 
 def resume(home: Home, request: ResumeRequest) -> Resumption:
-    """The session that is meant, and the command by which its own tool opens it.
+    """Return the requested session and the command with which its tool opens it.
 
-    What nacre itself asked a model by an agent's command is no session to go on with, nor is a sub-agent's.
-    Raises NotFound, Conflict, Unavailable.
+    Sub-agents' sessions and nacre's own model calls cannot be resumed. Raises NotFound, Conflict,
+    Unavailable.
     """
     folder = Path(request.folder) if request.folder else Path.cwd()
     stored = _meant(home, (request.what or "").strip(), folder)
@@ -481,7 +485,7 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
 
 
 def _meant(home: Home, what: str, folder: Path) -> StoredSession:
-    """The session of an id or its beginning; else the last one with these words, those of this project first."""
+    """Find a session by id or id prefix, else the last one with these words, first in this project."""
     if what and home.sessions.find(what):
         return find_session(home, what)
     project = project_of_folder(home, folder)
@@ -493,15 +497,17 @@ def _meant(home: Home, what: str, folder: Path) -> StoredSession:
                 hint="give an id; nacre sessions list shows them",
             )
         return here[0]
-    for wanted in dict.fromkeys((project, None)):
-        titled = home.sessions.newest(SessionFilter(project=wanted, words=what), limit=_MOST_TRIED)
+    for candidate in dict.fromkeys((project, None)):
+        titled = home.sessions.newest(
+            SessionFilter(project=candidate, words=what), limit=_MAX_TRIED
+        )
         if found := _first(home, titled):
             return found
-    said = search_sessions_answers(
-        home, TurnQuery(what, limit=_MOST_TRIED, mode=Mode.LEXICAL, update=False)
+    result = search_sessions_answers(
+        home, TurnQuery(what, limit=_MAX_TRIED, mode=Mode.LEXICAL, update=False)
     )
-    ids = dict.fromkeys(hit.session.id for hit in said.turns)
-    if found := _first(home, (home.sessions.find(one)[0] for one in ids)):
+    ids = dict.fromkeys(hit.session.id for hit in result.turns)
+    if found := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
         return found
     raise NotFound(
         f"no session is called {what!r}, and none speaks of it",
@@ -509,9 +515,9 @@ def _meant(home: Home, what: str, folder: Path) -> StoredSession:
     )
 
 
-def _first(home: Home, found: Iterable[StoredSession]) -> StoredSession | None:
-    talked = (one for one in found if one.session.kind is SessionKind.MAIN)
-    return next((one for one in talked if not _is_own(home, one)), None)
+def _first(home: Home, sessions: Iterable[StoredSession]) -> StoredSession | None:
+    own = (stored for stored in sessions if stored.session.kind is SessionKind.MAIN)
+    return next((stored for stored in own if not _is_own(home, stored)), None)
 
 
 def _is_own(home: Home, stored: StoredSession) -> bool:
@@ -521,11 +527,11 @@ def _is_own(home: Home, stored: StoredSession) -> bool:
 
 
 def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
-    """The command that opens a session. Raises Unavailable, NotFound."""
+    """Return the command that opens a session. Raises Unavailable, NotFound."""
     session, file = stored.session, Path(stored.file or "")
-    known = [adapter for adapter in adapters() if adapter.tool == session.tool]
-    label = known[0].label if known else session.tool
-    if not any(adapter.resume for adapter in known):
+    matching = [adapter for adapter in adapters() if adapter.tool == session.tool]
+    label = matching[0].label if matching else session.tool
+    if not any(adapter.resume for adapter in matching):
         raise Unavailable(f"{label} has no command that opens a session", hint=look)
     keeper = next(
         (adapter for adapter in _keepers(home, session.tool, file) if adapter.resume), None
@@ -542,7 +548,7 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
 
 
 def _keepers(home: Home, tool: str, file: Path) -> Iterator[Adapter]:
-    """The adapters of a tool's that look for such a file where it lies: there the tool finds it, too."""
+    """Yield the tool's adapters that would find such a file at its location."""
     for adapter, root in tool_roots(home, (), []):
         is_there = adapter.tool == tool and file.is_relative_to(root.folder)
         if is_there and any(file.match(Path(pattern).name) for pattern in root.patterns):

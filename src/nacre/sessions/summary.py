@@ -1,4 +1,4 @@
-"""Reads: what was done in a session: tools, files, commands, errors, and what came of it."""
+"""Facts about a session: tools, files, commands, errors, commits, checks, reports and todo lists."""
 
 from __future__ import annotations
 
@@ -28,28 +28,30 @@ MOST_COMMITS = 20
 MOST_URLS = 15
 MOST_PACKAGES = 20
 MOST_ERRORS = 10
-_MOST_PULL_REQUESTS = 10
-_MOST_COMMANDS = 20
+_MAX_PULL_REQUESTS = 10
+_MAX_COMMANDS = 20
 _ERROR_CHARACTERS = 300
 _CALL_CHARACTERS = 160
-_HASH = 7
+_HASH_CHARACTERS = 7
 
-_HANDLE = re.compile(r"output|kill|stdin|status|wait", re.IGNORECASE)
-"""Tools that deal with a command that runs already."""
+_PROCESS_TOOL = re.compile(r"output|kill|stdin|status|wait", re.IGNORECASE)
+"""Tools that control a running command."""
 
-_IDLE = frozenset(
+_IDLE_COMMANDS = frozenset(
     "true false sleep yes printf test [ kill pkill date nl awk sed bash sh zsh git gh npm npx go".split()
 )
 _URL = re.compile(r"https?://[^\s<>\"'`)\]}|\\，。；）】》]{4,500}")
 _PULL_REQUEST = re.compile(r"/(?:pull|merge_requests)/\d+(?:$|[/#?])")
-_HERE = re.compile(r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1?\]|example\.(?:com|org|net)\b)")
+_LOCAL_URL = re.compile(
+    r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1?\]|example\.(?:com|org|net)\b)"
+)
 _CUT = re.compile("…|REDACTED")
-_END = ".,;:!?*_~'\""
+_TRAILING_CHARACTERS = ".,;:!?*_~'\""
 _EXIT = re.compile(
     r"^(?:\(no output\)\s*)?(?:exit \d+|Command exited with code \d+|Sibling tool call errored)$",
     re.MULTILINE,
 )
-_LOOKING = frozenset({Action.READ, Action.SEARCH, Action.FETCH})
+_READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 _INSTALLING = {
     "pip": {"install"},
@@ -76,7 +78,7 @@ _INSTALLING = {
     "brew": {"install"},
     "dotnet": {"add package"},
 }
-_VALUED = frozenset(
+_OPTIONS_WITH_VALUE = frozenset(
     "-r --requirement -c --constraint -e --editable -t --target --python -p --prefix --index-url -i --group --extra "
     "--channel --registry".split()
 )
@@ -86,12 +88,12 @@ _PACKAGE = re.compile(
 
 
 def all_calls(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """The calls of a session in order, with their turns; those of sub-agents that speak in it, too."""
+    """Return a session's calls in order with their turns, including those of sub-agents."""
     return [(turn, call) for turn in turns for call in turn.tool_calls]
 
 
 def tools(calls: Iterable[ToolCall]) -> tuple[ToolUse, ...]:
-    """Tools by how often they were called."""
+    """Return tools by number of calls."""
     done = list(calls)
     failed = Counter(call.name for call in done if call.failed)
     actions = {call.name: call.action for call in reversed(done)}
@@ -102,7 +104,7 @@ def tools(calls: Iterable[ToolCall]) -> tuple[ToolUse, ...]:
 
 
 def files(calls: Iterable[ToolCall], cwd: str | None) -> tuple[FileTouched, ...]:
-    """Files that were read or changed, those changed most often first."""
+    """Return files read or changed, the most often changed first."""
     edits: Counter[str] = Counter()
     reads: Counter[str] = Counter()
     for call in calls:
@@ -126,40 +128,46 @@ def _placed(path: str, cwd: str | None) -> str:
 
 
 def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
-    """Commands by how often they ran; one that failed is the last on its line."""
+    """Return commands by number of runs; a failure counts for the last command of its line."""
     runs: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for call in calls:
-        if call.action is not Action.RUN or call.outcome == "rejected" or _HANDLE.search(call.name):
+        if (
+            call.action is not Action.RUN
+            or call.outcome == "rejected"
+            or _PROCESS_TOOL.search(call.name)
+        ):
             continue
-        found = [
+        programs = [
             name
             for name in dict.fromkeys(names(call.input))
-            if not looks(name) and name not in _IDLE
+            if not looks(name) and name not in _IDLE_COMMANDS
         ]
-        runs.update(found)
-        failed.update(found[-1:] if call.failed else ())
+        runs.update(programs)
+        failed.update(programs[-1:] if call.failed else ())
     return tuple(
-        CommandUse(name, count, failed[name]) for name, count in runs.most_common(_MOST_COMMANDS)
+        CommandUse(name, count, failed[name]) for name, count in runs.most_common(_MAX_COMMANDS)
     )
 
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
-    """What failed, those that were never mended first, the latest of them first."""
+    """Return errors, unresolved ones first, then the latest first."""
     is_mended = mended(calls)
     met: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
-        said = (call.error or "").strip() or (call.outcome or "").removeprefix("error").lstrip(": ")
-        said = _EXIT.sub("", said).strip()
-        if not (call.failed and said) or call.action in _LOOKING or not does(call):
+        message = (call.error or "").strip() or (call.outcome or "").removeprefix("error").lstrip(
+            ": "
+        )
+        message = _EXIT.sub("", message).strip()
+        if not (call.failed and message) or call.action in _READING or not does(call):
             continue
-        key = _NUMBERS.sub("#", one_line(said).lower())[:_CALL_CHARACTERS]
+        key = _NUMBERS.sub("#", one_line(message).lower())[:_CALL_CHARACTERS]
         times[key] += 1
-        met[key] = (at, call, said)
+        met[key] = (at, call, message)
     found = [
-        (at, ErrorMet(shorten(said, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
-        for key, (at, call, said) in met.items()
+        (at, ErrorMet(shorten(message, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
+        for key, (at, call, message) in met.items()
     ]
     found = [
         item for item in found if not (item[1].mended and calls[item[0]].action is Action.EDIT)
@@ -169,14 +177,14 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
 
 
 def does(call: ToolCall) -> bool:
-    """Whether a call is more than a look or a pause: of commands, whether one of its programs is."""
+    """Return True if a call does more than read or wait."""
     return call.action is not Action.RUN or not all(
-        looks(name) or name in _IDLE for name in names(call.input)
+        looks(name) or name in _IDLE_COMMANDS for name in names(call.input)
     )
 
 
 def mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
-    """Tells of the call at a place that failed whether the same kind of call came out after it."""
+    """Return a function that tells if the failed call at a position was later repeated successfully."""
     worked = {
         name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
     }
@@ -184,7 +192,7 @@ def mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
 
 
 def attempt(call: ToolCall) -> frozenset[str]:
-    """What would be the same attempt: a command's programs that do not only look, the files of an edit."""
+    """Return keys of a call's purpose: a command's programs, or an edit's files."""
     if call.action is Action.RUN:
         return frozenset(name for name in names(call.input) if not looks(name)) or frozenset(
             names(call.input)
@@ -195,19 +203,21 @@ def attempt(call: ToolCall) -> frozenset[str]:
 
 
 def told(call: ToolCall) -> str:
-    """A call in one line: the command itself, else the tool and what it was given."""
+    """Return a call as one line: the command, else the tool and its input."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
 
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Short hashes of commits that were made, the last of too many."""
+    """Return short hashes of the latest commits."""
     made = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
-    return tuple(dict.fromkeys(commit[:_HASH].lower() for commit in made))[-MOST_COMMITS:]
+    return tuple(dict.fromkeys(commit[:_HASH_CHARACTERS].lower() for commit in made))[
+        -MOST_COMMITS:
+    ]
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Addresses of pull requests that were opened, or that the host linked."""
+    """Return addresses of pull requests opened or linked by the host."""
     made = [name for name in _made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
@@ -215,28 +225,30 @@ def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
     made += [
         url[0] for text in linked for url in _URL.finditer(text) if _PULL_REQUEST.search(url[0])
     ]
-    return tuple(dict.fromkeys(made))[:_MOST_PULL_REQUESTS]
+    return tuple(dict.fromkeys(made))[:_MAX_PULL_REQUESTS]
 
 
 def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Addresses that the owner or the agent named, or that were fetched."""
+    """Return addresses named by the owner or agent, or fetched."""
     opened = set(pull_requests(turns))
-    found = (
-        _request_alone(url) for url in _addresses(turns) if not _HERE.match(url) and "/" in url[8:]
+    addresses = (
+        _request_alone(url)
+        for url in _addresses(turns)
+        if not _LOCAL_URL.match(url) and "/" in url[8:]
     )
-    return tuple(url for url in dict.fromkeys(found) if url not in opened)[:MOST_URLS]
+    return tuple(url for url in dict.fromkeys(addresses) if url not in opened)[:MOST_URLS]
 
 
 def packages(calls: Iterable[ToolCall]) -> tuple[str, ...]:
-    """What was installed, or asked for by name."""
-    found = (
+    """Return packages installed by name."""
+    installed = (
         package
         for call in calls
         if call.action is Action.RUN and call.outcome == "ok"
         for part in parts(call.input.partition("<<")[0])
         for package in _installed(part)
     )
-    return tuple(dict.fromkeys(found))[:MOST_PACKAGES]
+    return tuple(dict.fromkeys(installed))[:MOST_PACKAGES]
 
 
 def _installed(part: Sequence[str]) -> Iterator[str]:
@@ -264,7 +276,7 @@ def _packages(words: Sequence[str]) -> Iterator[str]:
             or word.startswith(("-", ".", "/", "~", "$", "http:", "https:", "git+"))
             or word.endswith("…")
         ):
-            skips = word in _VALUED
+            skips = word in _OPTIONS_WITH_VALUE
             continue
         match = _PACKAGE.fullmatch(word)
         if match and not word.endswith((".txt", ".whl", ".tgz", ".gz")):
@@ -287,7 +299,7 @@ def _addresses(turns: Sequence[Turn]) -> Iterator[str]:
         ]
         for text in texts:
             yield from (
-                url[0].rstrip(_END)
+                url[0].rstrip(_TRAILING_CHARACTERS)
                 for url in _URL.finditer(text)
                 if "…" not in url[0] and "REDACTED" not in url[0]
             )
@@ -299,14 +311,12 @@ def _request_alone(url: str) -> str:
 
 
 def _is_trusted(turn: Turn) -> bool:
-    """Whether the words are the owner's, or the agent's own."""
+    """Return True for the owner's words and the agent's own words."""
     by_owner = turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED and is_content(turn)
     return by_owner or is_own(turn)
 
 
-# ----------------------------------------------------------------------------
-# Reads: the checks that ran in a session (tests, lints, builds) and whether they pass, and commands
-# that failed.
+# -- Checks (tests, lints, builds) and failed commands ------------------------
 
 
 _BUILD = "build"
@@ -321,39 +331,40 @@ _STATIC = re.compile(
 _TESTING = re.compile(r"test|jest|mocha|rspec|phpunit|tox|nox|playwright|cypress")
 _BUILDING = re.compile(r"build|compile|(?:make|ninja)$|cargo check")
 _NEVER_RAN = re.compile(r"exit 12[67]")
-"""There is no such program, or it may not be run."""
+"""The program is missing or not executable."""
 
 _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|echo)\b")
-"""What else decides how the command came out: `pytest | tail`."""
+"""Another command may determine the exit code, as in `pytest | tail`."""
 
 _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
-"""A word that names a part of the whole: `./parser`, `tests/test_a.py::test_b`."""
+"""An argument that selects a part, such as `./parser` or `tests/test_a.py::test_b`."""
 
 
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """The checks that failed, each with its turn, and after which none of their sort passed: tests, lints, or builds,
-    which whatever passes shows to work, unless it was only of a part.
+    """Return failed checks with their turns, unless a check of the same kind passed later.
+
+    Any passing check proves a build, unless it covers a part only.
     """
-    red: dict[str, tuple[Turn, ToolCall]] = {}
+    failed_by_kind: dict[str, tuple[Turn, ToolCall]] = {}
     for turn in turns:
         for call in turn.tool_calls:
-            sorts = _sorts(call)
+            kinds = _check_kinds(call)
             if (
-                not sorts
+                not kinds
                 or call.outcome in (None, "rejected")
                 or _NEVER_RAN.search(call.outcome or "")
             ):
                 continue
             if call.failed:
-                red.update(dict.fromkeys(sorts, (turn, call)))
+                failed_by_kind.update(dict.fromkeys(kinds, (turn, call)))
                 continue
-            for sort in sorts if _is_of_a_part(call) else (*sorts, _BUILD):
-                red.pop(sort, None)
-    return list({id(call): (turn, call) for turn, call in red.values()}.values())
+            for kind in kinds if _is_of_a_part(call) else (*kinds, _BUILD):
+                failed_by_kind.pop(kind, None)
+    return list({id(call): (turn, call) for turn, call in failed_by_kind.values()}.values())
 
 
 def unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """The other commands that failed, and were not seen to work after."""
+    """Return failed commands other than checks without a later success."""
     done = [(turn, call) for turn in turns for call in turn.tool_calls]
     is_mended = mended([call for _, call in done])
     return [
@@ -369,7 +380,7 @@ def unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
 
 
 def pass_at_the_end(turns: Sequence[Turn]) -> bool:
-    """Whether something was changed, and a check was seen to pass after the last change."""
+    """Return True if a check passed after the last change."""
     done = calls(turns, 0, len(turns))
     since = next((at for at in range(len(done), 0, -1) if changes(done[at - 1])), None)
     if since is None or failing(turns):
@@ -381,19 +392,19 @@ def pass_at_the_end(turns: Sequence[Turn]) -> bool:
 
 
 def is_check(call: ToolCall) -> bool:
-    """Whether a call tests, lints or builds."""
-    return bool(_sorts(call))
+    """Return True if a call tests, lints or builds."""
+    return bool(_check_kinds(call))
 
 
-def _sorts(call: ToolCall) -> set[str]:
-    """Which sorts of checks a call runs."""
+def _check_kinds(call: ToolCall) -> set[str]:
+    """Return the kinds of checks in a call."""
     if call.action is not Action.RUN:
         return set()
-    return {_sort(name) for name in names(call.input) if _CHECK.fullmatch(name)}
+    return {_check_kind(name) for name in names(call.input) if _CHECK.fullmatch(name)}
 
 
-def _sort(name: str) -> str:
-    """What a check is, by its name; one that only says so is of its own sort: "make check"."""
+def _check_kind(name: str) -> str:
+    """Return the kind of a check from its name; a generic name such as "make check" is its own kind."""
     if _TESTING.search(name):
         return "test"
     if _STATIC.search(name):
@@ -402,7 +413,7 @@ def _sort(name: str) -> str:
 
 
 def _is_of_a_part(call: ToolCall) -> bool:
-    """Whether a check names the part it looks at: `go test ./parser`, and not `go test ./...`."""
+    """Return True if a check selects a part: `go test ./parser`, not `go test ./...`."""
     return any(
         _PLACE.fullmatch(word)
         for part in parts(call.input)
@@ -411,132 +422,161 @@ def _is_of_a_part(call: ToolCall) -> bool:
     )
 
 
-# ----------------------------------------------------------------------------
-# Reads: what an agent's last words say of its work: that it is done, that it is not, what it asks,
-# what comes next.
+# -- The agent's final words --------------------------------------------------
 
 
-_FINAL = 200
-_BRIEF = 25
-_ENDS = 3
-"""Statements at the beginning and at the end of a report that tell how things stand; those between explain."""
+_FINAL_CHARACTERS = 200
+_BRIEF_CHARACTERS = 25
+_EDGE_STATEMENTS = 3
+"""Statements at each end of a report that state the result; the middle explains."""
 
 
 def is_report(turn: Turn) -> bool:
-    """Whether a turn ends with words: it has no calls, or, in tools that put both into one, its words sound final."""
+    """Return True if a turn ends with words: without calls, or with words that sound final."""
     if announces(turn.text):
         return False
     if not turn.tool_calls:
         return bool(turn.text)
     if turn.tool_calls[-1].outcome in (None, "rejected"):
         return False
-    return says_done(turn.text) or len(turn.text) >= _FINAL or _is_question(turn.text)
+    return says_done(turn.text) or len(turn.text) >= _FINAL_CHARACTERS or _is_question(turn.text)
 
 
 def announces(text: str) -> bool:
-    """Whether words end with what their speaker does next: "Let me run the tests:"."""
+    """Return True if words end with the next action, such as "Let me run the tests:"."""
     if _leads(text.rstrip()):
         return True
-    return any(language_of(one).summary.announces.search(one) for one in _without_offers(text)[-1:])
+    return any(
+        language_of(sentence).summary.announces.search(sentence)
+        for sentence in _without_offers(text)[-1:]
+    )
 
 
 def says_done(text: str) -> bool:
-    """Whether words say that it is done: "All tests pass"."""
+    """Return True if words state completion, such as "All tests pass"."""
     return _holds(text, language_of(text).concluded.done)
 
 
 def tells_work(text: str) -> bool:
-    """Whether words tell what was done: "The pears are pruned"."""
-    return any(language_of(one).concluded.work.search(one) for one in _telling(text))
+    """Return True if words state completed work, such as "The pears are pruned"."""
+    return any(language_of(sentence).concluded.work.search(sentence) for sentence in _telling(text))
 
 
 def speaks_against(text: str) -> str:
-    """The first sentence that says that the work failed, or is left: of a long text only how it opens is taken so."""
-    said = _said(text)
-    denied = said if len(said) <= _ENDS else said[:1]
-    held = (
-        one
-        for at, one in enumerate(denied)
-        if _speaks_against(one, " ".join(said[at + 1 :][:_ENDS]))
+    """Return the first sentence that states failure or unfinished work; long texts are read at the beginning."""
+    statements = _statements_of(text)
+    opening_part = statements if len(statements) <= _EDGE_STATEMENTS else statements[:1]
+    denials = (
+        statement
+        for at, statement in enumerate(opening_part)
+        if _speaks_against(statement, " ".join(statements[at + 1 :][:_EDGE_STATEMENTS]))
     )
-    return next(held, "") or says_undone(text)
+    return next(denials, "") or says_undone(text)
 
 
 def says_undone(text: str) -> str:
-    """The first sentence that says so outright; of a long text the ends and headings are read."""
+    """Return the first sentence that states it explicitly, in the headings and ends of a long text."""
     return giving_up(text) or next(
-        (one for one in _telling(text) if _holds_besides(one, _cues(one).undone)), ""
+        (
+            sentence
+            for sentence in _telling(text)
+            if _holds_besides(sentence, _cues(sentence).undone)
+        ),
+        "",
     )
 
 
 def giving_up(text: str) -> str:
-    """The last sentence that says that it did not get there, with what follows where it is short."""
-    wanted = language_of(text).summary.gave_up
-    said = _said(text)
+    """Return the last sentence that states failure, with the next one if it is short."""
+    pattern = language_of(text).summary.gave_up
+    statements = _statements_of(text)
     return next(
-        (_with_next(said, at) for at in reversed(range(len(said))) if wanted.search(said[at])), ""
+        (
+            _with_next(statements, at)
+            for at in reversed(range(len(statements)))
+            if pattern.search(statements[at])
+        ),
+        "",
     )
 
 
 def questions(text: str) -> list[str]:
-    """What an agent asks at the end of its words, without what asks for nothing in particular."""
-    return [one for one in _said(text)[-_ENDS:] if _is_question(one) and not _offers(one)]
+    """Return the questions at the end of the words, without offers."""
+    return [
+        statement
+        for statement in _statements_of(text)[-_EDGE_STATEMENTS:]
+        if _is_question(statement) and not _offers(statement)
+    ]
 
 
 def asks_last(text: str) -> str:
-    """The question with which words end, or what they say they need of the owner; not an offer to do more."""
+    """Return the final question, or the stated need for the owner's input; offers do not count."""
     needed = next(
-        (one for one in _said(text)[-2:] if language_of(one).summary.awaits.search(one)), ""
+        (
+            sentence
+            for sentence in _statements_of(text)[-2:]
+            if language_of(sentence).summary.awaits.search(sentence)
+        ),
+        "",
     )
     last = _without_offers(text)[-1:]
-    return needed or next((one for one in last if _is_question(one)), "")
+    return needed or next((sentence for sentence in last if _is_question(sentence)), "")
 
 
 def opening(text: str) -> str:
-    """The first sentence, with what follows where it is short: "Done."; none where it only leads into something."""
-    said = _said(text)
-    at = next((at for at, one in enumerate(said) if not _leads(one)), None)
-    return "" if at is None else _with_next(said, at)
+    """Return the first sentence, with the next one if it is short ("Done."), without lead-ins."""
+    statements = _statements_of(text)
+    at = next((at for at, statement in enumerate(statements) if not _leads(statement)), None)
+    return "" if at is None else _with_next(statements, at)
 
 
-def _said(text: str) -> list[str]:
+def _statements_of(text: str) -> list[str]:
     return [statement.text for passage in passages(text) for statement in passage.statements]
 
 
 def _telling(text: str) -> list[str]:
-    """Sentences that tell how things stand."""
-    said = _said(text)
-    between = [one for one in said[_ENDS:-_ENDS] if _leads(one)]
+    """Return sentences that state the result."""
+    statements = _statements_of(text)
+    between = [
+        statement
+        for statement in statements[_EDGE_STATEMENTS:-_EDGE_STATEMENTS]
+        if _leads(statement)
+    ]
     headings = [passage.heading for passage in passages(text) if passage.heading]
-    return [*said[:_ENDS], *headings, *between, *said[_ENDS:][-_ENDS:]]
+    return [
+        *statements[:_EDGE_STATEMENTS],
+        *headings,
+        *between,
+        *statements[_EDGE_STATEMENTS:][-_EDGE_STATEMENTS:],
+    ]
 
 
 def _cues(sentence: str) -> ConcludedCues:
     return language_of(sentence).concluded
 
 
-def _holds_besides(sentence: str, wanted: Pattern) -> bool:
-    """Whether a sentence says so itself, and not of a reason, or of the trouble that was mended."""
-    return bool(wanted.search(_cues(sentence).beside.sub("", sentence)))
+def _holds_besides(sentence: str, pattern: Pattern) -> bool:
+    """Return True if the pattern matches outside reasons and resolved problems."""
+    return bool(pattern.search(_cues(sentence).beside.sub("", sentence)))
 
 
 def _speaks_against(sentence: str, following: str) -> bool:
-    """Whether a sentence denies the work, and tells of no trouble that is over by what follows."""
+    """Return True if a sentence denies success, other than a problem resolved by the next words."""
     cues = _cues(sentence)
-    told = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition("\n")[0]
-    return bool(cues.against.search(told))
+    rest = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition("\n")[0]
+    return bool(cues.against.search(rest))
 
 
 def _without_offers(text: str) -> list[str]:
-    said = _said(text)
-    while said and _offers(said[-1]):
-        said.pop()
-    return said
+    statements = _statements_of(text)
+    while statements and _offers(statements[-1]):
+        statements.pop()
+    return statements
 
 
-def _holds(text: str, wanted: Pattern) -> bool:
-    """Whether a line of a text says so. Over many lines of signs alone, expressions would go back and forth."""
-    return any(wanted.search(line) for line in text.splitlines() if line.strip())
+def _holds(text: str, pattern: Pattern) -> bool:
+    """Return True if a line matches. Line by line, since punctuation over many lines causes backtracking."""
+    return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
 def _is_question(sentence: str) -> bool:
@@ -547,12 +587,12 @@ def _offers(sentence: str) -> bool:
     return bool(language_of(sentence).summary.offer.search(sentence))
 
 
-def _with_next(said: Sequence[str], at: int) -> str:
-    following = [one for one in said[at + 1 : at + 2] if not _leads(one)]
+def _with_next(statements: Sequence[str], at: int) -> str:
+    following = [statement for statement in statements[at + 1 : at + 2] if not _leads(statement)]
     return (
-        language_of(said[at]).joiner.join([said[at], *following])
-        if len(said[at]) <= _BRIEF
-        else said[at]
+        language_of(statements[at]).joiner.join([statements[at], *following])
+        if len(statements[at]) <= _BRIEF_CHARACTERS
+        else statements[at]
     )
 
 
@@ -560,9 +600,8 @@ def _leads(sentence: str) -> bool:
     return sentence.endswith((":", "："))
 
 
-# ----------------------------------------------------------------------------
-# Reads: what an agent's own lists have left to do, those that it keeps and those that it writes into
-# its words.
+# -- Todo lists ---------------------------------------------------------------
+# Those kept with a tool, and those written in messages.
 
 
 _BOX = re.compile(r"(?:^|; )\[ \] (.*?)(?=; \[[ x]\] |$)")
@@ -572,17 +611,17 @@ _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
 
 def open_todos(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
-    """What the agent's last list has left, and what is left of tasks that it made one by one."""
+    """Return open items of the agent's last list, and of its separate tasks."""
     return [*_listed(turns), *_tasks(turns)]
 
 
 def unticked(text: str) -> list[str]:
-    """What a list of boxes in an agent's words has left: ``- [ ] profile``."""
+    """Return open checkboxes in a message: ``- [ ] profile``."""
     return _UNTICKED.findall(without_fences(text)) if "[ ]" in text else []
 
 
 def ticks(call: ToolCall) -> bool:
-    """Whether a call ticks something off: in a list, or a task by its number."""
+    """Return True if a call completes an item or task."""
     return call.action is Action.PLAN and ("[x] " in call.input or _is_over(call))
 
 
@@ -594,15 +633,15 @@ def _listed(turns: Sequence[Turn]) -> Iterator[tuple[Turn, str]]:
 
 
 def _tasks(turns: Sequence[Turn]) -> Iterator[tuple[Turn, str]]:
-    made: dict[str, tuple[Turn, str]] = {}
+    tasks: dict[str, tuple[Turn, str]] = {}
     for turn, call in _trusted_calls(turns):
         for name in call.made:
             if name.startswith("task "):
-                made[name.removeprefix("task ")] = (turn, call.input)
+                tasks[name.removeprefix("task ")] = (turn, call.input)
         match = _TASK.fullmatch(call.input)
         if match and _is_over(call):
-            made.pop(match[1], None)
-    yield from made.values()
+            tasks.pop(match[1], None)
+    yield from tasks.values()
 
 
 def _is_over(call: ToolCall) -> bool:

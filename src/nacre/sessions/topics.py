@@ -1,4 +1,4 @@
-"""Reads: what was asked for in a session, the main things first."""
+"""Session summaries: topics, outcome, open ends and title."""
 
 from __future__ import annotations
 
@@ -70,26 +70,27 @@ from nacre.values.session import (
 
 MOST = 8
 LONGEST = 300
-"""Characters of a topic."""
+"""Maximum characters of a topic."""
 
-_SHORT = 120
-_LEAST_WORDS = 3
-_LEAST_SIGNS = 5
-_ALIKE = 0.6
-_ANSWER = 8
-_LEANING = 6
+_SHORT_CHARACTERS = 120
+_MIN_WORDS = 3
+_MIN_CHARACTERS = 5
+_SAME_REQUEST_OVERLAP = 0.6
+_MAX_ANSWER_WORDS = 8
+_MAX_DEPENDENT_WORDS = 6
 FORMS = frozenset(
     {"AskUserQuestion", "ask_followup_question", "request_user_input", "question", "ask_user"}
 )
 _HEADING = re.compile(r"^#{1,4} +(\S.*)$", re.MULTILINE)
 _ERROR_PLACE = re.compile(r"[\w./\\-]+\.\w{1,4}:\d+")
-_SPARE = Flag.META | Flag.SUMMARY
+_NOT_CONVERSATION = Flag.META | Flag.SUMMARY
 
 
 @dataclass(slots=True)
 class _Request:
-    """What was asked for, the turn it was asked in, and what followed. ``is_new`` is false for what goes on with the
-    request before."""
+    """A request, its turn and the amount of work after it. ``is_new`` is false for a continuation of the
+    previous one.
+    """
 
     text: str
     turn: Turn
@@ -98,60 +99,63 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """What was asked for: first what began it, then by how much work followed."""
-    found = [one for one in _merged(_requests(turns, spoken)) if not is_idle(one.text)]
-    found = [*found[:1], *sorted(found[1:], key=lambda one: -one.work)]
-    return [Topic(one.text, one.turn.id, one.turn.speaker, one.work) for one in found[:MOST]]
+    """Return the requests: the first one, then by the amount of work."""
+    requests = [item for item in _merged(_requests(turns, spoken)) if not is_idle(item.text)]
+    requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
+    return [
+        Topic(item.text, item.turn.id, item.turn.speaker, item.work) for item in requests[:MOST]
+    ]
 
 
 def first_request(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
-    """The first thing that was asked for, else the first words of anyone."""
+    """Return the first request, else the first words of anyone."""
     requests = _requests(turns, spoken)
-    said = next((request for request in requests if request.is_new), next(iter(requests), None))
-    if said:
-        return said.text
+    first = next((request for request in requests if request.is_new), next(iter(requests), None))
+    if first:
+        return first.text
     return next(
-        (one_line(turn.text) for turn in turns if turn.text and not turn.flags & _SPARE), None
+        (one_line(turn.text) for turn in turns if turn.text and not turn.flags & _NOT_CONVERSATION),
+        None,
     )
 
 
 def is_idle(text: str) -> bool:
-    """Whether words ask for nothing: a greeting, thanks, a yes."""
-    return len(text) <= _SHORT and bool(language_of(text).summary.idle.match(text))
+    """Return True for a greeting, thanks or assent."""
+    return len(text) <= _SHORT_CHARACTERS and bool(language_of(text).summary.idle.match(text))
 
 
 def asks_for_work(sentence: str) -> bool:
-    """Whether a sentence asks for something to be done: no question, no nod, and not only something to look at."""
+    """Return True if a sentence requests work: no question, assent or reading."""
     language = language_of(sentence)
-    told = language.trim(sentence)
+    bare = language.trim(sentence)
     if (
-        not is_telling(told)
-        or language.summary.look.match(told)
-        or language.summary.onward.match(told)
+        not is_telling(bare)
+        or language.summary.look.match(bare)
+        or language.summary.onward.match(bare)
     ):
         return False
-    is_order = language.reject["errand"].search(told)
+    is_order = language.reject["errand"].search(bare)
     return bool(is_order) or not (
-        language.reject["question"].search(told) or told.endswith(("?", "？"))
+        language.reject["question"].search(bare) or bare.endswith(("?", "？"))
     )
 
 
 def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Request]:
-    found = [
-        _Request(words_of(turns[one.index], one), turns[one.index], asks(turns, one))
-        for one in spoken
+    requests = [
+        _Request(words_of(turns[item.index], item), turns[item.index], asks(turns, item))
+        for item in spoken
     ]
-    places = [one.index for one in spoken]
-    if not found:
-        found, places = _without_owner(turns)
-    for one, begin, end in zip(found, places, [*places, len(turns)][1:], strict=True):
+    places = [item.index for item in spoken]
+    if not requests:
+        requests, places = _without_owner(turns)
+    for request, begin, end in zip(requests, places, [*places, len(turns)][1:], strict=True):
         done = turns[begin + 1 : end]
-        one.work = 1 + sum(len(turn.tool_calls) + is_own(turn) for turn in done)
-    return found
+        request.work = 1 + sum(len(turn.tool_calls) + is_own(turn) for turn in done)
+    return requests
 
 
 def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
-    """The task of a sub-agent, or what the owner only pasted."""
+    """Return a sub-agent's task, or the owner's pasted text."""
     for speaker in (Speaker.OWNER, Speaker.AGENT):
         at = next(
             (
@@ -171,7 +175,7 @@ def _is_plain(turn: Turn) -> bool:
 
 
 def words_of(turn: Turn, utterance: Utterance) -> str:
-    """The words as they were typed where these are few, else without what was pasted; a bare command by its name."""
+    """Return a short typed message verbatim, a bare command by name, else the message without pasted text."""
     raw = utterance.text.strip()
     if is_bare_command(turn, utterance):
         return shorten(one_line(turn.text), LONGEST)
@@ -189,7 +193,7 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
 
 
 def is_bare_command(turn: Turn, utterance: Utterance) -> bool:
-    """Whether a message is a slash command with nothing that tells by itself what was wanted: "/model opus"."""
+    """Return True for a slash command without a request of its own, such as "/model opus"."""
     return (
         bool(turn.flags & Flag.COMMAND)
         and turn.text.startswith("/")
@@ -198,7 +202,7 @@ def is_bare_command(turn: Turn, utterance: Utterance) -> bool:
 
 
 def _is_typed(raw: str) -> bool:
-    """Whether nothing in a message seems to be pasted."""
+    """Return True if no part of a message looks pasted."""
     lines = [line for line in raw.splitlines() if line.strip()]
     if _HEADING.search(raw):
         return False
@@ -208,7 +212,7 @@ def _is_typed(raw: str) -> bool:
 
 
 def asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
-    """Whether a message asks for something of its own, rather than to go on, or again, or otherwise."""
+    """Return True if a message is a new request, not a continuation, repetition or correction."""
     text = utterance.text.strip()
     language = language_of(text)
     if not is_telling(text) or is_pasted(text.splitlines()[0]) or _ERROR_PLACE.match(text):
@@ -219,23 +223,22 @@ def asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
         or _was_asked(turns, utterance)
     ):
         return False
-    return not (len(text) <= _SHORT and _goes_on(utterance, language))
+    return not (len(text) <= _SHORT_CHARACTERS and _goes_on(utterance, language))
 
 
 def is_telling(text: str) -> bool:
-    """Whether a message has words enough to ask for something, besides paths and addresses."""
+    """Return True if a message has enough words for a request, not counting paths and addresses."""
     if is_idle(text):
         return False
     if not language_of(text).joiner or is_unspaced(text):
-        return sum(map(str.isalnum, text)) >= _LEAST_SIGNS
+        return sum(map(str.isalnum, text)) >= _MIN_CHARACTERS
     return (
-        sum("/" not in word and any(map(str.isalpha, word)) for word in text.split())
-        >= _LEAST_WORDS
+        sum("/" not in word and any(map(str.isalpha, word)) for word in text.split()) >= _MIN_WORDS
     )
 
 
 def _goes_on(utterance: Utterance, language: Language) -> bool:
-    """Whether a short message only goes on with what was asked before, ends it, or has it committed."""
+    """Return True if a short message only continues, ends or accepts the previous request."""
     text = utterance.text.strip()
     cues = language.summary
     if cues.onward.match(text) or cues.stop.match(text) or objects(utterance, language):
@@ -243,13 +246,13 @@ def _goes_on(utterance: Utterance, language: Language) -> bool:
     if language.accepted.finished.match(text):
         return True
     words = len(text.split()) if language.joiner else len(text) // 2
-    return (words <= _ANSWER and bool(language.answers.yes.match(text))) or (
-        words <= _LEANING and leans(text, language)
+    return (words <= _MAX_ANSWER_WORDS and bool(language.answers.yes.match(text))) or (
+        words <= _MAX_DEPENDENT_WORDS and leans(text, language)
     )
 
 
 def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
-    """Whether a message answers what the agent has just asked: in a form, or in a few words."""
+    """Return True if a message answers the agent's question: in a form, or in a few words."""
     places = range(utterance.index - 1, -1, -1)
     before = next((turns[at] for at in places if turns[at].speaker is Speaker.AGENT), None)
     if before is None:
@@ -261,35 +264,34 @@ def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
         if language_of(utterance.text).joiner
         else len(utterance.text) // 2
     )
-    return words <= _ANSWER and before.text.rstrip(" *_)`").endswith(("?", "？"))
+    return words <= _MAX_ANSWER_WORDS and before.text.rstrip(" *_)`").endswith(("?", "？"))
 
 
 def _merged(requests: Sequence[_Request]) -> list[_Request]:
-    """Requests with what went on with them; one that is made again is one."""
-    found: list[_Request] = []
-    known: list[frozenset[str]] = []
+    """Merge requests with their continuations and repetitions."""
+    merged: list[_Request] = []
+    word_sets: list[frozenset[str]] = []
     for request in requests:
         words = content_words(request.text, language_of(request.text))
-        same = next(_alike(words, known), None) if request.is_new else len(found) - 1
+        same = next(_alike(words, word_sets), None) if request.is_new else len(merged) - 1
         if same is None or same < 0:
-            found.append(request)
-            known.append(words)
+            merged.append(request)
+            word_sets.append(words)
         else:
-            found[same].work += request.work
-    if len(found) > 1 and not found[0].is_new:
-        found[1].work += found.pop(0).work
-    return found
+            merged[same].work += request.work
+    if len(merged) > 1 and not merged[0].is_new:
+        merged[1].work += merged.pop(0).work
+    return merged
 
 
-def _alike(words: frozenset[str], known: Sequence[frozenset[str]]) -> Iterator[int]:
-    for at, other in enumerate(known):
-        if words and other and len(words & other) >= _ALIKE * len(words | other):
+def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> Iterator[int]:
+    for at, other in enumerate(word_sets):
+        if words and other and len(words & other) >= _SAME_REQUEST_OVERLAP * len(words | other):
             yield at
 
 
-# ----------------------------------------------------------------------------
-# Reads: how a session ended: by the owner's last words, the agent's last report, and the last checks
-# that ran.
+# -- Outcome ------------------------------------------------------------------
+# From the owner's last words, the agent's last report, and the last checks.
 
 
 ENDED = "the owner ended it"
@@ -298,29 +300,29 @@ CUT_OFF = (
     "it ends in the middle of the work",
     "the owner stopped the agent",
 )
-"""Reasons that others ask for."""
+"""Reasons that other code compares."""
 
-_RED = "a check failed, and was not seen to pass again"
-_LOOKING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
-_WORDS = 240
+_CHECK_FAILED = "a check failed, and was not seen to pass again"
+_READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
+_QUOTE_CHARACTERS = 240
 _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 
 
 @dataclass(frozen=True)
 class End:
-    """The last exchange of a session: the owner's last words, where there are any, and all that came after them."""
+    """The end of a session: the owner's last message, if any, and the turns after it."""
 
     turns: Sequence[Turn]
     spoken: Sequence[Utterance]
 
     @cached_property
     def owner(self) -> Utterance | None:
-        """The owner's last words."""
+        """The owner's last message."""
         return self.spoken[-1] if self.spoken else None
 
     @cached_property
     def begin(self) -> int:
-        """The turn after them, or after the task that another agent gave."""
+        """Index of the first turn after it, or after the task given by another agent."""
         if self.owner:
             return self.owner.index + 1
         return int(
@@ -331,7 +333,7 @@ class End:
 
     @cached_property
     def agent(self) -> list[Turn]:
-        """What the agent did and said after them."""
+        """The agent's turns from there."""
         return [
             turn
             for turn in self.turns[self.begin :]
@@ -340,7 +342,9 @@ class End:
 
     @cached_property
     def is_interrupted(self) -> bool:
-        """Whether the owner stopped the agent, and it did nothing after that. A call they declined says more."""
+        """True if the owner stopped the agent and it did nothing afterwards; a declined call is more
+        specific.
+        """
         last = next(
             (turn for turn in reversed(self.turns[self.begin :]) if _is_of_either(turn)), None
         )
@@ -353,77 +357,80 @@ class End:
 
     @cached_property
     def report(self) -> Turn | None:
-        """The agent's last words, if they are its own and nothing was done after them."""
+        """The agent's final words, unless they quote text from outside or precede other actions."""
         last = self.agent[-1] if self.agent else None
         return last if last and is_own(last) and is_report(last) else None
 
     @cached_property
     def last_report(self) -> Turn | None:
-        """The agent's own last words in the whole session."""
+        """The agent's last own words in the session."""
         return next((turn for turn in reversed(self.turns) if is_own(turn)), None)
 
     @cached_property
     def request(self) -> Utterance | None:
-        """The owner's last words that ask for something of their own, else their last words."""
-        return next((one for one in reversed(self.spoken) if asks(self.turns, one)), self.owner)
+        """The owner's last new request, else the last message."""
+        return next(
+            (utterance for utterance in reversed(self.spoken) if asks(self.turns, utterance)),
+            self.owner,
+        )
 
     def is_empty(self, utterance: Utterance) -> bool:
-        """Whether a message of the owner asks for nothing: a greeting, a bare command."""
+        """Return True if the owner's message requests nothing."""
         return is_idle(utterance.text.strip()) or is_bare_command(
             self.turns[utterance.index], utterance
         )
 
     @cached_property
     def work(self) -> Sequence[Turn]:
-        """All that came after that request."""
+        """The turns after that request."""
         return self.turns[self.request.index + 1 if self.request else self.begin :]
 
     @cached_property
     def has_acted(self) -> bool:
-        """Whether the agent did more than look and check since then."""
+        """True if the agent did more than read and check since then."""
         return any(_acts(call) for call in calls(self.work, 0, len(self.work)))
 
     @cached_property
     def asks_for_work(self) -> bool:
-        """Whether something was to be done, rather than looked up and told."""
-        asked = self.request.statements if self.request else split(self.turns[0].text)
-        return not any(is_telling(one.text) for one in asked) or any(
-            asks_for_work(one.text) for one in asked
+        """True if work was requested, not only information."""
+        statements = self.request.statements if self.request else split(self.turns[0].text)
+        return not any(is_telling(statement.text) for statement in statements) or any(
+            asks_for_work(statement.text) for statement in statements
         )
 
 
 def _acts(call: ToolCall) -> bool:
-    """Whether a call came out and did something."""
+    """Return True if a call succeeded and changed something."""
     return (
-        call.outcome == "ok" and call.action not in _LOOKING and does(call) and not is_check(call)
+        call.outcome == "ok" and call.action not in _READING and does(call) and not is_check(call)
     )
 
 
 def _is_of_either(turn: Turn) -> bool:
-    """Whether a turn is the agent's, or tells that the owner stopped it."""
+    """Return True for a turn of the agent, or an interruption by the owner."""
     return not turn.flags & Flag.SIDECHAIN and (
         turn.speaker is Speaker.AGENT or bool(turn.flags & Flag.INTERRUPTED)
     )
 
 
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
-    """How it ended: done where words or deeds tell so and nothing speaks against it. What is not told is unknown."""
+    """Return how a session ended: done only with evidence and nothing against it, unknown without evidence."""
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
         return SessionOutcome(Ending.UNKNOWN, "nothing was asked for in words")
-    told = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _by_report(end)
-    return told or SessionOutcome(Ending.UNKNOWN, "nothing tells")
+    result = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _by_report(end)
+    return result or SessionOutcome(Ending.UNKNOWN, "nothing tells")
 
 
 def _by_owner(end: End) -> SessionOutcome | None:
-    """What the owner's last words say of it, where the agent did nothing more that counts."""
+    """Return the outcome according to the owner's last message, if the agent did nothing relevant after it."""
     if end.owner is None:
         return None
     text = end.owner.text
     language = language_of(text)
     worked = bool(calls(end.turns, end.begin, len(end.turns)))
-    if len(text) <= _SHORT and language.summary.stop.match(text) and not worked:
-        return _said(Ending.STOPPED, ENDED, end, text)
+    if len(text) <= _SHORT_CHARACTERS and language.summary.stop.match(text) and not worked:
+        return _with_owner_words(Ending.STOPPED, ENDED, end, text)
     if _is_content(end.owner, language) and not worked:
         return _by_contentment(end)
     if end.agent or end.is_interrupted:
@@ -433,12 +440,12 @@ def _by_owner(end: End) -> SessionOutcome | None:
         and objects(end.owner, language)
         and not language.summary.onward.match(text)
     ):
-        return _said(Ending.FAILED, "the owner's last words object", end, text)
-    return _said(Ending.STOPPED, "the last request has no answer", end, text)
+        return _with_owner_words(Ending.FAILED, "the owner's last words object", end, text)
+    return _with_owner_words(Ending.STOPPED, "the last request has no answer", end, text)
 
 
 def _by_contentment(end: End) -> SessionOutcome | None:
-    """The owner's last words accept what was before, which the agent's words may not deny; else they tell nothing."""
+    """Return the outcome of an accepting last message, unless the agent's words before it object."""
     before = next((turn for turn in reversed(end.turns[: end.begin - 1]) if is_own(turn)), None)
     if end.owner is None or before is None:
         return None
@@ -446,21 +453,23 @@ def _by_contentment(end: End) -> SessionOutcome | None:
         return (
             None
             if end.agent
-            else _said(Ending.STOPPED, "the last request has no answer", end, end.owner.text)
+            else _with_owner_words(
+                Ending.STOPPED, "the last request has no answer", end, end.owner.text
+            )
         )
-    if against := _against(end, before, says_undone(before.text)):
-        return against
-    return _said(Ending.DONE, "the owner is content", end, end.owner.text)
+    if objection := _against(end, before, says_undone(before.text)):
+        return objection
+    return _with_owner_words(Ending.DONE, "the owner is content", end, end.owner.text)
 
 
 def _is_content(owner: Utterance, language: Language) -> bool:
-    """Whether the owner accepts, gives thanks, or has the work committed, and asks for nothing else."""
+    """Return True if the owner accepts, thanks or asks for a commit, and nothing else."""
     text = owner.text.strip()
     if text.endswith(("?", "？")) or objects(owner, language):
         return False
-    if len(text) <= _SHORT and (is_idle(text) or acceptance(owner, language) == []):
+    if len(text) <= _SHORT_CHARACTERS and (is_idle(text) or acceptance(owner, language) == []):
         return not language.answers.no.match(text)
-    return len(text) <= _SHORT and bool(language.accepted.finished.match(text))
+    return len(text) <= _SHORT_CHARACTERS and bool(language.accepted.finished.match(text))
 
 
 def _interrupted(end: End) -> SessionOutcome | None:
@@ -468,7 +477,7 @@ def _interrupted(end: End) -> SessionOutcome | None:
 
 
 def _in_the_middle(end: End) -> SessionOutcome | None:
-    """The agent was stopped before it could report."""
+    """Return the outcome if the agent was stopped before its report."""
     last = end.agent[-1] if end.agent else None
     if (
         last is None
@@ -488,13 +497,13 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
 
 
 def _ends_session(call: ToolCall) -> bool:
-    """Whether a call is the kind that an agent ends with: a report, a list without a box that is not ticked."""
+    """Return True for a final call: a report, or a completed list."""
     is_ticked = ticks(call) and "[ ] " not in call.input
     return is_ticked or call.name in ("attempt_completion", "finish", "task_complete")
 
 
 def _hands_over(call: ToolCall) -> bool:
-    """Whether a call hands over a plan, which is yet to be carried out."""
+    """Return True if a call presents a plan for execution."""
     return (
         call.action is Action.PLAN
         and not ticks(call)
@@ -504,7 +513,7 @@ def _hands_over(call: ToolCall) -> bool:
 
 
 def _by_report(end: End) -> SessionOutcome | None:
-    """What the agent's last words say; those that draw on text from outside can only speak against it."""
+    """Return the outcome according to the agent's last words; text from outside can only count against it."""
     if end.report:
         return _reported(end, end.report)
     if not end.agent:
@@ -527,49 +536,57 @@ def _has_committed(end: End) -> bool:
 
 def _reported(end: End, report: Turn) -> SessionOutcome:
     text = report.text
-    done, gave_up, red = says_done(text), giving_up(text), failing(end.work)
-    if gave_up and (red or not done):
-        return _told(Ending.FAILED, "the agent says that it did not work", report, gave_up)
-    if red and not done and any(map(changes, calls(end.work, 0, len(end.work)))):
-        return _told(Ending.FAILED, _RED, report, summary_opening(text))
-    if asked := asks_last(text):
-        return _told(Ending.STOPPED, "the agent waits for an answer", report, asked)
-    if against := _against(
+    done, gave_up, has_failing_check = says_done(text), giving_up(text), failing(end.work)
+    if gave_up and (has_failing_check or not done):
+        return _with_agent_words(
+            Ending.FAILED, "the agent says that it did not work", report, gave_up
+        )
+    if has_failing_check and not done and any(map(changes, calls(end.work, 0, len(end.work)))):
+        return _with_agent_words(Ending.FAILED, _CHECK_FAILED, report, summary_opening(text))
+    if question := asks_last(text):
+        return _with_agent_words(Ending.STOPPED, "the agent waits for an answer", report, question)
+    if objection := _against(
         end, report, says_undone(text) if _has_committed(end) else speaks_against(text)
     ):
-        return against
+        return objection
     passes = pass_at_the_end(end.work)
     if done:
         reason = "the agent says that it is done"
-        return _told(
+        return _with_agent_words(
             Ending.DONE,
             f"{reason}, and its checks pass" if passes else reason,
             report,
             summary_opening(text),
         )
     if passes:
-        return _told(Ending.DONE, "its checks pass at the end", report, summary_opening(text))
+        return _with_agent_words(
+            Ending.DONE, "its checks pass at the end", report, summary_opening(text)
+        )
     if end.has_acted and tells_work(text):
-        return _told(
+        return _with_agent_words(
             Ending.DONE, "the agent reported what it changed", report, summary_opening(text)
         )
     if not end.has_acted and not end.asks_for_work:
-        return _told(Ending.DONE, "the agent answered", report, summary_opening(text))
-    return _told(Ending.UNKNOWN, "nothing tells that it was done", report, summary_opening(text))
+        return _with_agent_words(Ending.DONE, "the agent answered", report, summary_opening(text))
+    return _with_agent_words(
+        Ending.UNKNOWN, "nothing tells that it was done", report, summary_opening(text)
+    )
 
 
 def _against(end: End, report: Turn, denial: str) -> SessionOutcome | None:
-    """What speaks against that it was done: what failed, a list that has something left, the agent's ``denial``."""
+    """Return the objection to "done": failures, open list items, or the agent's ``denial``."""
     if failing(end.work):
-        return _told(Ending.UNKNOWN, _RED, report, denial)
+        return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
     if unmended(end.turns[end.begin :]):
-        return _told(
+        return _with_agent_words(
             Ending.UNKNOWN, "a command failed, and was not seen to work after", report, denial
         )
     if open_todos(end.turns) or unticked(report.text):
-        return _told(Ending.UNKNOWN, "the agent's list has something left", report, denial)
+        return _with_agent_words(
+            Ending.UNKNOWN, "the agent's list has something left", report, denial
+        )
     if denial:
-        return _told(
+        return _with_agent_words(
             Ending.UNKNOWN,
             "the agent's last words say that something failed or is left",
             report,
@@ -578,36 +595,37 @@ def _against(end: End, report: Turn, denial: str) -> SessionOutcome | None:
     return None
 
 
-def _said(ending: Ending, reason: str, end: End, words: str) -> SessionOutcome:
+def _with_owner_words(ending: Ending, reason: str, end: End, words: str) -> SessionOutcome:
     turn = end.turns[end.owner.index].id if end.owner else None
-    return SessionOutcome(ending, reason, shorten(words, _WORDS), Speaker.OWNER, turn)
+    return SessionOutcome(ending, reason, shorten(words, _QUOTE_CHARACTERS), Speaker.OWNER, turn)
 
 
-def _told(ending: Ending, reason: str, report: Turn, words: str) -> SessionOutcome:
-    """What the agent's words tell; none are quoted that draw on text from outside."""
+def _with_agent_words(ending: Ending, reason: str, report: Turn, words: str) -> SessionOutcome:
+    """Return an outcome with the agent's words, unless they quote text from outside."""
     if not is_own(report):
         return SessionOutcome(ending, reason)
-    return SessionOutcome(ending, reason, shorten(words, _WORDS), Speaker.AGENT, report.id)
+    return SessionOutcome(
+        ending, reason, shorten(words, _QUOTE_CHARACTERS), Speaker.AGENT, report.id
+    )
 
 
-# ----------------------------------------------------------------------------
-# Reads: what a session left: requests, questions, todos, next steps that nobody took, checks that
-# still fail.
+# -- Open ends ----------------------------------------------------------------
+# Unanswered requests and questions, open todos and next steps, and failing checks.
 
 
 MOST_OF_A_KIND = 6
-_CHARACTERS = 240
-_LEAST = 12
-_DONE_SINCE = 0.6
+_OPEN_END_CHARACTERS = 240
+_MIN_STEP_CHARACTERS = 12
+_DONE_OVERLAP = 0.6
 _EXIT = re.compile(r"exit -?\d+")
 
 
 def open_ends(
     turns: Sequence[Turn], spoken: Sequence[Utterance], ended: SessionOutcome
 ) -> list[OpenEnd]:
-    """What was left, by kind; each thing once."""
+    """Return the open ends by kind, without repetitions."""
     end = End(turns, spoken)
-    found = [
+    items = [
         *_request(end, ended),
         *_questions(end, ended),
         *_failing(end),
@@ -615,51 +633,58 @@ def open_ends(
         *_next_steps(end),
     ]
     kept: dict[str, OpenEnd] = {}
-    for one in found:
-        same = normalise(one.text)
-        if sum(other.kind is one.kind for other in kept.values()) < MOST_OF_A_KIND:
-            kept.setdefault(same, one)
+    for item in items:
+        text = normalise(item.text)
+        if sum(other.kind is item.kind for other in kept.values()) < MOST_OF_A_KIND:
+            kept.setdefault(text, item)
     return list(kept.values())
 
 
 def _request(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
-    """The owner's last request, where nobody answered it or the answer was cut off."""
+    """Yield the owner's last request if it is unanswered or the answer was cut off."""
     is_open = not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
     if not (end.owner and (is_open or ended.reason in CUT_OFF)):
         return
-    last = next((one for one in reversed(end.spoken) if asks(end.turns, one)), end.owner)
+    last = next(
+        (utterance for utterance in reversed(end.spoken) if asks(end.turns, utterance)), end.owner
+    )
     if is_telling(last.text):
         turn = end.turns[last.index]
         yield OpenEnd(
-            Loose.REQUEST, shorten(words_of(turn, last), _CHARACTERS), Speaker.OWNER, turn.id
+            Loose.REQUEST,
+            shorten(words_of(turn, last), _OPEN_END_CHARACTERS),
+            Speaker.OWNER,
+            turn.id,
         )
 
 
 def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
-    """What the agent asked last, where the owner did not answer."""
+    """Yield the agent's last questions that the owner did not answer."""
     if end.report and ended.speaker is not Speaker.OWNER:
         for text in questions(end.report.text):
-            yield OpenEnd(Loose.QUESTION, shorten(text, _CHARACTERS), Speaker.AGENT, end.report.id)
+            yield OpenEnd(
+                Loose.QUESTION, shorten(text, _OPEN_END_CHARACTERS), Speaker.AGENT, end.report.id
+            )
 
 
 def _failing(end: End) -> Iterator[OpenEnd]:
-    """Checks whose last run failed, and commands that failed in the end and were not seen to work after."""
+    """Yield checks whose last run failed, and failed commands without a later success."""
     for turn, call in [*failing(end.turns), *unmended(end.turns[end.begin :])]:
         yield OpenEnd(Loose.FAILING, f"{told(call)} → {_result(call)}", Speaker.AGENT, turn.id)
 
 
 def _result(call: ToolCall) -> str:
-    """How a call failed, without the words that a tool put out."""
+    """Return a failure's exit code, or "error", without the tool's output."""
     return call.outcome if call.outcome and _EXIT.fullmatch(call.outcome) else "error"
 
 
 def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
     for turn, text in open_todos(turns):
-        yield OpenEnd(Loose.TODO, shorten(text, _CHARACTERS), Speaker.AGENT, turn.id)
+        yield OpenEnd(Loose.TODO, shorten(text, _OPEN_END_CHARACTERS), Speaker.AGENT, turn.id)
 
 
 def _next_steps(end: End) -> Iterator[OpenEnd]:
-    """What the agent's last report names as left, or does not tick off, unless it was done since."""
+    """Yield steps that the last report lists as open and that were not done since."""
     report = end.last_report
     if report is None:
         return
@@ -668,18 +693,18 @@ def _next_steps(end: End) -> Iterator[OpenEnd]:
     boxes = unticked(report.text)
     for text in [*boxes, *_left(report.text)]:
         words = content_words(text, language_of(text))
-        if words and not any(len(words & done) >= _DONE_SINCE * len(words) for done in since):
+        if words and not any(len(words & done) >= _DONE_OVERLAP * len(words) for done in since):
             yield OpenEnd(
                 Loose.TODO if text in boxes else Loose.NEXT_STEP,
-                shorten(text, _CHARACTERS),
+                shorten(text, _OPEN_END_CHARACTERS),
                 Speaker.AGENT,
                 report.id,
             )
 
 
 def _done_words(turn: Turn) -> frozenset[str]:
-    told_of = " ".join([turn.text, *(call.input for call in turn.tool_calls)])
-    return content_words(told_of, language_of(turn.text))
+    text = " ".join([turn.text, *(call.input for call in turn.tool_calls)])
+    return content_words(text, language_of(turn.text))
 
 
 def _left(text: str) -> Iterator[str]:
@@ -692,38 +717,43 @@ def _left(text: str) -> Iterator[str]:
                 yield statement.text
 
 
-def _is_left(one: Statement, *, is_ahead: bool) -> bool:
-    cues = language_of(one.text).summary
+def _is_left(statement: Statement, *, is_ahead: bool) -> bool:
+    cues = language_of(statement.text).summary
     if (
-        one.text.endswith((":", "：", "?", "？"))
-        or cues.nothing.match(one.text)
-        or cues.offer.search(one.text)
+        statement.text.endswith((":", "：", "?", "？"))
+        or cues.nothing.match(statement.text)
+        or cues.offer.search(statement.text)
     ):
         return False
-    leads = one.lead is not None and bool(language_of(one.lead).summary.ahead.match(one.lead))
-    least = _LEAST if language_of(one.text).joiner else _LEAST // 3
-    return len(one.text) >= least and (is_ahead or leads or bool(cues.left.search(one.text)))
+    leads = statement.lead is not None and bool(
+        language_of(statement.lead).summary.ahead.match(statement.lead)
+    )
+    least = (
+        _MIN_STEP_CHARACTERS if language_of(statement.text).joiner else _MIN_STEP_CHARACTERS // 3
+    )
+    return len(statement.text) >= least and (
+        is_ahead or leads or bool(cues.left.search(statement.text))
+    )
 
 
-# ----------------------------------------------------------------------------
-# All of it in a row: a session's turns → its summary.
+# -- Whole summary ------------------------------------------------------------
 
 
 TITLE_CHARACTERS = 120
 
 
 def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
-    """The summary of a session. Pure and deterministic: the same turns give the same."""
+    """Return the summary of a session. Deterministic."""
     turns = in_time([bounded(turn) for turn in turns])
     if not turns:
         return Summary()
     spoken = utterances(turns)
     calls = [call for _, call in summary.all_calls(turns)]
-    ended = outcome(turns, spoken)
+    result = outcome(turns, spoken)
     return Summary(
         topics=tuple(topics(turns, spoken)),
-        outcome=ended,
-        open_ends=tuple(open_ends(turns, spoken, ended)),
+        outcome=result,
+        open_ends=tuple(open_ends(turns, spoken, result)),
         tools=summary.tools(calls),
         files=summary.files(calls, session.cwd),
         commands=summary.commands(calls),
@@ -736,7 +766,7 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
 
 
 def opening(turns: Sequence[Turn]) -> str | None:
-    """What a session without a title is called: its first real request, shortened at a word."""
+    """Return the first request, shortened to a title."""
     shown = in_time([bounded(turn) for turn in turns])
-    found = first_request(shown, utterances(shown))
-    return shorten(found, TITLE_CHARACTERS) if found else None
+    request = first_request(shown, utterances(shown))
+    return shorten(request, TITLE_CHARACTERS) if request else None

@@ -1,4 +1,4 @@
-"""How like two errors are: what changes from one time to the next does not count."""
+"""History of a file's changes (``did``) and of an error's fixes (``fix``)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from nacre.values.session import (
     Turn,
 )
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_CHANGING = (
+_COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
+_VARIABLE_PARTS = (
     re.compile(r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?"),
     re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"),
     re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"),
@@ -61,58 +61,59 @@ _SEPARATORS = re.compile(r"[\s\"'`=,;()\[\]{}<>|&]+")
 _QUOTED = re.compile(r"[\"'`]([\w.@-]{3,})[\"'`]")
 _PART = re.compile(r"[^\W_]{2,}")
 _ENDING = re.compile(r"\.[a-z]{1,4}(?::\d+)*$|(?::\d+)+$")
-_GENERIC = frozenset(
+_GENERIC_PARTS = frozenset(
     "test tests spec index main src lib cd run exec bin usr tmp home no nor found cannot".split()
 )
-"""Parts of names that do not tell what a call is about."""
+"""Parts of names that do not identify a subject."""
 _ASKED_SHARE = 0.65
-"""An error that is told with much around it is still the same: what was asked about weighs more than what was kept."""
+"""Weight of the requested error in the similarity, so that surrounding output in the stored one matters less."""
 
 
 def gist(line: str) -> str:
-    """A line of an error without what is new each time: times, ids, numbers, places, folders."""
-    text = _COLOURS.sub("", line).lower()
-    for changing in _CHANGING:
-        text = changing.sub(" ", text)
+    """Return an error line without variable parts: times, ids, numbers, positions, folders."""
+    text = _COLOUR_CODES.sub("", line).lower()
+    for pattern in _VARIABLE_PARTS:
+        text = pattern.sub(" ", text)
     text = _FOLDERS.sub("", _PLACE.sub(" ", text))
     return " ".join(_NUMBER.sub(" ", text).split())
 
 
 def terms_of(line: str) -> frozenset[str]:
-    """The words of a line's gist."""
+    """Return the words of a line's gist."""
     return frozenset(_WORD.findall(gist(line)))
 
 
 def likeness(asked: Iterable[frozenset[str]], kept: Iterable[frozenset[str]]) -> float:
-    """How like an error is to one that was asked about, 0 to 1: that of their two lines that are most alike.
+    """Return the similarity of two errors, 0 to 1, that of their two most similar lines.
 
-    Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) count three times as much as words, words that any
-    error has a quarter.
+    Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words,
+    generic words a quarter.
     """
     others = list(kept)
     return max(
-        (_overlap(one, other) for one in asked for other in others if one and other), default=0.0
+        (_overlap(terms, other) for terms in asked for other in others if terms and other),
+        default=0.0,
     )
 
 
 def searched(lines: Sequence[str], most: int = 40) -> list[str]:
-    """The words to look for, those that tell most first."""
+    """Return at most ``most`` search words, the most specific first."""
     terms = {term for line in lines for term in terms_of(line)}
     return sorted(terms, key=lambda term: (-_weight(term), term))[:most]
 
 
 def concerns(step: ToolCall, failed: ToolCall) -> bool:
-    """Whether a step shares a file, a program or an identifier with a call that failed, or with its error."""
-    done = _things(step.input, *step.paths)
+    """Return True if a step shares a file, program or identifier with a failed call or its error."""
+    step_names = _name_parts(step.input, *step.paths)
     error = failed.error or failed.outcome or ""
     named = {name.lower() for name in _QUOTED.findall(error)}
-    return not done.isdisjoint(_things(failed.input, *failed.paths, error)) or any(
-        name in thing for name in named for thing in done
+    return not step_names.isdisjoint(_name_parts(failed.input, *failed.paths, error)) or any(
+        name in thing for name in named for thing in step_names
     )
 
 
-def _things(*texts: str) -> frozenset[str]:
-    """The names in commands, paths and errors, without folders, endings of files and options."""
+def _name_parts(*texts: str) -> frozenset[str]:
+    """Return the names in commands, paths and errors, without folders, extensions and options."""
     tokens = (
         token
         for text in texts
@@ -121,7 +122,7 @@ def _things(*texts: str) -> frozenset[str]:
     )
     names = (re.split(r"[/\\]", token.strip(".:"))[-1] for token in tokens)
     parts = {part for name in names for part in _PART.findall(_ENDING.sub("", name))}
-    return frozenset(parts - _TRIVIAL - _GENERIC)
+    return frozenset(parts - _TRIVIAL - _GENERIC_PARTS)
 
 
 def _overlap(asked: frozenset[str], kept: frozenset[str]) -> float:
@@ -139,14 +140,13 @@ def _weight(term: str) -> float:
     return _NAME_WEIGHT if _NAME.fullmatch(term) else 1.0
 
 
-# ----------------------------------------------------------------------------
-# Who changed this file, when and why: the deeds of agents, grouped by what they were asked for.
+# -- Changes of a file, grouped by request ------------------------------------
 
 
-_USES_READ = 2_000
-_REQUESTS_READ = 5
-_TELLING_WORDS = 4
-_WORDS_AHEAD = 200
+_MAX_USES = 2_000
+_MAX_REQUESTS = 5
+_MIN_REQUEST_WORDS = 4
+_MAX_TURNS_AHEAD = 200
 _DRIVE = re.compile(r"^[a-zA-Z]:")
 
 
@@ -159,14 +159,14 @@ class _Group:
 
     @property
     def last_seq(self) -> int:
-        """Where its last deed stands."""
+        """Position of the last action."""
         return max([*(use.seq for use in self.uses), *(seq for seq, _ in self.commands)])
 
 
 def did(home: Home, query: DidQuery) -> FileHistory:
-    """What agents did to a file or to what lies in a folder, the newest first."""
+    """Return the agents' actions on a file or in a folder, the newest first."""
     named = find_files(home, query.path)
-    uses = home.deeds.uses(list(named), query.wanted, reads=True, limit=_USES_READ) if named else []
+    uses = home.deeds.uses(list(named), query.wanted, reads=True, limit=_MAX_USES) if named else []
     counted = [use for use in uses if query.reads or use.action is Action.EDIT]
     groups = _grouped(home, counted)
     if query.commands:
@@ -185,66 +185,66 @@ def did(home: Home, query: DidQuery) -> FileHistory:
 
 
 def find_files(home: Home, asked: str) -> dict[int, str]:
-    """The files that fit what a person names, by row: the file itself, else every file whose path ends so, else all
-    that lie in such a folder. Where a relative path lies is not known: ``src/a.py`` fits ``/code/x/src/a.py``, and the
-    other way round."""
-    wanted = _forms(asked)
-    name = wanted[0].rsplit("/", 1)[-1]
+    """Return files matching a name, by row: the exact file, else matching path ends, else files in such a
+    folder.
+
+    The base of a relative path is unknown: ``src/a.py`` and ``/code/x/src/a.py`` match each other.
+    """
+    forms = _forms(asked)
+    name = forms[0].rsplit("/", 1)[-1]
     files = home.deeds.files_named(name)
-    exact = {row: path for row, path in files if any(_same(path, form) for form in wanted)}
+    exact = {row: path for row, path in files if any(_is_same_path(path, form) for form in forms)}
     if exact:
         return exact
-    loose = {row: path for row, path in files if any(_ends_alike(path, form) for form in wanted)}
-    return loose or _below(home, wanted)
+    loose = {row: path for row, path in files if any(_ends_alike(path, form) for form in forms)}
+    return loose or _below(home, forms)
 
 
 def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
-    """What was asked for before a place in a session: the latest request that says something, else the latest one."""
+    """Return the latest meaningful request before a position in a session, else the latest one."""
     by = Speaker.OWNER if session.kind is SessionKind.MAIN else Speaker.AGENT
-    rows = home.deeds.requests(row, seq, by=by, limit=_REQUESTS_READ)
+    rows = home.deeds.requests(row, seq, by=by, limit=_MAX_REQUESTS)
     turns = home.sessions.by_rows(rows)
     ordered = [turns[row] for row in rows if row in turns]
     if by is Speaker.AGENT:
         first = home.sessions.turns_of(row, limit=1)
         return next(iter(first), None)
-    telling = (turn for turn in ordered if len(words(turn.turn.text)) >= _TELLING_WORDS)
+    telling = (turn for turn in ordered if len(words(turn.turn.text)) >= _MIN_REQUEST_WORDS)
     return next(telling, ordered[0] if ordered else None)
 
 
 def _forms(asked: str) -> list[str]:
-    """A path as named, and from the folder that nacre runs in."""
+    """Return a path as given, and relative to the current folder."""
     plain = plain_path(str(Path(asked).expanduser()) if asked.startswith("~") else asked)
-    found = [plain]
+    forms = [plain]
     if not _is_whole(plain):
         here = plain_path(str(Path.cwd() / plain))
-        if os.path.exists(
-            Path.cwd() / plain
-        ):  # which is false, too, where no file can have that name
-            found.insert(0, here)
-    return found
+        if os.path.exists(Path.cwd() / plain):  # False also for an invalid name
+            forms.insert(0, here)
+    return forms
 
 
-def _same(path: str, form: str) -> bool:
+def _is_same_path(path: str, form: str) -> bool:
     return path == form or (bool(_DRIVE.match(path)) and path.lower() == form.lower())
 
 
 def _ends_alike(path: str, form: str) -> bool:
-    """Whether one path may be the other as told from another folder; two whole paths are what they are."""
+    """Return True if a relative path may denote the other path."""
     if _is_whole(path) and _is_whole(form):
         return False
-    one, other = _components(path.lower()), _components(form.lower())
-    shorter = min(len(one), len(other))
-    return shorter > 0 and one[-shorter:] == other[-shorter:]
+    left, right = _components(path.lower()), _components(form.lower())
+    shorter = min(len(left), len(right))
+    return shorter > 0 and left[-shorter:] == right[-shorter:]
 
 
 def _is_whole(path: str) -> bool:
     return path.startswith("/") or bool(_DRIVE.match(path))
 
 
-def _below(home: Home, wanted: Sequence[str]) -> dict[int, str]:
+def _below(home: Home, forms: Sequence[str]) -> dict[int, str]:
     found = {}
     for row, path in home.deeds.all_files():
-        for form in wanted:
+        for form in forms:
             inside = f"{form.rstrip('/')}/"
             if path.startswith(inside) or (not form.startswith("/") and f"/{inside}" in path):
                 found[row] = path
@@ -273,17 +273,19 @@ def _group(
 
 
 def _add_commands(home: Home, query: DidQuery, groups: list[_Group]) -> None:
-    """Commands that name the file, where nothing else tells of them."""
+    """Add commands that name the file to the groups."""
     name = plain_path(query.path).rsplit("/", 1)[-1]
-    wanted = Filter(projects=(query.wanted.project,) if query.wanted.project else (), strict=True)
-    found = home.turn_search.match_parts([name], wanted, _USES_READ)
-    turns = home.sessions.by_rows([row for row, _, _ in found])
-    known = {(group.session, group.request): group for group in groups}
+    criteria = Filter(projects=(query.wanted.project,) if query.wanted.project else (), strict=True)
+    matches = home.turn_search.match_parts([name], criteria, _MAX_USES)
+    turns = home.sessions.by_rows([row for row, _, _ in matches])
+    by_request = {(group.session, group.request): group for group in groups}
     for stored in turns.values():
         for call in stored.turn.tool_calls:
             if call.action is Action.RUN and name in call.input:
-                _group(home, known, stored.session, stored.seq).commands.append((stored.seq, call))
-    groups[:] = list(known.values())
+                _group(home, by_request, stored.session, stored.seq).commands.append(
+                    (stored.seq, call)
+                )
+    groups[:] = list(by_request.values())
 
 
 def _moment(home: Home, group: _Group) -> tuple[float, int]:
@@ -324,30 +326,29 @@ def _change(
 
 
 def said_of(home: Home, stored: StoredSession, seq: int) -> Turn | None:
-    """What the agent said of what it was doing at a place of a session: its last words before the owner's next."""
-    said = None
-    for item in home.sessions.turns_of(stored.row, first=seq, limit=_WORDS_AHEAD):
+    """Return the agent's last words after a position, before the owner's next message."""
+    last = None
+    for item in home.sessions.turns_of(stored.row, first=seq, limit=_MAX_TURNS_AHEAD):
         turn = item.turn
         if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
             break
         if turn.speaker is Speaker.AGENT and turn.text and not turn.flags & Flag.SUMMARY:
-            said = turn
-    return said
+            last = turn
+    return last
 
 
-# ----------------------------------------------------------------------------
-# What mended this error before: failures like it, what was tried after, and what worked.
+# -- Earlier fixes of an error ------------------------------------------------
 
 
-_CANDIDATES = 100
-_AHEAD = 300
-_STEPS = 6
-_LIKE = 0.5
-_LIKE_IN_TALK = 0.6
-_SAME = 0.8
+_MAX_CANDIDATES = 100
+_MAX_TURNS_AFTER = 300
+_MAX_STEPS = 6
+_MIN_LIKENESS = 0.5
+_MIN_LIKENESS_IN_TALK = 0.6
+_SAME_ERROR_LIKENESS = 0.8
 _MAX_CHARACTERS = 100_000
 _QUESTION_CHARACTERS = 400
-_DOING = (Action.RUN, Action.EDIT, Action.FETCH)
+_CHANGING_ACTIONS = (Action.RUN, Action.EDIT, Action.FETCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,12 +360,12 @@ class _Failure:
 
     @property
     def call(self) -> ToolCall:
-        """The call that failed."""
+        """The failed call."""
         return self.turn.turn.tool_calls[self.number]
 
 
 def fix(home: Home, query: FixQuery) -> FixResult:
-    """What followed errors like this one. Raises QueryInvalid for an empty or endless error."""
+    """Return what followed similar errors. Raises QueryInvalid for an empty or too long error."""
     if not query.error.strip():
         raise QueryInvalid(
             "no error is named", hint='nacre fix "<the error>", or paste it: … | nacre fix -'
@@ -375,17 +376,17 @@ def fix(home: Home, query: FixQuery) -> FixResult:
             hint="its last lines will do",
         )
     lines = telling(query.error).splitlines()
-    found = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
-    troubles = tuple(_troubles(home, found, query))
+    failures = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
+    troubles = tuple(_troubles(home, failures, query))
     question = shorten(" ".join(lines[-2:]), _QUESTION_CHARACTERS)
-    asked = Filter(
+    criteria = Filter(
         projects=(query.wanted.project,) if query.wanted.project else (), since=query.wanted.since
     )
     lessons = recall(
         home,
         RecallQuery(
             question,
-            replace(asked, kinds=(Kind.LESSON,)),
+            replace(criteria, kinds=(Kind.LESSON,)),
             limit=3,
             confident=True,
             turns=0,
@@ -393,39 +394,39 @@ def fix(home: Home, query: FixQuery) -> FixResult:
             co_recall=False,
         ),
     ).hits
-    talk = () if troubles else _talk(home, question, asked, lines)
+    talk = () if troubles else _talk(home, question, criteria, lines)
     return FixResult(query.error, troubles, lessons, talk)
 
 
 def _failures(home: Home, lines: Sequence[str], query: FixQuery) -> Iterator[_Failure]:
-    rows = home.deeds.failures(searched(lines), query.wanted, limit=_CANDIDATES)
-    asked = [terms_of(line) for line in lines]
+    rows = home.deeds.failures(searched(lines), query.wanted, limit=_MAX_CANDIDATES)
+    terms = [terms_of(line) for line in lines]
     for stored in home.sessions.by_rows(rows).values():
         for number, call in enumerate(stored.turn.tool_calls):
             if not call.failed:
                 continue
-            said = tuple((call.error or call.outcome or "").splitlines())
-            like = likeness(asked, map(terms_of, said))
-            if like >= _LIKE:
-                yield _Failure(stored, number, like, said)
+            error_lines = tuple((call.error or call.outcome or "").splitlines())
+            similarity = likeness(terms, map(terms_of, error_lines))
+            if similarity >= _MIN_LIKENESS:
+                yield _Failure(stored, number, similarity, error_lines)
 
 
-def _troubles(home: Home, found: Sequence[_Failure], query: FixQuery) -> Iterator[Trouble]:
-    """The same error met several times is one trouble."""
-    left = list(found)
+def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iterator[Trouble]:
+    """Group occurrences of the same error."""
+    remaining = list(failures)
     for _ in range(query.limit):
-        if not left:
+        if not remaining:
             return
-        first = left[0]
+        first = remaining[0]
         terms = [terms_of(line) for line in first.lines]
         same = [
             item
-            for item in left
-            if likeness(terms, map(terms_of, item.lines)) >= _SAME or item is first
+            for item in remaining
+            if likeness(terms, map(terms_of, item.lines)) >= _SAME_ERROR_LIKENESS or item is first
         ]
-        left = [item for item in left if item not in same]
+        remaining = [item for item in remaining if item not in same]
         repairs = sorted(
-            _told_once(_repair(home, item) for item in same),
+            _distinct_repairs(_repair(home, item) for item in same),
             key=lambda repair: (
                 not repair.worked,
                 -(repair.time.timestamp() if repair.time else 0),
@@ -440,26 +441,26 @@ def _troubles(home: Home, found: Sequence[_Failure], query: FixQuery) -> Iterato
         )
 
 
-def _told_once(repairs: Iterator[Repair]) -> Iterator[Repair]:
-    """Failures that the same deed mended are one story: that of the first."""
-    known: dict[tuple[str, object], Repair] = {}
+def _distinct_repairs(repairs: Iterator[Repair]) -> Iterator[Repair]:
+    """Return the first of several failures fixed by the same action."""
+    first_repairs: dict[tuple[str, object], Repair] = {}
     for repair in sorted(repairs, key=lambda repair: (repair.session.id, repair.seq)):
         key = (repair.session.id, (repair.steps[-1:], repair.words) if repair.worked else "open")
-        known.setdefault(key, repair)
-    return iter(known.values())
+        first_repairs.setdefault(key, repair)
+    return iter(first_repairs.values())
 
 
 def _repair(home: Home, failure: _Failure) -> Repair:
     stored = home.sessions.get(failure.turn.session)
-    wanted = _kinds(failure.call)
+    kinds = _kinds(failure.call)
     steps: list[ToolCall] = []
     attempts, place, worked = 0, failure.turn.seq, False
     for seq, call in _calls_after(home, failure):
-        if call.action not in _DOING:
+        if call.action not in _CHANGING_ACTIONS:
             continue
         if call.outcome == "ok" and not only_looks(call) and concerns(call, failure.call):
             steps.append(call)
-        if not wanted & _kinds(call):
+        if not kinds & _kinds(call):
             continue
         place = seq
         if call.outcome == "ok":
@@ -480,26 +481,27 @@ def _repair(home: Home, failure: _Failure) -> Repair:
 
 
 def _calls_after(home: Home, failure: _Failure) -> Iterator[tuple[int, ToolCall]]:
-    for item in home.sessions.turns_of(failure.turn.session, first=failure.turn.seq, limit=_AHEAD):
+    for item in home.sessions.turns_of(
+        failure.turn.session, first=failure.turn.seq, limit=_MAX_TURNS_AFTER
+    ):
         calls = item.turn.tool_calls
         start = failure.number + 1 if item.seq == failure.turn.seq else 0
         yield from ((item.seq, call) for call in calls[start:])
 
 
 def _brief(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    """The last deeds; edits of the same file in a row are one."""
-    told: list[ToolCall] = []
+    """Return the last actions, with consecutive edits of a file merged."""
+    merged: list[ToolCall] = []
     for call in steps:
-        if told and call.action is Action.EDIT and told[-1].paths == call.paths and call.paths:
-            told[-1] = call
+        if merged and call.action is Action.EDIT and merged[-1].paths == call.paths and call.paths:
+            merged[-1] = call
         else:
-            told.append(call)
-    return told[-_STEPS:]
+            merged.append(call)
+    return merged[-_MAX_STEPS:]
 
 
 def _kinds(call: ToolCall) -> frozenset[str]:
-    """What would be the same attempt: the programs that a command runs with what they are told first, or the file that
-    is edited."""
+    """Return keys of a call's purpose: a command's programs with their first arguments, or the edited files."""
     if call.action is Action.RUN:
         return frozenset(programs(call.input))
     if call.action is Action.EDIT:
@@ -507,22 +509,25 @@ def _kinds(call: ToolCall) -> frozenset[str]:
     return frozenset({f"{call.name} {call.input}"})
 
 
-def _talk(home: Home, question: str, asked: Filter, lines: Sequence[str]) -> tuple[TurnHit, ...]:
-    """Return what agents said of an error: where the owner pasted it, the answer that followed."""
+def _talk(home: Home, question: str, criteria: Filter, lines: Sequence[str]) -> tuple[TurnHit, ...]:
+    """Return agents' statements about an error; if the owner pasted it, the answer."""
     if not question:
         return ()
     terms = [terms_of(line) for line in lines]
-    found: dict[str, TurnHit] = {}
-    for hit in search_sessions(home, RecallQuery(question, asked, limit=10), exact=False).turns:
-        if likeness(terms, map(terms_of, hit.turn.text.splitlines()[:200])) >= _LIKE_IN_TALK:
-            told = _answer(home, hit) if hit.turn.speaker is Speaker.OWNER else hit
-            if told:
-                found.setdefault(told.turn.id, told)
-    return tuple(found.values())[:3]
+    hits: dict[str, TurnHit] = {}
+    for hit in search_sessions(home, RecallQuery(question, criteria, limit=10), exact=False).turns:
+        if (
+            likeness(terms, map(terms_of, hit.turn.text.splitlines()[:200]))
+            >= _MIN_LIKENESS_IN_TALK
+        ):
+            answer = _answer(home, hit) if hit.turn.speaker is Speaker.OWNER else hit
+            if answer:
+                hits.setdefault(answer.turn.id, answer)
+    return tuple(hits.values())[:3]
 
 
-def _answer(home: Home, asked: TurnHit) -> TurnHit | None:
-    """Return the agent's answer to a turn; ``None`` if there is none."""
-    stored = home.sessions.find_said(asked.session.id, asked.turn.id)
+def _answer(home: Home, hit: TurnHit) -> TurnHit | None:
+    """Return the agent's answer to a turn, or ``None``."""
+    stored = home.sessions.find_said(hit.session.id, hit.turn.id)
     turn = said_of(home, home.sessions.get(stored.session), stored.seq + 1) if stored else None
-    return replace(asked, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None
+    return replace(hit, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None
