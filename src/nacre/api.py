@@ -1,4 +1,4 @@
-"""The Python API: one open home."""
+"""The Python API."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ from nacre.values.session import FlushReport, HandoffView, Speaker
 
 @one_at_a_time
 class MemoryHome:
-    """A home that is open: read transcripts, store, recall, search.
+    """An open home, to read transcripts, store, recall and search.
 
-    Use as a context manager. Threads may share one: their calls take turns, and others go on while one waits for a
-    language model. To work side by side, each opens its own.
+    Use as a context manager. Threads may share an instance: their calls run in turn, and others continue
+    while one waits for a language model. Separate instances work in parallel.
     """
 
     def __init__(self, home: Home) -> None:
@@ -89,7 +89,7 @@ class MemoryHome:
         self.close()
 
     def close(self) -> None:
-        """Close the database, once no thread waits for a model any more; a second call does nothing."""
+        """Close the database after pending model calls. Further calls do nothing."""
         self._home.turn.wait_for_all()
         self._home.close()
 
@@ -106,13 +106,13 @@ class MemoryHome:
         on_progress: Callable[[Any], object] | None = None,
         **fields: Any,
     ) -> Any:
-        """Run any operation of :mod:`nacre.serve.catalogue` by its name; ``fields`` are those of its request.
+        """Run an operation of :mod:`nacre.serve.catalogue` by name; ``fields`` are those of its request.
 
-        Raises InvalidInput for a field that is unknown or out of bounds, Conflict for an operation that needs the home
-        closed (:func:`call` runs it), and what the operation raises.
+        Raises InvalidInput for a field that is unknown or out of bounds, Conflict for an operation that needs
+        the home closed (use :func:`call`), and the operation's errors.
         """
-        found = operation_of(operation)
-        return found.run_in(self._home, found.make(fields), on_progress)
+        target = operation_of(operation)
+        return target.run_in(self._home, target.make(fields), on_progress)
 
     def ingest(
         self,
@@ -121,11 +121,11 @@ class MemoryHome:
         vectors: bool = True,
         on_progress: OnProgress | None = None,
     ) -> IngestReport:
-        """Read transcripts: the files and folders named, or all that discovery finds.
+        """Read transcripts: the given files and folders, or all that discovery finds.
 
-        ``extract`` learns memories from them, ``vectors`` makes what the vector lane needs. Unreadable files are in
-        the report's ``problems``. Raises NotFound for a path that does not exist, OwnerOnly where an agent names files:
-        what they say that somebody typed would be the owner's word.
+        ``extract`` learns memories from them, ``vectors`` computes embeddings. Unreadable files are in the
+        report's ``problems``. Raises NotFound for a missing path, and OwnerOnly if an agent names files,
+        since their text would count as the owner's.
         """
         named = [Path(path) for path in paths]
         report: IngestReport = self.call(
@@ -143,19 +143,19 @@ class MemoryHome:
         owner_only: bool = False,
         related: bool = True,
     ) -> list[Proposal]:
-        """What would be learned from a transcript, or from a ``session`` that was read already; nothing is stored.
+        """Return the memories that a transcript or stored ``session`` would yield, without storing them.
 
-        With both, ``session`` names one of the transcript. The language model that is set for extraction does it, or
-        ``model`` (``provider:model``; ``none`` for the rules); what it fails at the rules do, and ``asked`` of each
-        proposal tells. ``way`` is ``fitting`` (whole where the model has room), ``whole`` or ``chunks``; ``owner_only``
-        shows it the owner's turns alone, ``related`` what is known of the topic. Raises QueryInvalid, NotFound,
-        Conflict, TranscriptUnreadable, ModelRefused.
+        With both, ``session`` selects a session of the transcript. ``model`` (``provider:model``; ``none``
+        for the rules) defaults to the configured extraction model; rules replace a failed call, as ``asked``
+        of each proposal shows. ``way`` is ``fitting`` (whole if the model has room), ``whole`` or ``chunks``.
+        ``owner_only`` sends only the owner's turns, ``related`` adds existing memories on the topic. Raises
+        QueryInvalid, NotFound, Conflict, TranscriptUnreadable, ModelRefused.
         """
         if path is None and not session:
             raise QueryInvalid(
                 "nothing to extract from", hint="name a transcript, or a session that was read"
             )
-        wanted = ProposalRequest(
+        request = ProposalRequest(
             path=None if path is None else Path(path),
             session=session,
             model=model,
@@ -163,7 +163,7 @@ class MemoryHome:
             owner_only=owner_only,
             related=related,
         )
-        return learn.propose(self._home, wanted)
+        return learn.propose(self._home, request)
 
     def store(
         self,
@@ -184,16 +184,14 @@ class MemoryHome:
         dedup_threshold: float | None = None,
         quote: str | None = None,
     ) -> StoreOutcome:
-        """Store one memory; durable when it returns.
+        """Store a memory durably. Waits for other writers.
 
-        While others write, it waits for its turn.
-
-        ``importance`` is 1 to 10. From the day ``expires_on`` recall and context leave it out. What says the same as a
-        memory of the same project is not stored twice, and what says otherwise takes its place, unless ``force``.
-        Secrets are redacted. Where the rules cannot tell, a language model is asked if one may work in the background,
-        or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) say from which likeness on. What
-        an agent's process stores is its proposal unless the owner typed the ``quote``. Raises MemoryInvalid, and
-        StoreBusy after 30 seconds.
+        ``importance`` is 1 to 10. From ``expires_on`` on, recall and context omit the memory. A statement
+        equal to a memory of the project is not stored again, and a contradicting one supersedes it, unless
+        ``force``. Secrets are redacted. Where rules cannot decide, a language model is asked if background
+        models are permitted or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) set
+        the minimum similarity. A memory from an agent's process is a proposal unless the owner typed the
+        ``quote``. Raises MemoryInvalid, and StoreBusy after 30 seconds.
         """
         return ingest.store(
             self._home,
@@ -234,12 +232,13 @@ class MemoryHome:
         rerank: bool = False,
         ignore_time: bool = False,
     ) -> RecallResult:
-        """Return the best memories, pending candidates and turns (at most ``turns``) for a question, with confidences.
+        """Return the best memories, pending candidates and turns (at most ``turns``) for a question, with
+        confidences.
 
-        Times without a zone are local. A time that the question names weighs; ``ignore_time`` leaves it out. What is
-        recalled counts as used unless ``update`` is off; what is used in one ``session`` (the host's own id for it) is
-        used together. With ``expand`` a language model also asks in other words, with ``rerank`` it grades the best
-        hits. Raises QueryInvalid.
+        Times without a zone are local. A time in the question affects the ranking unless ``ignore_time``.
+        Results count as used unless ``update`` is off; memories used in the same ``session`` (the host's own
+        id) become related. ``expand`` lets a language model add rephrased queries, ``rerank`` lets it grade
+        the best hits. Raises QueryInvalid.
         """
         return recall.recall(
             self._home,
@@ -271,18 +270,24 @@ class MemoryHome:
         update: bool = True,
         session: str | None = None,
     ) -> DeepResult:
-        """What an agent should know before it answers: at most five memories of one project, as a block of text.
+        """Return at most five memories of one project that an agent needs for its answer, as a block of text.
 
-        A language model decides where one is set (``models.recall``), within ``recall.deep_seconds``; rules do where
-        none is, or where it fails. ``recent`` are the messages before, as (``owner`` or ``agent``, text), the latest
-        last; ``folder`` is where the question is asked. Only what is trusted is told. Raises QueryInvalid.
+        A language model decides if one is configured (``models.recall``), within ``recall.deep_seconds``;
+        otherwise, or if it fails, rules do. ``recent`` are earlier messages as (``owner`` or ``agent``,
+        text), the latest last; ``folder`` is the agent's folder. Only trusted memories are included. Raises
+        QueryInvalid.
         """
-        said = tuple(
+        messages = tuple(
             Said(choose(Speaker, speaker, QueryInvalid), words) for speaker, words in recent
         )
         here = project_of_folder(self._home, Path(folder)) if folder else None
         query = DeepQuery(
-            text=text, filter=in_utc(filter), recent=said, here=here, update=update, session=session
+            text=text,
+            filter=in_utc(filter),
+            recent=messages,
+            here=here,
+            update=update,
+            session=session,
         )
         return deep_recalling.deep_recall(self._home, query)
 
@@ -298,11 +303,11 @@ class MemoryHome:
         parts: Sequence[Part | str] = (),
         lexical: bool = False,
     ) -> ContextBlock:
-        """What an agent should know: with a ``prompt`` what fits it, without one what a session starts with.
+        """Return the context for an agent: for a ``prompt``, or without one for the start of a session.
 
-        ``moment`` says which of the two it is, where a session starts with a prompt. ``folder`` is where the agent
-        works. What the host's ``session`` (``<tool>:<id>``) was given is not given again: call :meth:`context_told`
-        once the agent has the text. ``text`` is empty where nothing is worth telling. Raises InvalidInput.
+        ``moment`` overrides this for a session that starts with a prompt. ``folder`` is the agent's folder.
+        Items already given to the host's ``session`` (``<tool>:<id>``) are omitted: call :meth:`context_told`
+        after delivery. ``text`` is empty if nothing is relevant. Raises InvalidInput.
         """
         when = (
             choose(Moment, moment, InvalidInput)
@@ -324,34 +329,35 @@ class MemoryHome:
         return build.context_for(self._home, request)
 
     def context_told(self, session: str, block: ContextBlock) -> None:
-        """Keep what a host's session was given, once its agent has it."""
+        """Record that a host's session received a context."""
         hooks.write_state(self._home.settings.home, session, block.state)
 
     def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:
-        """What other sessions stored just now that one which runs (``<tool>:<id>``) should hear of.
+        """Return memories that other sessions just stored and that concern a running ``session``
+        (``<tool>:<id>``).
 
-        It listens from the first time it asks on. Call :meth:`context_told` with every answer, once it has the text.
+        The first call starts the subscription. Call :meth:`context_told` with every result after delivery.
         """
         return self.context(
             moment=Moment.PROMPT, folder=folder, session=session, parts=(Part.SIGNALS,)
         )
 
     def handoff(self, folder: str | Path = ".") -> HandoffView:
-        """The latest handoff in the project of a folder, and whether it waits for a session."""
+        """Return the latest handoff of a folder's project, and whether it is undelivered."""
         return handoff.handoff(self._home, HandoffRequest(folder=str(Path(folder).absolute())))
 
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
     ) -> HandoffView:
-        """Hand a session (``<tool>:<id>``) over now, or the last one of the folder's project.
+        """Store a handoff of a session (``<tool>:<id>``), or of the last one of the folder's project.
 
-        In ``words``, else in what the owner said last, or as a model sums it up where one is set for that. Raises
-        NotFound for a session of which nothing was read.
+        Its text is ``words``, else the owner's last messages, or a model's summary if one is configured.
+        Raises NotFound for a session without turns.
         """
-        asked = HandoffRequest(
+        request = HandoffRequest(
             folder=str(Path(folder).absolute()), store=True, session=session, words=words
         )
-        return handoff.handoff(self._home, asked)
+        return handoff.handoff(self._home, request)
 
     def flush(
         self,
@@ -360,9 +366,9 @@ class MemoryHome:
         transcript: str | Path | None = None,
         seconds: float = 60.0,
     ) -> FlushReport:
-        """Read and learn from what agents wrote until now, in one session or in all, and do what hooks left to be done.
+        """Read and learn from the latest turns of one session or all, and finish work left by hooks.
 
-        ``transcript`` is the file of the session, where nacre has not met it; ``seconds`` bounds what was left.
+        ``transcript`` is the file of an unknown session; ``seconds`` limits the work left by hooks.
         """
         file = str(Path(transcript).absolute()) if transcript else None
         return flushing.flush(
@@ -378,7 +384,7 @@ class MemoryHome:
         mode: Mode | str = Mode.HYBRID,
         around: datetime | None = None,
     ) -> RecallResult:
-        """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
+        """Return the turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
         query = RecallQuery(
             text=text,
             filter=in_utc(filter),
@@ -389,9 +395,9 @@ class MemoryHome:
         return recall.search_sessions(self._home, query)
 
     def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
-        """One memory, also a retired one, by id, the beginning of its id, or its subject.
+        """Return a memory, active or retired, by id, id prefix or subject.
 
-        It counts as used unless ``update`` is off, in the host's ``session`` if there is one. Raises NotFound,
+        It counts as used, in the host's ``session`` if given, unless ``update`` is off. Raises NotFound,
         Conflict.
         """
         return read_memory(self._home, reference, update=update, session=session)
@@ -399,26 +405,26 @@ class MemoryHome:
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
     ) -> FeedbackReport:
-        """Let memories learn from an agent's reply: which of them it used, and which had to be said anew.
+        """Update memories from an agent's reply: which were used, and which had to be restated.
 
-        They are those named, else those used in ``session`` since the last feedback on it; ``stored`` names what the
-        agent stored meanwhile. The reply is compared, never kept. Raises QueryInvalid, NotFound, Conflict.
+        These are the given ones, else those used in ``session`` since its last feedback; ``stored`` are those
+        the agent stored meanwhile. The reply is not stored. Raises QueryInvalid, NotFound, Conflict.
         """
         return recall.feedback(self._home, reply, references, session=session, stored=stored)
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
-        """Tell that memories are good, or bad: those wait for review, too. Raises NotFound, Conflict."""
+        """Rate memories as good or bad; bad ones are queued for review. Raises NotFound, Conflict."""
         return recall.judge(self._home, references, good=good)
 
     def reviews(self) -> Sequence[Pending]:
-        """What waits for review: conflicts, memories in doubt and candidates."""
-        found: PendingPage = self.call("review", limit=0)
-        return found.items
+        """Return pending conflicts, doubts and candidates."""
+        page: PendingPage = self.call("review", limit=0)
+        return page.items
 
     def keep(
         self, *references: str, content: str | None = None, into: str | None = None
     ) -> list[Memory]:
-        """Keep what waits for review. Raises NotFound, Conflict."""
+        """Keep pending items. Raises NotFound, Conflict."""
         kept: list[Memory] = self.call(
             "review-keep", references=references, content=content, into=into
         )
@@ -427,12 +433,12 @@ class MemoryHome:
     def edit(
         self, reference: str, *, expected: str | None = None, **changes: Unpack[Changes]
     ) -> Memory:
-        """Change fields of a memory; returns it as it is now.
+        """Change fields of a memory and return it.
 
-        Fields are subject, content, kind, importance, expiry, scope, project (``None``: it holds everywhere) and tags;
-        ``add_tags`` adds to those that are there, whoever else is adding some at the same time. With ``expected``, the
-        etag that ``call("look", reference=…)`` tells, nothing is written over a file that changed meanwhile.
-        Raises NotFound, EditConflict, MemoryInvalid.
+        Fields are subject, content, kind, importance, expiry, scope, project (``None``: global) and tags;
+        ``add_tags`` adds to the present tags, also under concurrent edits. With ``expected``, the etag from
+        ``call("look", reference=…)``, a file changed since is not overwritten. Raises NotFound, EditConflict,
+        MemoryInvalid.
         """
         return answers.edit(
             self._home,
@@ -440,7 +446,7 @@ class MemoryHome:
         )
 
     def history(self, reference: str) -> list[Step]:
-        """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
+        """Return a memory with its predecessors and successors, the oldest first. Raises NotFound."""
         return history_of(self._home, reference)
 
     def retire(
@@ -450,18 +456,19 @@ class MemoryHome:
         reason: str | None = None,
         persist: bool = False,
     ) -> list[Memory]:
-        """Soft-delete memories; their files move to ``retired/``.
+        """Retire memories (soft delete); their files move to ``retired/``.
 
-        They are named by id, subject, or a pattern with ``*``; ``contains`` are parts of subjects. With ``persist``,
-        what is stored later under such a subject is retired at once. Raises NotFound, Conflict.
+        ``references`` are ids, subjects, or patterns with ``*``; ``contains`` are parts of subjects. With
+        ``persist``, memories stored later under these subjects are retired as well. Raises NotFound,
+        Conflict.
         """
         chosen = answers.choose(self._home, references, contains, persist=persist)
         return answers.retire_chosen(self._home, chosen, reason, persist=persist)[0]
 
     def unretire(self, *references: str) -> answers.BroughtBack:
-        """Bring back memories that were retired or superseded; what superseded one holds beside it.
+        """Restore retired or superseded memories; a superseding memory stays active.
 
-        Ids of standing retirements end those. Raises NotFound, Conflict.
+        Ids of persistent retirements end those. Raises NotFound, Conflict.
         """
         back: answers.BroughtBack = self.call("unretire", references=references)
         return back
@@ -476,11 +483,12 @@ class MemoryHome:
         regex: bool = False,
         before: datetime | None = None,
     ) -> ForgetPlan:
-        """What forgetting would take: one of these, or what a project said ``before`` a time. Nothing is changed.
+        """Return the effects of forgetting one of these, or a project's content ``before`` a time, without
+        changes.
 
         Raises QueryInvalid, NotFound, Conflict.
         """
-        wanted = ForgetRequest(
+        request = ForgetRequest(
             sessions=tuple(sessions),
             memories=tuple(memories),
             project=project,
@@ -488,48 +496,49 @@ class MemoryHome:
             regex=regex,
             before=utc(before),
         )
-        return forgetting.plan(self._home, wanted)
+        return forgetting.plan(self._home, request)
 
     def forget(self, plan: ForgetPlan) -> ForgetReport:
-        """Delete for good what was planned. The report says what could not be reached."""
+        """Permanently delete the planned content. The report lists unreachable copies."""
         return forgetting.forget(self._home, plan)
 
     def forgotten(self) -> Sequence[Forgotten]:
-        """What was forgotten so far, the latest first."""
+        """Return past deletions, the latest first."""
         return forgetting.forgotten(self._home)
 
     def allow_again(self, reference: str) -> Forgotten:
-        """Let what was forgotten be read again: the id of a run, a session or a memory. Raises NotFound, Conflict."""
+        """Let forgotten content be read again, by the id of a run, session or memory. Raises NotFound,
+        Conflict.
+        """
         allowed: Forgotten = self.call("forget-allow-again", reference=reference)
         return allowed
 
     def log(
         self, reference: str | None = None, *, project: str | None = None, limit: int = 50
     ) -> Sequence[Listed]:
-        """What was done, the newest first: to all memories, to one, or in one project. Raises NotFound, Conflict."""
+        """Return operations, the newest first, on all memories, one, or a project. Raises NotFound, Conflict."""
         return undo.log(self._home, reference=reference, project=project, limit=max(0, limit))
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
-        """Bring back what an operation changed, by default the last one that is not undone.
+        """Undo an operation, by default the last one not undone.
 
-        ``force`` keeps both versions of what was changed since.
-
-        Raises NotFound, Conflict.
+        ``force`` keeps both versions of content changed since. Raises NotFound, Conflict.
         """
         undone: Undoing = self.call("undo", operation=operation, force=force)
         return undone
 
     def commit(self) -> Committed:
-        """Put what was done into the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
+        """Commit operations to the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
         scan(self._home)
         return committing.commit_operations(self._home)
 
     def sync(
         self, remote: str | None = None, *, dry_run: bool = False, timeout_seconds: float = 60.0
     ) -> Synced:
-        """Keep the vault in step with a remote: an address the first time, none later.
+        """Synchronise the vault with a remote, whose address is needed only the first time.
 
-        Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict, RepositoryUnusable.
+        Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict,
+        RepositoryUnusable.
         """
         synced: Synced = self.call(
             "sync", remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds
@@ -543,11 +552,11 @@ class MemoryHome:
         limit: int = 50,
         offset: int = 0,
     ) -> list[Memory]:
-        """Active memories, the newest first."""
-        found, _ = remembering.list_active(
+        """Return active memories, the newest first."""
+        memories, _ = remembering.list_active(
             self._home, in_utc(filter), limit=max(0, limit), offset=max(0, offset)
         )
-        return found
+        return memories
 
 
 def open_memory(
@@ -558,11 +567,11 @@ def open_memory(
     load_embedder: EmbedderLoader | None = None,
     load_model: ModelLoader | None = None,
 ) -> MemoryHome:
-    """Open a home, creating it where it is missing.
+    """Open a home, creating it if missing.
 
-    ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests; ``load_embedder``
-    replaces the bundled model, ``load_model`` what opens language models by name. Raises SettingsInvalid,
-    StoreUnusable, VaultUnusable, SchemaTooNew.
+    ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests;
+    ``load_embedder`` replaces the bundled model, ``load_model`` opens language models by name. Raises
+    SettingsInvalid, StoreUnusable, VaultUnusable, SchemaTooNew.
     """
     return MemoryHome(
         open_home(
@@ -583,14 +592,14 @@ def call(
     on_progress: Callable[[Any], object] | None = None,
     **fields: Any,
 ) -> Any:
-    """Run an operation of :mod:`nacre.serve.catalogue` on a home that is opened for it, if it needs to be open at all.
+    """Run an operation of :mod:`nacre.serve.catalogue`, opening the home if the operation needs it.
 
     ``home`` is as for :func:`open_memory`, ``fields`` are those of the operation's request. Raises as
     :meth:`MemoryHome.call`.
     """
-    found = operation_of(operation)
-    request, settings = found.make(fields), load_settings(home)
-    if found.needs is not Needs.HOME:
-        return found.run(settings, request, on_progress)
+    target = operation_of(operation)
+    request, settings = target.make(fields), load_settings(home)
+    if target.needs is not Needs.HOME:
+        return target.run(settings, request, on_progress)
     with closing(open_home(settings)) as opened:
-        return found.run(opened, request, on_progress)
+        return target.run(opened, request, on_progress)

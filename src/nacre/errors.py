@@ -1,24 +1,24 @@
-"""Every error nacre raises on purpose.
+"""The errors that nacre raises.
 
 NacreError
 ├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
-├── OwnerOnly               an agent asked for what only the owner may do
+├── OwnerOnly               an agent called an operation of the owner
 ├── NotAllowed              the role that an account has in a space does not allow it
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
 │                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService,
 │                           ModelUnreadable), BudgetSpent, ChannelUnavailable
-├── ChannelRefused          a channel's platform says no; trying again does not help
-├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong, ModelDeclined
+├── ChannelRefused          a channel's platform refuses; trying again does not help
+├── ModelRefused            the model's provider refuses; trying again does not help: PromptTooLong, ModelDeclined
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
-├── AnswerUnusable          a model answered, but not what it was asked for
-├── RemoteRefused           the remote says no; SecretFound: nacre does
-├── Fault                   nacre is to blame
-└── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable, RepositoryUnusable
+├── AnswerUnusable          a model's answer has the wrong form
+├── RemoteRefused           the remote refuses; SecretFound: nacre refuses
+├── Fault                   a bug in nacre
+└── StoreUnusable           the home needs a repair or upgrade: SchemaTooNew, VaultUnusable, RepositoryUnusable
 
-An error carries a message that says what happened and a hint that says what to do. It knows nothing of exit
-codes or HTTP: each face owns one table for that.
+An error has a message and a hint for the user. Each interface maps errors to its own exit codes or HTTP statuses.
+A class's docstring is its default message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NacreError(Exception):
 
     @property
     def message(self) -> str:
-        """One line that says what happened."""
+        """One line that describes the problem."""
         return str(self.args[0])
 
 
@@ -123,7 +123,7 @@ class ChannelUnavailable(Unavailable):
         hint: str | None = None,
         retry_after: float | None = None,
     ) -> None:
-        """``retry_after``: seconds that the platform asked to wait."""
+        """``retry_after``: seconds to wait, as requested by the platform."""
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
 
@@ -183,7 +183,7 @@ class EmbedderHeld(EmbedderUnavailable):
         reason: str = "no yes",
         for_less: bool = False,
     ) -> None:
-        """``reason`` is ``no yes``, or as in a refusal of models; ``for_less``: fewer texts might go."""
+        """``reason`` is ``no yes``, or as in a refusal of models; ``for_less``: fewer texts may be permitted."""
         super().__init__(message, hint=hint)
         self.reason = reason
         self.for_less = for_less
@@ -209,8 +209,9 @@ class ModelUnavailable(Unavailable):
         after_seconds: float | None = None,
         may_cost: bool = True,
     ) -> None:
-        """``retry`` says whether to try again may help, ``after_seconds`` how long the provider asks to wait,
-        ``may_cost`` whether the model may have begun to work on it, which is paid for."""
+        """``retry``: a retry may help. ``after_seconds``: wait requested by the provider. ``may_cost``: the
+        model may have started on the request, which is billed.
+        """
         super().__init__(message, hint=hint)
         self.retry = retry
         self.after_seconds = after_seconds

@@ -1,4 +1,4 @@
-"""The seams: what the service layer needs from what can be exchanged. One to four methods each."""
+"""Interfaces of exchangeable components."""
 
 from __future__ import annotations
 
@@ -13,67 +13,69 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors."""
+    """A model that turns texts into vectors."""
 
     name: str
-    """Names model and version: vectors of different names never meet."""
+    """Model and version. Vectors of different names are not comparable."""
 
     @property
     def dimensions(self) -> int:
         """Components of a vector."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailable."""
+        """Return a unit vector per text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailable."""
 
 
 @runtime_checkable
 class RemoteEmbedder(Protocol):
-    """An embedder that reads questions otherwise than passages, or that may take long to answer."""
+    """An embedder that distinguishes questions from passages, or may be slow."""
 
     name: str
     step: int
-    """So many turns at once suit it."""
+    """Suitable number of turns per call."""
 
     @property
     def dimensions(self) -> int:
-        """Components of a vector; 0 as long as that is not known."""
+        """Components of a vector; 0 while unknown."""
 
     @property
     def tokens(self) -> int:
-        """What a provider counted so far; 0 where nobody does."""
+        """Tokens counted by the provider so far; 0 if it does not count."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See :class:`Embedder`; the texts are passages."""
+        """Embed passages, see :class:`Embedder`."""
 
     def within(self, seconds: float, *, question: bool = False) -> Embedder:
-        """The same model, which answers within so many seconds or raises; for questions, where they are to be read."""
+        """Return the model with a time limit, for questions or passages."""
 
     def close(self) -> None:
-        """Let go of connections, those of what ``within`` gave as well."""
+        """Close connections, including those from ``within``."""
 
 
 @runtime_checkable
 class CountedEmbedder(RemoteEmbedder, Protocol):
-    """An embedder whose calls cost something, or leave this machine."""
+    """An embedder whose calls cost money or leave this machine."""
 
     def counted_by(self, meter: Any) -> Embedder:
-        """The same model, each call of which is told to a meter (:class:`nacre.llm.embeddings.Meter`)."""
+        """Return the model with each call reported to a :class:`nacre.llm.embeddings.Meter`."""
 
     def size_of(self, texts: Sequence[str]) -> int:
-        """About how many tokens are sent for some texts, rather too many."""
+        """Return an upper estimate of the tokens sent for texts."""
 
 
 class Reranker(Protocol):
-    """Reads a question and a text together, and says how well the one answers the other."""
+    """A model that scores how well texts answer a question."""
 
     name: str
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """One number a text, the higher the better; only their order and distance count. Raises RerankerUnavailable."""
+        """Return a number per text, higher is better, meaningful only relative to the others. Raises
+        RerankerUnavailable.
+        """
 
 
 class LanguageModel(Protocol):
-    """Answers prompts. Safe to share between threads. What retries, counts, keeps and records calls wraps another."""
+    """A thread-safe model that answers prompts. Retries, counting, caching and recording are wrappers."""
 
     name: str
     """``provider:model``."""
@@ -81,7 +83,7 @@ class LanguageModel(Protocol):
     capabilities: Capabilities
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt, within its time. Raises ModelUnavailable, ModelRefused, BudgetSpent."""
+        """Answer a prompt within its time limit. Raises ModelUnavailable, ModelRefused, BudgetSpent."""
 
     def close(self) -> None:
-        """Cut off the calls that run, which raise ModelUnavailable, and let go of connections."""
+        """Cancel running calls, which raise ModelUnavailable, and close connections."""

@@ -1,4 +1,4 @@
-"""How methods of the Python API are called: in turn, and as the operations that they are."""
+"""Locking and permissions of the Python API's methods."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _NAMES = {
     "judge": "feedback-judge",
     "plan_forgetting": "forget-plan",
 }
-_BY_THEMSELVES = frozenset(("call", "close"))
-"""Methods that are no operation, or find out by themselves which one."""
+_WITHOUT_OPERATION = frozenset(("call", "close"))
+"""Methods without an operation, or that look theirs up themselves."""
 
 
 def operation_of(name: str) -> Operation:
-    """The operation of a name. Raises InvalidInput."""
-    found = CATALOGUE.get(name)
-    if found is None:
+    """Return an operation by name. Raises InvalidInput."""
+    operation = CATALOGUE.get(name)
+    if operation is None:
         raise InvalidInput(f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}")
-    return found
+    return operation
 
 
 def one_at_a_time(home: type[Home]) -> type[Home]:
-    """Let threads that share a home take turns: a call that another thread is in the middle of is waited for.
+    """Make public methods run in turn across threads.
 
-    Where the memory is on a server, a method does what the role of who asks allows, and what writes is in the log.
+    On a server, methods require the caller's role to allow them, and writes are logged.
     """
     for name, method in list(vars(home).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):
@@ -49,7 +49,9 @@ def one_at_a_time(home: type[Home]) -> type[Home]:
 
 def _in_turn(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     operation = (
-        None if name in _BY_THEMSELVES else CATALOGUE.get(_NAMES.get(name, name.replace("_", "-")))
+        None
+        if name in _WITHOUT_OPERATION
+        else CATALOGUE.get(_NAMES.get(name, name.replace("_", "-")))
     )
 
     @wraps(method)

@@ -1,4 +1,4 @@
-"""What people hand to the Python API, as the values that requests hold."""
+"""Conversion of the Python API's arguments to request values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Changes(TypedDict, total=False):
-    """The fields of a memory that an edit may change."""
+    """The editable fields of a memory."""
 
     subject: str
     content: str
@@ -36,7 +36,7 @@ class Changes(TypedDict, total=False):
 
 
 def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
-    """One of some choices. Raises ``error`` with all of them."""
+    """Return an enum member by value. Raises ``error`` with the valid values."""
     try:
         return options(given)
     except ValueError:
@@ -47,7 +47,7 @@ def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choi
 
 
 def changes_given(changes: Changes) -> dict[str, Any]:
-    """What was given for an edit, as the fields of a memory. Raises MemoryInvalid."""
+    """Convert the fields of an edit. Raises MemoryInvalid."""
     unknown = next((name for name in changes if name not in Changes.__annotations__), None)
     if unknown:
         fields = ", ".join(Changes.__annotations__)
@@ -58,7 +58,7 @@ def changes_given(changes: Changes) -> dict[str, Any]:
             converted[name] = choose(options, converted[name], MemoryInvalid)
     for name in ("subject", "content"):
         if name in converted:
-            converted[name] = _said(name, converted[name])
+            converted[name] = _non_empty(name, converted[name])
     if "importance" in converted:
         converted["importance"] = checked_importance(converted["importance"])
     if "project" in converted:
@@ -69,21 +69,21 @@ def changes_given(changes: Changes) -> dict[str, Any]:
     return converted
 
 
-def _said(name: str, text: object) -> str:
+def _non_empty(name: str, text: object) -> str:
     if not isinstance(text, str) or not text.strip():
         raise MemoryInvalid(f"a memory needs a {name}", hint="to take it out of recall, retire it")
     return text.strip()
 
 
 def checked_importance(given: object) -> int:
-    """A number. Raises MemoryInvalid."""
+    """Return an integer. Raises MemoryInvalid."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise MemoryInvalid(f"importance is a number from 1 to 10, not {given!r}")
     return given
 
 
 def tags_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Tags, each once. Raises MemoryInvalid for a text instead of a list."""
+    """Return distinct tags. Raises MemoryInvalid for a string instead of a list."""
     if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
         raise MemoryInvalid(
             f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']"
@@ -91,11 +91,15 @@ def tags_of(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
-def in_utc(wanted: Filter | None) -> Filter:
-    """A filter whose times have a zone; without one given, that which admits everything."""
-    return replace(wanted, since=utc(wanted.since), until=utc(wanted.until)) if wanted else Filter()
+def in_utc(criteria: Filter | None) -> Filter:
+    """Return a filter with times in UTC, by default one that admits everything."""
+    return (
+        replace(criteria, since=utc(criteria.since), until=utc(criteria.until))
+        if criteria
+        else Filter()
+    )
 
 
 def utc(moment: datetime | None) -> datetime | None:
-    """Return a moment in UTC; one without a zone is local."""
+    """Return a moment in UTC; without a zone it is local."""
     return times.in_utc(moment) if moment else None

@@ -1,6 +1,6 @@
-"""The settings of a home: defaults that need no file, ``config.toml``, environment. The only reader of the environment.
+"""The settings of a home: defaults, ``config.toml`` and environment variables, read only here.
 
-Each value knows where it came from. ``NACRE_<SECTION>_<KEY>`` overrides ``section.key`` of the file.
+``NACRE_<SECTION>_<KEY>`` overrides ``section.key`` of the file.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ else:
 T = TypeVar("T")
 
 _FROM_FILE = frozenset({"remote.url", "remote.private"})
-"""Whose variables count for nothing: whoever sets one for a command could have the memory sent elsewhere."""
+"""Settings without an environment variable, which could redirect the memory to another remote."""
 
 _MAX_BYTES = 256_000
-"""Of ``config.toml``; more is not read."""
+"""Maximum size of ``config.toml``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of one home."""
+    """All settings of a home."""
 
     home: Path
     config: Path
@@ -66,38 +66,38 @@ class Settings:
     user_home: Path = field(default_factory=Path)
     platform: str = sys.platform
     face: str = "python"
-    """Through which :class:`~nacre.values.memory.Face` whoever runs this process reaches nacre."""
+    """Interface (:class:`~nacre.values.memory.Face`) of this process."""
 
     is_temporary: bool = False
-    """Whether the home goes with the process: what must last may not wait in its files."""
+    """True if the home is deleted with the process, so that no lasting work may be queued in its files."""
 
     def __getitem__(self, key: str) -> Any:
-        """The value of a setting named at run time. Raises SettingsInvalid for a key that does not exist."""
+        """Return a setting by its key. Raises SettingsInvalid for an unknown key."""
         return self.values[known(key).key].value
 
     def flag(self, key: str) -> bool:
-        """A setting that is true or false. This and the next ones raise SettingsInvalid as ``[]`` does."""
+        """Return a boolean setting. This and the following methods raise SettingsInvalid for an unknown key."""
         return self._of(bool, key)
 
     def whole(self, key: str) -> int:
-        """A setting that is a whole number."""
+        """Return an integer setting."""
         return self._of(int, key)
 
     def number(self, key: str) -> float:
-        """A setting that is a number, whole or not."""
+        """Return a numeric setting."""
         return self._of(float, key)
 
     def text(self, key: str) -> str:
-        """A setting that is a text."""
+        """Return a string setting."""
         return self._of(str, key)
 
     def texts(self, key: str) -> list[str]:
-        """A setting that is a list of texts."""
+        """Return a list of strings."""
         return self._of(list[str], key)
 
     @property
     def redaction(self) -> tuple[list[str], list[str], tuple[str, ...]]:
-        """What the owner says of redaction: patterns, what is no secret, and what else is to go."""
+        """The owner's redaction rules: patterns, exceptions, and additional kinds."""
         kinds = tuple(
             kind
             for kind in ("emails", "home_paths", "payment_cards")
@@ -111,46 +111,51 @@ class Settings:
         return value
 
     def having(self, key: str, value: Any) -> Settings:
-        """The same with another value of a setting. Raises SettingsInvalid."""
+        """Return a copy with another value of a setting. Raises SettingsInvalid."""
         return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
     def read_again(self) -> Settings:
-        """The same as its file has it by now; what this process set itself stays. Raises SettingsInvalid."""
+        """Return a copy with the file's current values; values set by this process stay. Raises
+        SettingsInvalid.
+        """
         now = load_settings(self.home, self.environ)
         read = ("default", str(self.config))
         own = {
-            key: one
-            for key, one in self.values.items()
-            if one.origin not in read and one.origin[:1] != "$"
+            key: value
+            for key, value in self.values.items()
+            if value.origin not in read and value.origin[:1] != "$"
         }
         return replace(self, values={**now.values, **own})
 
     @property
     def actor(self) -> Actor:
-        """Who asks: as it was said for this thread; else an agent, where its variables or its program among the parents
-        of this process tell so; else the owner. What the daemon does by itself is the owner's."""
+        """The caller: as set for this thread; else an agent, if its variables or a parent process show one;
+        else the owner.
+
+        The daemon's own work is the owner's.
+        """
         is_own = self.face == actors.Face.DAEMON
         agent = None if is_own else agent_in(self.environ) or environment.own_agent()
         return actors.acting_now() or actors.Actor(actors.Face(self.face), agent)
 
     @property
     def server(self) -> str:
-        """The address of the PostgreSQL server that holds the memory; empty where a file here does."""
+        """Address of the PostgreSQL server with the memory; empty for a local file."""
         return server_address(self.environ) or (
             "" if self.environ.get("NACRE_DB") else self.text("storage.url")
         )
 
     @property
     def session(self) -> str | None:
-        """The session of the agent whose shell it is, as ``<tool>:<id>``, where its host names it there."""
+        """The session of the agent's shell, ``<tool>:<id>``, if its host sets it."""
         return session_in(self.environ)
 
     @property
     def mark(self) -> str:
-        """The same for whoever would answer alike: a hash of the values, and of where the database is."""
+        """Hash of the values and the database's location, equal for processes that answer alike."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
-        told = repr((values, self.server or os.path.realpath(self.database)))
-        return sha256(told.encode("utf-8", "replace")).hexdigest()
+        text = repr((values, self.server or os.path.realpath(self.database)))
+        return sha256(text.encode("utf-8", "replace")).hexdigest()
 
     @property
     def vault(self) -> Path:
@@ -159,19 +164,19 @@ class Settings:
 
     @property
     def where(self) -> str:
-        """Where the rows are, as people are told: the database's path, or a server without login, with the tenant."""
+        """The displayed location of rows: the database's path, or the server without login, with the tenant."""
         if not self.server:
             return str(self.database)
         return f"{without_login(self.server)} (tenant {self.text('storage.tenant')})"
 
     @property
     def shown_vault(self) -> Path:
-        """What people are told before the path of a document: on a server it is in no folder."""
+        """The displayed prefix of document paths; empty for a server."""
         return Path() if self.server else self.vault
 
     @property
     def where_documents(self) -> str:
-        """The same of the documents: the vault's path, or the server."""
+        """The displayed location of documents: the vault's path, or the server."""
         return self.where if self.server else str(self.vault)
 
 
@@ -181,16 +186,16 @@ def load_settings(
     *,
     mending: str | None = None,
 ) -> Settings:
-    """Read settings. ``home`` goes before ``NACRE_HOME``, which goes before ``~/.nacre``. Raises SettingsInvalid.
+    """Read settings. ``home`` precedes ``NACRE_HOME``, then ``~/.nacre``. Raises SettingsInvalid.
 
-    What the file says of the key ``mending`` is about to be replaced, and may be wrong.
+    The file's value of the key ``mending`` may be invalid, since it will be replaced.
     """
     environ = environment_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
     folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
-    named = "" if server_address(environ) else environ.get("NACRE_DB")
-    database = Path(named or folder / "nacre.db").expanduser()
+    database_path = "" if server_address(environ) else environ.get("NACRE_DB")
+    database = Path(database_path or folder / "nacre.db").expanduser()
     written = _read_file(config)
     written.pop(mending or "", None)
     values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}
@@ -200,13 +205,14 @@ def load_settings(
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, keeping its comments and order; returns what holds now. Raises SettingsInvalid.
+    """Set a value in the config file, keeping comments and order, and return the new value. Raises
+    SettingsInvalid.
 
-    A table is added to: what it does not name stays as it is in the file. An empty one empties it.
+    Tables are merged with the file's; an empty table replaces it.
     """
 
     converted = check(key, value)
-    before = _read_file(config).get(key)  # it refuses what cannot be read
+    before = _read_file(config).get(key)  # raises if unreadable
     if converted and isinstance(converted, dict) and isinstance(before, dict):
         converted = check(key, {**before, **converted})
     document = (
@@ -222,12 +228,12 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def _is_agents(environ: Mapping[str, str]) -> bool:
-    """Whether an agent runs this process, and may have set its variables."""
+    """Return True if an agent runs this process and may have set its variables."""
     return bool(agent_in(environ) or environment.own_agent())
 
 
 def unwrite_setting(config: Path, key: str) -> None:
-    """Remove a setting from the config file, keeping the rest as it is. Raises SettingsInvalid."""
+    """Remove a setting from the config file, keeping the rest. Raises SettingsInvalid."""
     known(key)
     if key not in _read_file(config):
         return
@@ -253,7 +259,7 @@ def _resolve(
 
 
 def _read_file(config: Path) -> dict[str, Any]:
-    """The file's values by dotted key."""
+    """Return the file's values by dotted key."""
     try:
         with os.fdopen(files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -275,16 +281,14 @@ def _read_file(config: Path) -> dict[str, Any]:
         raise SettingsInvalid(
             f"{config} is nested too deeply", hint="mend or remove that line"
         ) from error
-    except (
-        ValueError
-    ) as error:  # not only TOMLDecodeError: a number may be longer than Python reads
+    except ValueError as error:  # TOMLDecodeError, or a number with too many digits
         raise SettingsInvalid(
             f"{config} is not valid TOML: {error}", hint="mend or remove that line"
         ) from error
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for section, values in document.items():
         if not isinstance(values, dict):
             known(section)
         for name, value in values.items():
-            found[f"{section}.{name}"] = value
-    return found
+            flat[f"{section}.{name}"] = value
+    return flat

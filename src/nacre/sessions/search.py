@@ -358,18 +358,18 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
             continue
         others = spans.setdefault(hit.session.id, [])
         span = _Span(
-            hit.session, hit.turn.time, min(1.0, hit.score, *(span_.score for span_ in found[-1:]))
+            hit.session, hit.turn.time, min(1.0, hit.score, *(other.score for other in found[-1:]))
         )
         row = home.sessions.find(hit.session.id)[0].row
         place = home.sessions.place_of(row, hit.turn.id)
-        if place is None or any(place in span_.lines for span_ in others):
+        if place is None or any(place in other.lines for other in others):
             continue
         _fill(home, span, _free(home, row, place, others), place, terms)
         beside = next(
             (
-                span_
-                for span_ in others
-                if span_.touches(span) and span_.room >= CHARACTERS - span.room
+                other
+                for other in others
+                if other.touches(span) and other.room >= CHARACTERS - span.room
             ),
             None,
         )
