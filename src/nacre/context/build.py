@@ -1049,12 +1049,12 @@ class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
 
 
 def own_page_answers(home: Home, request: OwnPageRequest) -> OwnPage:
-    """Return a page without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
+    """Return a page of the owner or a project, without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
     return own_page(home, request.name, request.project)
 
 
 def write_own_page_answers(home: Home, request: WritePageRequest) -> OwnPage:
-    """Replace a page. Raises InvalidInput, NotFound, EditConflict, VaultUnusable."""
+    """Replace a page of the owner or a project. Raises InvalidInput, NotFound, EditConflict, VaultUnusable."""
     return write_own_page(
         home, request.name, request.text, request.project, expected=request.expected
     )

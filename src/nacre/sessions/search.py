@@ -212,7 +212,7 @@ def show(home: Home, request: SessionRequest) -> SessionView:
 
 
 def summarize(home: Home, request: SessionRequest) -> SessionReport:
-    """Summarise a session. Raises NotFound, Conflict."""
+    """Summarise a session: requests, actions, outcome and open ends. Raises NotFound, Conflict."""
     return sum_up(home, request.reference, Path(request.folder) if request.folder else None)
 
 
