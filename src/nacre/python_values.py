@@ -92,7 +92,7 @@ def tags_of(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_utc(criteria: Filter | None) -> Filter:
-    """Return a filter with times in UTC, by default one that admits everything."""
+    """Return a filter with times in UTC, by default an empty one."""
     return (
         replace(criteria, since=utc(criteria.since), until=utc(criteria.until))
         if criteria

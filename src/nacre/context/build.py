@@ -233,7 +233,7 @@ ADDITIONS: tuple[Addition, ...] = (
 """Evaluated in this order."""
 
 
-# -- Deciding what a prompt searches for --------------------------------------
+# -- Prompt queries -----------------------------------------------------------
 
 
 QUERY_CHARACTERS = 2_000
@@ -313,15 +313,15 @@ def prose(prompt: str) -> str:
     return "\n".join(line for line in lines if line)[:QUERY_CHARACTERS]
 
 
-def is_trivial(said: str) -> bool:
+def is_trivial(text: str) -> bool:
     """Return True if a prompt is only a greeting, thanks, assent or "go on", or has no letters."""
-    if not _LETTER.search(said):
+    if not _LETTER.search(text):
         return True
     plain, phrases = _trivial()
     rest = (
-        " ".join(text_words(said))
-        if said.isascii()
-        else " ".join(re.findall(r"[^\W_]+", said.lower()))
+        " ".join(text_words(text))
+        if text.isascii()
+        else " ".join(re.findall(r"[^\W_]+", text.lower()))
     )
     for phrase in phrases:
         if is_unspaced(phrase):
@@ -654,7 +654,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     """Return the context of a session's start or a prompt, empty if nothing is relevant.
 
     Only trusted memories are used, and none counts as recalled. The caller saves the returned state once the
-    text is delivered. After a compaction or reset, items may be given again.
+    text is delivered. After a compaction or reset, items may repeat.
     """
     started = time.perf_counter()
     before = read_state(home.settings.home, request.session)

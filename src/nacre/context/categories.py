@@ -58,7 +58,7 @@ PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
 _GOTCHA = "gotcha"
 _MIN_GENERAL_IMPORTANCE = 7
-"""Importance of a memory that every session needs, whatever its topic (prompts/system-5.md)."""
+"""Importance of a memory that sessions on any topic need (prompts/system-5.md)."""
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
 """Parts that share the budget left by core memories; older memories come later."""
@@ -417,7 +417,7 @@ class Told:
         self._sentences.update(_sentences(text))
 
     def says(self, text: str) -> bool:
-        """Return True if every sentence was given verbatim; within a longer sentence it might mean the
+        """Return True if every sentence appeared verbatim; within a longer sentence it might mean the
         opposite.
         """
         given = list(_sentences(text))
@@ -552,12 +552,12 @@ def _text(path: Path) -> str:
 
 def _sentences_host_files(text: str) -> frozenset[str]:
     """Return the normalised sentences of a text and its lists."""
-    found = (
+    parts = (
         normalise(sentence).strip(_MARK_CHARACTERS)
         for paragraph in _PARAGRAPH.split(text)
         for sentence in _SENTENCE_END.split(paragraph)
     )
-    return frozenset(filter(None, found))
+    return frozenset(filter(None, parts))
 
 
 # -- Drafts -------------------------------------------------------------------

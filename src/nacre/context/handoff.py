@@ -103,7 +103,7 @@ def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def handoff_prompt(turns: Sequence[Turn], able: Capabilities, seconds: float) -> Prompt | None:
-    """Return the prompt for a handoff, or ``None`` if too little was said."""
+    """Return the prompt for a handoff, or ``None`` if the session is too short."""
     if (
         len(turns) < LEAST_TURNS
         or sum(len(turn.text.strip().splitlines()) for turn in turns) < LEAST_LINES
@@ -240,7 +240,7 @@ _HEAD = "The owner said last in that session:"
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """A handoff's ``content``, the id of the last turn it covers (``until``), and that of the last request
+    """A handoff's ``content``, the id of the last turn it covers (``until``), and the last request's id
     (``asked``).
     """
 
@@ -315,7 +315,7 @@ def _is_sound(turn: Turn) -> bool:
 
 
 # -- Storing handoffs ---------------------------------------------------------
-# A handoff is made at once by rules, and improved by a model later. A session has at most one
+# Rules make a handoff at once, and a model improves it later. A session has at most one
 # undelivered handoff; a later version replaces it in one write.
 
 
@@ -551,18 +551,18 @@ def _is_of(home: Home, session: StoredSession, folder: str | None) -> bool:
 def _session(home: Home, request: HandoffRequest) -> StoredSession:
     own = home.settings.session  # in an agent's shell
     if own and not request.session and not read_state(home.settings.home, own).ended:
-        found = read_session(home, own)
-        if found and _is_of(home, found, request.folder):
-            return found
+        session = read_session(home, own)
+        if session and _is_of(home, session, request.folder):
+            return session
     if request.session:
-        found = read_session(home, request.session)
-        if found is None:
+        session = read_session(home, request.session)
+        if session is None:
             raise NotFound(
                 f"no session is called {request.session!r}", hint="nacre sessions lists them"
             )
-        if own and home.actor.is_agent and found.session.id != own:
+        if own and home.actor.is_agent and session.session.id != own:
             raise InvalidInput("an agent hands over its own session", hint="leave --session out")
-        return found
+        return session
     read_recent(home)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
     newest = (

@@ -1,7 +1,7 @@
 """Session state of hooks, tool rules, the holdout group, reminders and signals.
 
-A session's state is a small file without locks. Concurrent writes may lose an update, so that an item is
-given twice.
+A session's state is a small file without locks. Concurrent writes may lose an update, so that an item may
+repeat.
 """
 
 from __future__ import annotations

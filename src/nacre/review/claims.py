@@ -67,8 +67,8 @@ def tell_claim(
 
 
 def _prompt(home: Home, memory: Memory, also_known: Sequence[str] = ()) -> Prompt:
-    known = dict.fromkeys((*also_known, *home.claims.entities(MOST_HINTS)))
-    return claim_prompt(memory, list(known), schema_of(ClaimAnswer))
+    entities = dict.fromkeys((*also_known, *home.claims.entities(MOST_HINTS)))
+    return claim_prompt(memory, list(entities), schema_of(ClaimAnswer))
 
 
 def estimate(home: Home, limit: int | None = None) -> Estimate:

@@ -270,7 +270,7 @@ class Looked:
 
     @property
     def is_open(self) -> bool:
-        """True if more questions can be asked."""
+        """True if nothing prevents more questions."""
         return self.error is None and not self.is_left
 
     @property
@@ -717,7 +717,7 @@ def judge_waiting(
             run.judge_all()
         finally:
             run.close()
-        embed_memories(home)  # what was written anew
+        embed_memories(home)  # written above
     finally:
         lock.release()
     return JudgeReport(**run.counts, waiting=home.claims.waiting().count, note=run.note)

@@ -185,7 +185,7 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
 def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
     """Return the kept memory with the writer's words and the others' data (seed facts 1.4).
 
-    That is the earliest date, the highest importance, all tags and links, and confirmations. An agent's
+    These are the earliest date, the highest importance, all tags and links, and confirmations. An agent's
     memory adds nothing to the owner's.
     """
     keeper = memories[step.into or ""]
@@ -548,7 +548,7 @@ def shelved(
     now: datetime,
     protected: Sequence[str],
 ) -> list[Step]:
-    """Return steps that retire memories which dreams failed to file and nobody recalled."""
+    """Return steps that retire memories which dreams failed to file and no one recalled."""
     attempts = _tried(home)
     steps = []
     for memory in inbox:

@@ -42,20 +42,20 @@ def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Me
 
     In order: those the rules doubt, claims with the same key, the same entity and a similar attribute, the
     same attribute of another entity, and the nearest vectors. Events are never contradicted, todos only by
-    todos, and trusted memories only by trusted ones. Memories ``beside`` it have claims not yet in the index.
+    todos, and trusted memories only by trusted ones. ``beside`` are memories whose claims are not in the index yet.
     """
     beside_by_id = {other.id: other for other in beside}
-    found: dict[str, Memory] = {}
+    by_id: dict[str, Memory] = {}
     judged = home.claims.judged()
     for row in chain(
         _doubted(home, memory), _by_claim(home, memory, beside), _by_meaning(home, memory)
     ):
         for other in home.memories.by_rows([row]).values():
             if may_be_at_odds(memory, other, judged):
-                found.setdefault(other.id, beside_by_id.get(other.id, other))
-        if len(found) == MOST:
+                by_id.setdefault(other.id, beside_by_id.get(other.id, other))
+        if len(by_id) == MOST:
             break
-    return list(found.values())
+    return list(by_id.values())
 
 
 def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
@@ -176,7 +176,7 @@ def _content_words(memory: Memory) -> set[str]:
 
 
 def _distinctive_stems(memory: Memory) -> set[str]:
-    """Return the stems of a memory's words, without those of its project's name."""
+    """Return the stems of a memory's words, without its project's name."""
     stems = _stems(words(f"{memory.subject} {memory.content}"))
     return stems - _stems(words(memory.project or ""))
 

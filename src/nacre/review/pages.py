@@ -62,7 +62,7 @@ def repeated(
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
         groups[memory.kind, memory.project, memory.inbox, written(memory.content)].append(memory)
-    found = []
+    steps = []
     for group in groups.values():
         keeper, *others = sorted(
             group,
@@ -75,10 +75,10 @@ def repeated(
             if holds(keeper, memory) and not is_protected(memory, protected)
         )
         if ends:
-            found.append(
+            steps.append(
                 Step(DreamAction.MERGE, ends, keeper.id, keeper.subject, "they are written alike")
             )
-    return found
+    return steps
 
 
 def holds(keeper: Memory, merged: Memory) -> bool:
@@ -214,7 +214,7 @@ def fingerprint(cluster: Sequence[Memory]) -> str:
 
 
 # -- Checks of a writer's proposals -------------------------------------------
-# Code rejects only what it can decide; a second model call judges the rest.
+# Code makes the certain decisions; a second model call judges the rest.
 
 
 _NUMBER = re.compile(r"\d+")
@@ -586,8 +586,8 @@ Named = tuple[str, str]
 class _Name:
     """A project's name: patterns for any occurrence and for an unambiguous one."""
 
-    held: re.Pattern[str]
-    sure: re.Pattern[str]
+    anywhere: re.Pattern[str]
+    certain: re.Pattern[str]
     name: str
     slug: str
 
@@ -600,22 +600,22 @@ class ProjectNames:
 
     def named(self, text: str) -> dict[str, str]:
         """Return the projects in a text with their evidence, empty if ambiguous."""
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for slug, reason in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):
-            found[slug] = found.get(slug) or reason
-        return found
+            reasons[slug] = reasons.get(slug) or reason
+        return reasons
 
     def _by_name(self, text: str) -> Iterator[Named]:
         for name in self._names:
-            if name.held.search(text):
-                is_sure = name.sure.search(text) and not self._is_spoken_of_elsewhere(name)
+            if name.anywhere.search(text):
+                is_sure = name.certain.search(text) and not self._is_spoken_of_elsewhere(name)
                 yield name.slug, f"names {name.name}" if is_sure else ""
 
     def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
         """Return True if memories of other projects contain the name, as they may for a library or service."""
         if name not in self._spoken_of:
             texts = (text for project, text in self._filed if project != name.slug)
-            self._spoken_of[name] = any(map(name.held.search, texts))
+            self._spoken_of[name] = any(map(name.anywhere.search, texts))
         return self._spoken_of[name]
 
     def _by_path(self, text: str) -> Iterator[Named]:
@@ -738,7 +738,7 @@ class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Form:
     """The sections of a page in order: answer field, heading, maximum number of lines.
 
-    Of the fields in ``ranks``, the first keeps lines with equal sources. ``summary`` is a section that may
+    Among the fields in ``ranks``, the first keeps lines with equal sources. ``summary`` is a section that may
     repeat their sources, in at most ``summary_characters``.
     """
 

@@ -147,8 +147,8 @@ class PageQuestion:
 
     def answer(self) -> Drafted:
         """Ask for the page and for its verification. Raises errors of the model; does not change the home."""
-        answered = ask(self.model, self.prompt(), self.form.answer)
-        proposed = list(self._proposed(answered))
+        answer = ask(self.model, self.prompt(), self.form.answer)
+        proposed = list(self._proposed(answer))
         good = [line for line in proposed if line.sources and not self._unfit(line)]
         supported = self._borne(good) if good else []
         if supported is None:
@@ -211,8 +211,8 @@ class PageQuestion:
         common = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
         cases[at:at] = [{"line": probe[0], "sources": [{**common, "text": probe[1]}]}]
         text = "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
-        answered = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
-        findings = {case.number: case.finding for case in answered.cases}
+        answer = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
+        findings = {case.number: case.finding for case in answer.cases}
         if findings.get(at + 1) is not Finding.NOT_BORNE:
             return None
         numbers = [number for number in range(1, len(cases) + 1) if number != at + 1]
@@ -325,14 +325,14 @@ def wanted_pages(
     """Return the pages worth asking about, those with the most changes first."""
     looked = _looked(home)
     slugs = sorted({file.slug for file in home.files.projects()})
-    known = list(memories)
-    found = []
+    candidates = list(memories)
+    pages = []
     for slug in [name for name in ("", *slugs) if project in (None, name)]:
-        page = _page_to_ask(home, slug, known, writer)
+        page = _page_to_ask(home, slug, candidates, writer)
         changes = _changes(page, looked.get(slug, ())) if page else 0
         if page and changes:
-            found.append((changes, page))
-    return [page for _, page in sorted(found, key=lambda item: (-item[0], item[1].project))]
+            pages.append((changes, page))
+    return [page for _, page in sorted(pages, key=lambda item: (-item[0], item[1].project))]
 
 
 def asked_for_pages(
@@ -403,17 +403,17 @@ def _page_to_ask(
     except UNREADABLE:
         return None
     form, today = form_of(project), home.today()
-    known = [
+    eligible = [
         memory
         for memory in memories
         if form.takes(memory, project, today)
         and not (memory.triggers or memory.suppressed_contexts)
     ]
-    known = [memory for memory in known if may_be_shown(home, memory, writer)]
-    if len(known) < LEAST_KNOWN or not page.is_wanted:
+    eligible = [memory for memory in eligible if may_be_shown(home, memory, writer)]
+    if len(eligible) < LEAST_KNOWN or not page.is_wanted:
         return None
     named = {name for _, line in _lines_before(page, form) for name in references_of(line)}
-    shown = _shown(known, named)
+    shown = _shown(eligible, named)
     marks = tuple(mark([memory])[:_SOURCE_MARK_CHARACTERS] for memory in shown)
     sources = (
         *map(_source, shown),
@@ -678,13 +678,15 @@ def _clusters_to_ask(
     if home.vectors.model() is None:
         return [], 0, "there are no vectors to tell what is alike: nacre embed"
     settled = set(asked(home))
-    found = [cluster for cluster in clusters(home, memories) if fingerprint(cluster) not in settled]
-    found = [
+    eligible = [
+        cluster for cluster in clusters(home, memories) if fingerprint(cluster) not in settled
+    ]
+    eligible = [
         cluster
-        for cluster in found
+        for cluster in eligible
         if all(may_be_shown(home, memory, writer) for memory in cluster)
     ]
-    return found[:MOST_CLUSTERS], max(0, len(found) - MOST_CLUSTERS), None
+    return eligible[:MOST_CLUSTERS], max(0, len(eligible) - MOST_CLUSTERS), None
 
 
 def asked(home: Home) -> list[str]:

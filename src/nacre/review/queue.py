@@ -893,18 +893,18 @@ def _find(home: Home, reference: str) -> list[_Wording]:
     """Return the group of a case. Raises NotFound, Conflict."""
     case_id = reference.strip()
     groups, _ = _groups(home, _ALL_TIME)
-    found = [
+    matching = [
         group
         for group in groups
         if any(_names(case_id, case.id) for wording in group for case in wording.cases)
     ]
-    if not found:
+    if not matching:
         raise NotFound(
             f"no gap is called {reference!r}", hint="nacre gaps lists what was not answered"
         )
-    if len(found) > 1:
+    if len(matching) > 1:
         raise Conflict(f"{reference!r} means several gaps", hint="give more of the id")
-    return found[0]
+    return matching[0]
 
 
 def _names(reference: str, case: str) -> bool:

@@ -593,8 +593,8 @@ class PairsQuestion:
     def _asked(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
         """Return the answer for each pair; ``None`` if the writer connected the probe."""
         at, _ = probe_beside(pairs)
-        answered = ask(self.model, self.prompt(pairs), Relations)
-        by_number: dict[int, Related] = {case.number: case for case in answered.cases}
+        answer = ask(self.model, self.prompt(pairs), Relations)
+        by_number: dict[int, Related] = {case.number: case for case in answer.cases}
         probe = by_number.get(at + 1)
         if probe is None or probe.relation is not Relation.NONE:
             return None
@@ -658,9 +658,9 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
 def probe_beside(pairs: Sequence[Pair]) -> tuple[int, tuple[str, str]]:
     """Choose a position among the pairs, and two unrelated texts as a probe."""
     drawn = int(content_hash("\0".join(mark(pair) for pair in pairs)).hex()[:12], 16)
-    known = known_pairs()
-    at = drawn // 7 % len(known)
-    return drawn % (len(pairs) + 1), (known[at][0], known[(at + len(known) // 2) % len(known)][0])
+    texts = known_pairs()
+    at = drawn // 7 % len(texts)
+    return drawn % (len(pairs) + 1), (texts[at][0], texts[(at + len(texts) // 2) % len(texts)][0])
 
 
 def _shown(memory: Memory) -> dict[str, object]:

@@ -76,7 +76,7 @@ from nacre.values.review import Reason, Usage
 from nacre.values.session import Task
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
-"""Maximum memories that one dream ends: this number or this share of all, whichever is larger."""
+"""Maximum memories that one dream ends: the larger of this number and this share of all."""
 
 _IDS_PER_QUERY = 500
 _TEXT_CHARACTERS = 160

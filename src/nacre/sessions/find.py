@@ -240,7 +240,7 @@ class Matches:
 def match_turns(
     home: Home,
     expression: str,
-    wanted: Filter,
+    criteria: Filter,
     *,
     limit: int,
     offset: int = 0,
@@ -252,7 +252,7 @@ def match_turns(
     until = time.monotonic() + seconds
     hits: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, with_dependencies(home, wanted)):
+    for row, turn in _turns(home, with_dependencies(home, criteria)):
         if len(hits) > offset + limit or time.monotonic() > until:
             unread = len(hits) <= offset + limit
             return Matches(
@@ -300,9 +300,9 @@ def around(text: str, start: int, end: int) -> str:
     return f"{'…' if first else ''}{one_line(text[first:last])}{'…' if last < len(text) else ''}"
 
 
-def _turns(home: Home, wanted: Filter) -> Iterator[tuple[int, Turn]]:
+def _turns(home: Home, criteria: Filter) -> Iterator[tuple[int, Turn]]:
     """Yield (session row, turn), from the most recently active sessions first."""
-    for rows in home.selection.newest_turns(wanted):
+    for rows in home.selection.newest_turns(criteria):
         for start in range(0, len(rows), _ROWS_PER_QUERY):
             portion = rows[start : start + _ROWS_PER_QUERY]
             stored = home.sessions.by_rows(portion)

@@ -349,16 +349,18 @@ def _filter(home: Home, request: ChatSearchRequest) -> Filter | None:
 def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:
     """Return spans around hits, the best first, without hits already covered."""
     spans: dict[str, list[_Span]] = {}
-    found: list[_Span] = []
+    ordered: list[_Span] = []
     terms = words(request.query)
     for hit in hits:
-        if len(found) == request.limit:
+        if len(ordered) == request.limit:
             break
         if hit.turn.flags & _EXCLUDED or hit.session.id == request.leave_out:
             continue
         others = spans.setdefault(hit.session.id, [])
         span = _Span(
-            hit.session, hit.turn.time, min(1.0, hit.score, *(other.score for other in found[-1:]))
+            hit.session,
+            hit.turn.time,
+            min(1.0, hit.score, *(other.score for other in ordered[-1:])),
         )
         row = home.sessions.find(hit.session.id)[0].row
         place = home.sessions.place_of(row, hit.turn.id)
@@ -378,8 +380,8 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
             beside.lines |= span.lines
         else:
             others.append(span)
-            found.append(span)
-    return found
+            ordered.append(span)
+    return ordered
 
 
 def _free(home: Home, row: int, place: int, others: Sequence[_Span]) -> list[StoredTurn]:

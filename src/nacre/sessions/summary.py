@@ -88,7 +88,7 @@ _PACKAGE = re.compile(
 
 
 def all_calls(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return a session's calls in order with their turns, including those of sub-agents."""
+    """Return a session's calls in order with their turns, including sub-agents'."""
     return [(turn, call) for turn in turns for call in turn.tool_calls]
 
 
@@ -165,15 +165,17 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
         key = _NUMBERS.sub("#", one_line(message).lower())[:_CALL_CHARACTERS]
         times[key] += 1
         met[key] = (at, call, message)
-    found = [
+    unique_errors = [
         (at, ErrorMet(shorten(message, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
         for key, (at, call, message) in met.items()
     ]
-    found = [
-        item for item in found if not (item[1].mended and calls[item[0]].action is Action.EDIT)
+    unique_errors = [
+        item
+        for item in unique_errors
+        if not (item[1].mended and calls[item[0]].action is Action.EDIT)
     ]
-    found.sort(key=lambda item: (item[1].mended, -item[0]))
-    return tuple(error for _, error in found[:MOST_ERRORS])
+    unique_errors.sort(key=lambda item: (item[1].mended, -item[0]))
+    return tuple(error for _, error in unique_errors[:MOST_ERRORS])
 
 
 def does(call: ToolCall) -> bool:
@@ -184,7 +186,7 @@ def does(call: ToolCall) -> bool:
 
 
 def mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
-    """Return a function that tells if the failed call at a position was later repeated successfully."""
+    """Return a predicate: the failed call at a position was later repeated successfully."""
     worked = {
         name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
     }
@@ -601,7 +603,7 @@ def _leads(sentence: str) -> bool:
 
 
 # -- Todo lists ---------------------------------------------------------------
-# Those kept with a tool, and those written in messages.
+# From tool calls and from messages.
 
 
 _BOX = re.compile(r"(?:^|; )\[ \] (.*?)(?=; \[[ x]\] |$)")

@@ -193,7 +193,7 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
 
 
 def is_bare_command(turn: Turn, utterance: Utterance) -> bool:
-    """Return True for a slash command without a request of its own, such as "/model opus"."""
+    """Return True for a slash command without a request, such as "/model opus"."""
     return (
         bool(turn.flags & Flag.COMMAND)
         and turn.text.startswith("/")

@@ -84,7 +84,7 @@ def terms_of(line: str) -> frozenset[str]:
 
 
 def likeness(asked: Iterable[frozenset[str]], kept: Iterable[frozenset[str]]) -> float:
-    """Return the similarity of two errors, 0 to 1, that of their two most similar lines.
+    """Return the similarity of two errors, 0 to 1, by their two most similar lines.
 
     Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words,
     generic words a quarter.
@@ -125,12 +125,12 @@ def _name_parts(*texts: str) -> frozenset[str]:
     return frozenset(parts - _TRIVIAL - _GENERIC_PARTS)
 
 
-def _overlap(asked: frozenset[str], kept: frozenset[str]) -> float:
-    common = sum(map(_weight, asked & kept))
+def _overlap(requested: frozenset[str], stored: frozenset[str]) -> float:
+    common = sum(map(_weight, requested & stored))
     if not common:
         return 0.0
-    return _ASKED_SHARE * common / sum(map(_weight, asked)) + (1 - _ASKED_SHARE) * common / sum(
-        map(_weight, kept)
+    return _ASKED_SHARE * common / sum(map(_weight, requested)) + (1 - _ASKED_SHARE) * common / sum(
+        map(_weight, stored)
     )
 
 
@@ -184,13 +184,13 @@ def did(home: Home, query: DidQuery) -> FileHistory:
     )
 
 
-def find_files(home: Home, asked: str) -> dict[int, str]:
+def find_files(home: Home, name_or_path: str) -> dict[int, str]:
     """Return files matching a name, by row: the exact file, else matching path ends, else files in such a
     folder.
 
     The base of a relative path is unknown: ``src/a.py`` and ``/code/x/src/a.py`` match each other.
     """
-    forms = _forms(asked)
+    forms = _forms(name_or_path)
     name = forms[0].rsplit("/", 1)[-1]
     files = home.deeds.files_named(name)
     exact = {row: path for row, path in files if any(_is_same_path(path, form) for form in forms)}
@@ -213,9 +213,9 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
     return next(telling, ordered[0] if ordered else None)
 
 
-def _forms(asked: str) -> list[str]:
+def _forms(path: str) -> list[str]:
     """Return a path as given, and relative to the current folder."""
-    plain = plain_path(str(Path(asked).expanduser()) if asked.startswith("~") else asked)
+    plain = plain_path(str(Path(path).expanduser()) if path.startswith("~") else path)
     forms = [plain]
     if not _is_whole(plain):
         here = plain_path(str(Path.cwd() / plain))
@@ -242,13 +242,13 @@ def _is_whole(path: str) -> bool:
 
 
 def _below(home: Home, forms: Sequence[str]) -> dict[int, str]:
-    found = {}
+    files = {}
     for row, path in home.deeds.all_files():
         for form in forms:
             inside = f"{form.rstrip('/')}/"
             if path.startswith(inside) or (not form.startswith("/") and f"/{inside}" in path):
-                found[row] = path
-    return found
+                files[row] = path
+    return files
 
 
 def _components(path: str) -> list[str]:
@@ -267,8 +267,8 @@ def _group(
     home: Home, groups: dict[tuple[int, int | None], _Group], session: int, seq: int
 ) -> _Group:
     stored = home.sessions.get(session)
-    asked = request_before(home, stored.session, session, seq)
-    key = (session, asked.row if asked else None)
+    request = request_before(home, stored.session, session, seq)
+    key = (session, request.row if request else None)
     return groups.setdefault(key, _Group(*key))
 
 
