@@ -589,8 +589,8 @@ def _plan(home: Home, commit: str | None, held: dict[str, Held]) -> _Plan:
     plan = _Plan(blobs, home.redactor.clean, bytearray(ledger), set(ledger.split(b"\n")))
     plan.busy = {
         path
-        for pending in home.journal.unfinished()
-        for path, _ in home.journal.touched(pending.id)
+        for unfinished in home.journal.unfinished()
+        for path, _ in home.journal.touched(unfinished.id)
     }
     plan.ignored = home.repository.ignored(sorted(home.files.journal_paths()) if pending else ())
     if commit is None and pending:
