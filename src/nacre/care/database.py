@@ -111,13 +111,10 @@ def rebuild(
     """Rebuild the database from the vault, the remaining transcripts, and the archive.
 
     The new database replaces the old one when it is complete; the old file is kept as ``nacre.db.old``. Memories come
-    only
-    from their files. Sessions are indexed and count as extracted as far as before, or completely if that is unknown, so
-    that a rebuild writes no memories; only sessions that began later are new. Usage, reviews, candidates, traces, costs
-    of
-    models and sessions waiting for a writer are carried over if readable: today's budget stays spent, and dropped
-    candidates
-    stay dropped. Raises SchemaTooNew for the database of a newer nacre.
+    only from their files. Sessions are indexed and count as extracted as far as before, or completely if that is
+    unknown, so that a rebuild writes no memories; only sessions that began later are new. Usage, reviews, candidates,
+    traces, costs of models and sessions waiting for a writer are carried over if readable: today's budget stays spent,
+    and dropped candidates stay dropped. Raises SchemaTooNew for the database of a newer nacre.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))

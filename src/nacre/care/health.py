@@ -71,9 +71,7 @@ from nacre.vault import files
 from nacre.vault.files import LEDGER
 
 FEWEST_NEW = 4
-"""The minimum run of sessions without the user's words: shorter runs may be chance, or sessions that have just
-begun.
-"""
+"""The minimum run of sessions without the user's words: shorter runs may be chance or just begun."""
 
 FEWEST_BEFORE = 8
 """The minimum number of earlier sessions that show the usual behaviour of a tool."""
@@ -150,10 +148,8 @@ def is_sudden(silent: int, before: int, spoke: int) -> bool:
     """Return True if a run of sessions without the user's words is no chance.
 
     The user spoke in ``spoke`` of ``before`` sessions. By Laplace's rule the next session is silent with a probability
-    of
-    ``1 - (spoke + 1) / (before + 2)``, and the run with its power. A tool in which the user seldom speaks never causes
-    a
-    warning.
+    of ``1 - (spoke + 1) / (before + 2)``, and the run with its power. A tool in which the user seldom speaks never
+    causes a warning.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -1050,8 +1046,7 @@ class Status:
 
     It has wired and other installed hosts, the number of memories, today's sessions and the last reading, the latest
     memories, pending items, the writer's state, and today's cost and background budget (millionths of a US dollar),
-    without
-    use under a subscription.
+    without use under a subscription.
 
     An empty home has no memories and no sessions.
     """

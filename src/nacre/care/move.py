@@ -64,8 +64,7 @@ def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], o
     """Make the target's documents equal to the source's; return the number written.
 
     ``keep`` receives each document before it is removed or replaced. Raises EditConflict if another process writes to
-    the
-    target.
+    the target.
     """
     written, source_paths = 0, set()
     for path, data in _read(source):
@@ -343,8 +342,7 @@ class MoveReport:
 
     ``place`` is the target, ``kept`` the source. ``rows`` by table are equal in both ends, field by field; ``written``
     counts written rows. ``documents`` describes each vault: equal hashes mean equal bytes. ``is_in_use``: nacre uses
-    the
-    target from now on; otherwise ``left`` is the reason.
+    the target from now on; otherwise ``left`` is the reason.
     """
 
     place: str

@@ -378,10 +378,9 @@ class State:
     """The state of the last exchange.
 
     ``seen`` are the hashes of documents by hashes of their paths. ``at`` and ``ledger_at`` are the known versions of
-    the
-    server's documents and ledger. ``ledger_size`` and ``ledger`` are the bytes of the local ledger that the server has,
-    and
-    their hash; ``here`` is a hash of the local state. Turns up to row ``turn``, with the id ``turn_id``, were sent.
+    the server's documents and ledger. ``ledger_size`` and ``ledger`` are the bytes of the local ledger that the server
+    has, and their hash; ``here`` is a hash of the local state. Turns up to row ``turn``, with the id ``turn_id``, were
+    sent.
     """
 
     url: str = ""
@@ -523,8 +522,7 @@ def give(
     """Send local changes; return their number, and documents that stay local with reasons.
 
     After each part ``keep`` receives the state, and ``tell`` the number sent and in total. Raises RemoteMoved if the
-    server
-    has another version of a document.
+    server has another version of a document.
     """
     local = documents_here(home)
     names = state.seen.keys() - {name_of(path) for path in local}
@@ -797,8 +795,7 @@ def add_remote(
     """Store the address and key, if the key opens a space of the user, and exchange for the first time.
 
     Raises InvalidInput, Conflict if the memory itself is on a server, and the errors of :func:`exchange`. A failed
-    exchange
-    is continued by the next.
+    exchange is continued by the next.
     """
     _require_files(home)
     url = check_url(request.url)

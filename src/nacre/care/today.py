@@ -139,13 +139,10 @@ class Activity:
     """Numbers for charts of a period, both days included.
 
     ``step`` is ``day``, ``week`` (from Monday) or ``month``, and ``steps`` are their first days. By tool: ``sessions``
-    that
-    began, ``turns``. By kind: memories ``stored``, and their total at the end of each step (``held``).
-    ``recalls`` counts the last hundred of each memory; ``questions`` are those to recall, ``answered`` and
-    ``unanswered``,
-    as far as traces are kept. By task: ``tokens`` and ``cost`` in millionths of a US dollar, of the whole home; for a
-    project there are no questions and no cost. ``calendar`` has the days with sessions. Current values are the ``ages``
-    of
+    that began, ``turns``. By kind: memories ``stored``, and their total at the end of each step (``held``). ``recalls``
+    counts the last hundred of each memory; ``questions`` are those to recall, ``answered`` and ``unanswered``, as far
+    as traces are kept. By task: ``tokens`` and ``cost`` in millionths of a US dollar, of the whole home; for a project
+    there are no questions and no cost. ``calendar`` has the days with sessions. Current values are the ``ages`` of
     memories, and how many were recalled ``never``, ``seldom`` (up to five times) and ``often``.
     """
 

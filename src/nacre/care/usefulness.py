@@ -172,10 +172,8 @@ class Usefulness:
     """The result of the holdout.
 
     ``share`` is held out now (0: none). ``compared`` is the share at the beginning of the compared sessions, and
-    ``since``
-    when it first applied. ``left_out`` sessions since then are not compared: they continue, have no messages, or the
-    share
-    changed during them. ``needed`` is the minimum of sessions for a result at that share.
+    ``since`` when it first applied. ``left_out`` sessions since then are not compared: they continue, have no messages,
+    or the share changed during them. ``needed`` is the minimum of sessions for a result at that share.
     """
 
     share: float

@@ -272,8 +272,7 @@ OWN_FILES = {
 }
 """Bytes are unchanged, also on Windows; a plain git client merges the ledger correctly.
 
-Temporary files, Obsidian's open
-^windows and its bin are ignored.
+Temporary files, Obsidian's open ^windows and its bin are ignored.
 """
 
 

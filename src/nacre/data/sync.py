@@ -98,8 +98,7 @@ class Plan:
     """The target commit of a merge, and the files that change.
 
     ``commit`` is ``None`` for a preview. ``given_up`` are ids of memories that disappear without a trace, because they
-    were
-    united with others or removed from a rewritten history.
+    were united with others or removed from a rewritten history.
     """
 
     commit: str | None
@@ -116,8 +115,7 @@ def plan_join(
     """Compare HEAD with a fetched commit, and merge if both have new commits.
 
     ``rewritten_from`` is the commit of the remote before its history was rewritten: local changes since then are
-    applied on
-    top. The same is done if unsent commits contain content forgotten elsewhere, so that they are never sent.
+    applied on top. The same is done if unsent commits contain content forgotten elsewhere, so that they are never sent.
     Raises RepositoryUnusable for files that no vault may contain.
     """
     repository = home.repository
@@ -409,8 +407,7 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
     """Write the changes and move the branch; return the obstacle if something was edited meanwhile.
 
     Some parts may be written then, and the next merge is smaller. Raises EditConflict for a file that cannot be
-    committed
-    here (``held``: path → reason).
+    committed here (``held``: path → reason).
     """
     assert plan.commit is not None  # noqa: S101 - a preview is not written
     home.problems.clear()

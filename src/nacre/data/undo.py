@@ -309,8 +309,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
     """Undo an operation, by default the last one that is not undone. The undo is an operation, too, and can be undone.
 
     Raises Conflict if the same fields were changed since, unless ``force``: then the present version stays, and the old
-    one
-    is kept as a linked memory.
+    one is kept as a linked memory.
     """
     operation, changes = _found(home, reference)  # git runs before the lock is taken
     scan(home)

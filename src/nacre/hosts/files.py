@@ -45,8 +45,7 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
     """Resolve a path, which must be under one of ``roots``. Raises Untouchable.
 
     Links inside the roots are followed, for people who keep their settings in a repository: the target is written and
-    the
-    link stays.
+    the link stays.
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):

@@ -503,8 +503,7 @@ class Programs:
     """Commands that start nacre. ``quick_hook`` starts the shell hook, where there is one, that asks the daemon.
 
     ``home`` is set only if it is not the default. ``environ`` holds required variables, such as the paths of modules
-    that
-    are not installed.
+    that are not installed.
     """
 
     nacre: tuple[str, ...]

@@ -512,9 +512,9 @@ _OPENCLAW_MEMORY = (
     ("agents", "defaults", "startupContext", "enabled"),
     ("hooks", "internal", "entries", "session-memory", "enabled"),
 )
-"""Settings of features, besides prompts, that read and write OpenClaw's own memory. nacre's plugin removes
-``MEMORY.md``
-^and ``USER.md`` from prompts.
+"""Settings of features, besides prompts, that read and write OpenClaw's own memory.
+
+nacre's plugin removes ``MEMORY.md`` and ``USER.md`` from prompts.
 """
 
 _GEMINI_MILLISECONDS = {

@@ -68,8 +68,7 @@ class WrittenFile:
     """A file that nacre wrote into. ``before`` and ``after`` are hashes; ``before`` is empty for a new file.
 
     ``backup`` is a copy of the original; ``older`` are copies from before changes by others. ``made`` are the folders
-    that
-    nacre created.
+    that nacre created.
     """
 
     after: str

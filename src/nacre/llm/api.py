@@ -80,8 +80,7 @@ def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -
     """Send a vendor's own headers only to that vendor.
 
     The libraries add ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to every call,
-    whatever
-    the server, and have no option to prevent it.
+    whatever the server, and have no option to prevent it.
     """
     if target.host in MAKERS:
         return
@@ -326,8 +325,7 @@ class AnthropicModel:
     """A model by Anthropic's messages API; implements LanguageModel.
 
     The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal it
-    is
-    only described in the prompt. Raises ModelRefused if the library is missing.
+    is only described in the prompt. Raises ModelRefused if the library is missing.
     """
 
     def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:
@@ -537,8 +535,7 @@ class OpenAIModel:
     """A model by OpenAI's responses (``openai``) or by chat completions (``chat``); implements LanguageModel.
 
     The schema is enforced as the model allows. If a server refuses it, the model falls back, from then on, to JSON of
-    any
-    form, and then to a description in the prompt. Raises ModelRefused if the library is missing.
+    any form, and then to a description in the prompt. Raises ModelRefused if the library is missing.
     """
 
     def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:

@@ -639,8 +639,7 @@ def credential_for(
     """Return the credential for a provider, by its name in ``provider:model``, or ``None``.
 
     Raises ModelRefused if the only credential has expired, if a keyring or file that may hold one cannot be read and
-    there
-    is no other, or if the provider is unknown.
+    there is no other, or if the provider is unknown.
     """
     place = place_for(settings, provider, clock=clock)
     return place.credential if place else None

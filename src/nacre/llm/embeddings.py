@@ -336,10 +336,9 @@ class RemoteEmbedder:
     """Turns texts into unit vectors by calls to a provider. Safe to share between threads.
 
     Texts are sent in batches of at most 200 (fewer if the provider's limit is lower), three at a time; each is cut to
-    the
-    model's window. A call with a temporary failure is repeated up to five times within ``seconds``. ``dimensions`` is 0
-    until the first answer if the model decides. ``tokens`` counts the usage reported by the provider.
-    Raises ModelRefused if httpx2 is missing.
+    the model's window. A call with a temporary failure is repeated up to five times within ``seconds``. ``dimensions``
+    is 0 until the first answer if the model decides. ``tokens`` counts the usage reported by the provider. Raises
+    ModelRefused if httpx2 is missing.
     """
 
     step = STEP_TURNS

@@ -577,8 +577,7 @@ class Calls:
     """The calls of one model.
 
     A library that waits for bytes cannot be interrupted. Its thread is abandoned and ends at the library's own timeout;
-    it
-    delays neither an answer nor the end of the process.
+    it delays neither an answer nor the end of the process.
     """
 
     def __init__(self) -> None:
@@ -638,10 +637,8 @@ class Cached:
     """A model that repeats stored answers for equal prompts. Implements LanguageModel.
 
     Prompts are equal if the model, version, schema and all texts are. Answers that were cut off, too long or corrected
-    are
-    not stored; a correction also deletes the answer before it. Tests of a model (Task.TEST) and conversations
-    (Task.CHAT)
-    always reach the model.
+    are not stored; a correction also deletes the answer before it. Tests of a model (Task.TEST) and conversations
+    (Task.CHAT) always reach the model.
     """
 
     def __init__(self, model: LanguageModel, answers: Answers) -> None:

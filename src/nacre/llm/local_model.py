@@ -43,12 +43,9 @@ class Calibration:
     """Cosine thresholds of an embedding model.
 
     Question and passage: ``unrelated`` is chance, ``related`` a plain restatement. Two statements: a link is worth
-    making
-    from ``link``, and they may be equal from ``same``. A language model compares them from ``ask``, or from
-    ``ask_more`` if
-    many comparisons are affordable. A reply uses a memory from ``used``; a memory stored by an agent repeats a
-    correction
-    from ``corrected``.
+    making from ``link``, and they may be equal from ``same``. A language model compares them from ``ask``, or from
+    ``ask_more`` if many comparisons are affordable. A reply uses a memory from ``used``; a memory stored by an agent
+    repeats a correction from ``corrected``.
 
     ``reads_unspaced``: the model handles scripts without spaces. This is assumed of models that were not measured.
     """
@@ -93,8 +90,7 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
     """Return the calibration of a model by the name of its vectors.
 
     A model that was not measured gets the bundled model's values, scaled by its cosines for the probes, or without
-    those
-    the table ``unknown``.
+    those the table ``unknown``.
     """
     tables = _tables()
     if model in tables:
@@ -499,8 +495,7 @@ class OnnxReranker:
 
     The folder holds ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids, attention_mask and
     optionally token_type_ids, all (pairs, tokens), whose first output is one logit per pair, or two, the second of
-    which is
-    used. Pairs are read up to 256 tokens. Raises RerankerUnavailable.
+    which is used. Pairs are read up to 256 tokens. Raises RerankerUnavailable.
     """
 
     name: str
@@ -583,11 +578,9 @@ class FolderEmbedder:
 
     The folder holds ``tokenizer.json`` and ``model.onnx`` (or ``onnx/model.onnx``), a graph with the int64 inputs
     input_ids and optionally attention_mask, token_type_ids and position_ids, all (texts, tokens). The output is a
-    vector
-    per text, or one per token, which are pooled. Pooling and prefixes come from ``nacre-embedding.toml``, or else from
-    sentence-transformers' files; the default is the mean. The name includes a hash of the files, because other files
-    make
-    other vectors. Raises EmbedderUnavailable.
+    vector per text, or one per token, which are pooled. Pooling and prefixes come from ``nacre-embedding.toml``, or
+    else from sentence-transformers' files; the default is the mean. The name includes a hash of the files, because
+    other files make other vectors. Raises EmbedderUnavailable.
     """
 
     step = _STEP_TURNS

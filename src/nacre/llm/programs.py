@@ -69,13 +69,13 @@ class CommandModel:
 
     ``invoke`` builds the command line from a prompt and a temporary folder, next to the empty one in which the command
     runs. ``read`` returns the answer or raises an error. ``complaint`` extracts the error from the output of a command
-    that
-    was still retrying at the timeout. ``piece`` returns the text that a line of output adds to a plain-text answer.
+    that was still retrying at the timeout. ``piece`` returns the text that a line of output adds to a plain-text
+    answer.
 
     The question begins with a mark, and an environment variable is set: nacre reads no session with the mark and does
     nothing under the variable, so that it never learns from its own calls. Variables that say that an agent runs this
-    are
-    removed: the command would consider itself part of that session. Raises ModelRefused if the program is not on PATH.
+    are removed: the command would consider itself part of that session. Raises ModelRefused if the program is not on
+    PATH.
     """
 
     def __init__(
@@ -618,10 +618,8 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
     """Return the variables of a temporary home that holds only the sign-in.
 
     No option hides the AGENTS.md of the owner's home, and each call would write there. The sign-in is linked, so that
-    it is
-    renewed in its place. The owner's home is used if the sign-in is not a file (a keyring may hold it, by the name of
-    its
-    home), or if links are not possible.
+    it is renewed in its place. The owner's home is used if the sign-in is not a file (a keyring may hold it, by the
+    name of its home), or if links are not possible.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):

@@ -90,8 +90,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
     """Return the capabilities of ``provider:model``. Unknown models get small defaults, and ``known`` is false.
 
     Tables of ``models.capabilities`` are keyed by ``provider:model``, a model, or a pattern of either. Raises
-    ModelRefused
-    for invalid tables.
+    ModelRefused for invalid tables.
     """
     able = _listed(bare_name(model)) or Capabilities(answers=provider.answers or "json")
     if provider.api in _FIXED:

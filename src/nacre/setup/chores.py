@@ -154,10 +154,8 @@ class Chore(msgspec.Struct, frozen=True):
 
     ``kind`` is a :class:`~nacre.values.context.HookEvent` or a task that follows from one; ``session`` is ``<tool>:<the
     host's own id>``, ``transcript`` its file, ``folder`` its working folder, ``occasion`` the reason why it began.
-    ``at``
-    is when the chore was left and ``after`` when it is due (epoch seconds); ``tries`` counts attempts, and ``note`` is
-    the
-    reason of the last failure.
+    ``at`` is when the chore was left and ``after`` when it is due (epoch seconds); ``tries`` counts attempts, and
+    ``note`` is the reason of the last failure.
     """
 
     kind: str

@@ -243,8 +243,7 @@ def replace_key(settings: Settings, provider: str, secret: str) -> str:
     """Replace a provider's key, and remove one in the config. Return the place.
 
     Raises ModelRefused for a provider that is unknown or needs no key, CredentialsUnusable for a key of another method
-    than
-    the configured one, and the errors of :func:`keep`.
+    than the configured one, and the errors of :func:`keep`.
     """
     if not provider_of(settings, provider).needs_key:
         raise ModelRefused(
@@ -391,15 +390,11 @@ class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
     ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
-    daily
-    limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem`` and
-    ``hint``
-    give the reason and the remedy, or, for a writer not called today, note that nobody seems to be signed in.
+    daily limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem`` and
+    ``hint`` give the reason and the remedy, or, for a writer not called today, note that nobody seems to be signed in.
     ``limit`` is tokens a day under a subscription, and ``most_calls`` calls; ``None`` if unlimited: then dollars are
-    the
-    limit. ``waiting`` counts sessions still to be shown to it.
-    ``kept_here`` has the model of each of last week's sessions that the writer is not shown, because it may run on the
-    user's machine; only :func:`status` sets it.
+    the limit. ``waiting`` counts sessions still to be shown to it. ``kept_here`` has the model of each of last week's
+    sessions that the writer is not shown, because it may run on the user's machine; only :func:`status` sets it.
     """
 
     writer: str = NONE
@@ -643,8 +638,7 @@ class Offer:
     """A configured model, for some tasks.
 
     ``aliases`` are its short names in the settings. ``credential`` is the origin of its key, empty without one;
-    ``problem``
-    keeps it from answering.
+    ``problem`` keeps it from answering.
     """
 
     name: str
@@ -1091,9 +1085,8 @@ class SettingView:
     """A setting's value, with keys as ``sk-…abcd``, its origin, and the possible values.
 
     ``origin``: ``default``, the config file, or the environment variable that overrides it. ``form``: ``text``,
-    ``number``,
-    ``whole`` (a whole number), ``switch``, ``list`` or ``table``. ``choices`` lists all values of a text, if
-    restricted.
+    ``number``, ``whole`` (a whole number), ``switch``, ``list`` or ``table``. ``choices`` lists all values of a text,
+    if restricted.
     """
 
     key: str

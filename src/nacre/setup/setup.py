@@ -231,8 +231,7 @@ class Foreseen:
     """The expected use of a writer: sessions and tokens per day, from the user's last week.
 
     ``until`` is the end of an earlier week, if the last seven days had no session. ``tools`` and ``projects`` are those
-    of
-    its sessions.
+    of its sessions.
     """
 
     sessions: float
@@ -415,8 +414,7 @@ class FirstReading:
     """Pending transcripts: ``files`` with ``bytes`` in total; ``recent`` ones changed in the last seven days.
 
     ``estimate`` is the cost of a language model, ``None`` without one. ``foreseen`` is a writer's daily use, from the
-    last
-    week of the transcripts.
+    last week of the transcripts.
     """
 
     files: int
@@ -659,11 +657,10 @@ class SampleAnswer:
 class QuickstartResult:
     """The result of a quickstart.
 
-    ``source``: transcripts were found on this machine, or the example sessions were used.
-    ``tools`` counts transcripts by the label of their tool. ``best`` are the memories to show, the best first;
-    ``answers``
-    all have evidence. ``changed`` is the file that most sessions changed and their number, if more than one.
-    ``has_examples``: example sessions are in the home, perhaps from an earlier run.
+    ``source``: transcripts were found on this machine, or the example sessions were used. ``tools`` counts transcripts
+    by the label of their tool. ``best`` are the memories to show, the best first; ``answers`` all have evidence.
+    ``changed`` is the file that most sessions changed and their number, if more than one. ``has_examples``: example
+    sessions are in the home, perhaps from an earlier run.
     """
 
     source: Origin
