@@ -578,7 +578,10 @@ def _index_missing(home: Home, notify: OnProgress) -> int:
 def _index_turns(home: Home, rows: list[int]) -> None:
     with home.database.transaction():
         home.deeds.index_again(
-            [Deeds(row, it.turn.tool_calls) for row, it in home.sessions.by_rows(rows).items()]
+            [
+                Deeds(row, stored.turn.tool_calls)
+                for row, stored in home.sessions.by_rows(rows).items()
+            ]
         )
         home.sessions.index_again(rows)
 

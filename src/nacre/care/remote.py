@@ -404,12 +404,12 @@ class State:
 
     def having(self, documents: Mapping[str, bytes | None]) -> State:
         """Return the state after both sides agreed on these documents."""
-        known = dict(self.seen)
+        hashes = dict(self.seen)
         for path, data in documents.items():
-            known.pop(name_of(path), None)
+            hashes.pop(name_of(path), None)
             if data is not None:
-                known[name_of(path)] = digest(data) or ""
-        return replace(self, seen=known)
+                hashes[name_of(path)] = digest(data) or ""
+        return replace(self, seen=hashes)
 
 
 def read_state(settings: Settings) -> State:
@@ -573,15 +573,15 @@ def _plan(
     theirs: tuple[Mapping[str, bytes | None], bytes],
 ) -> Plan:
     """Return the plan for local changes. Without changes here, it contains the server's."""
-    (local, ledger), (there, lines) = ours, theirs
+    (local, ledger), (remote_files, lines) = ours, theirs
     names = {name_of(path) for path in local}
     changed = {path for path, data in local.items() if digest(data) != state.knows(path)}
     if not changed and state.seen.keys() <= names:
-        return _plan_taking(local, ledger, there, lines)
+        return _plan_taking(local, ledger, remote_files, lines)
     needed = ({name_of(path) for path in changed} | (state.seen.keys() - names)) & state.seen.keys()
     base: dict[str, bytes] = {path: data for path, data in local.items() if path not in changed}
     base |= versions(sorted(needed))
-    remote: dict[str, bytes | None] = {**base, **there}
+    remote: dict[str, bytes | None] = {**base, **remote_files}
     remote_tree = {path: data for path, data in remote.items() if data is not None}
     plan, _ = plan_merge(home, base, {**local, LEDGER: ledger}, {**remote_tree, LEDGER: lines})
     return plan

@@ -192,9 +192,9 @@ def _copy_files(work: _Writing, target: Path) -> None:
     """Copy everything in the home except the database, derived and temporary files, and the backup itself."""
     home = work.home.settings.home
     paths = [path for path in _walk(work, home) if path != target]
-    for done, path in enumerate(paths):
+    for index, path in enumerate(paths):
         _add(work, path.relative_to(home).as_posix(), path)
-        work.notify(Progress("backup", done + 1, len(paths), "files"))
+        work.notify(Progress("backup", index + 1, len(paths), "files"))
     config = work.home.settings.config
     if config.is_file() and CONFIG not in work.files:
         _add(work, CONFIG, config)

@@ -413,7 +413,7 @@ def _pack(home: Home, options: ExportOptions) -> Parcel:
         if memory.is_vouched or options.form not in _WITHOUT_TRUST
     ]
     ids = {memory.id for memory in cleaned}
-    paths = {seen.memory: seen.path for seen in home.files.seen().values()}
+    paths = {file.memory: file.path for file in home.files.seen().values()}
     sessions: list[StoredSession] = []
     if options.sessions:
         sessions = home.sessions.newest(

@@ -272,7 +272,7 @@ OWN_FILES = {
 }
 """Bytes are unchanged, also on Windows; a plain git client merges the ledger correctly.
 
-Temporary files, Obsidian's open ^windows and its bin are ignored.
+Temporary files, Obsidian's open windows and its bin are ignored.
 """
 
 
@@ -458,7 +458,7 @@ class Committed:
     commits: tuple[tuple[str, str], ...] = ()
     operations: int = 0
     waiting: int = 0
-    held: tuple[Held, ...] = ()
+    held_files: tuple[Held, ...] = ()
     note: str | None = None
 
 
@@ -536,38 +536,38 @@ def _commit_all(home: Home) -> Committed:
     commits: list[tuple[str, str]] = []
     operations = 0
     author = author_of(home)
-    held: dict[str, Held] = {}
+    held_files: dict[str, Held] = {}
     if home.journal.git_state("index") is None:
         _initialise_index(home)
     while True:
-        new_commits, count = _commit_once(home, author, held, _plan)
+        new_commits, count = _commit_once(home, author, held_files, _plan)
         commits += new_commits
         operations += count
         if not new_commits:
             break
     note = step_index(home)
     for _ in range(_MAX_TRIES):
-        new_commits, count = ([], 0) if note else _commit_once(home, author, held, _adopt)
+        new_commits, count = ([], 0) if note else _commit_once(home, author, held_files, _adopt)
         if not new_commits:
             break
         commits += new_commits
         operations += count
         note = step_index(home)
     waiting = len(home.journal.pending())
-    return Committed(tuple(commits), operations, waiting, tuple(held.values()), note)
+    return Committed(tuple(commits), operations, waiting, tuple(held_files.values()), note)
 
 
 def _commit_once(
     home: Home,
     author: Author,
-    held: dict[str, Held],
+    held_files: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
     """Commit a limited plan, and retry if the branch moves meanwhile."""
     for _ in range(_MAX_TRIES):
         catch_up(home)
         head = home.repository.head()
-        plan = planned(home, head.commit, held)
+        plan = planned(home, head.commit, held_files)
         for operation in plan.empty:
             _settle_empty(home, operation, head.commit)
         if not plan.commits:
@@ -579,7 +579,7 @@ def _commit_once(
     raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
 
 
-def _plan(home: Home, commit: str | None, held: dict[str, Held]) -> _Plan:
+def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
     pending = home.journal.pending(limit=_MAX_OPERATIONS_PER_RUN)
     tree = home.repository.tree(commit if pending else None)
     present = home.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
@@ -594,9 +594,9 @@ def _plan(home: Home, commit: str | None, held: dict[str, Held]) -> _Plan:
     plan.ignored = home.repository.ignored(sorted(home.files.journal_paths()) if pending else ())
     if commit is None and pending:
         _begin(home, plan, pending[0].at)
-    held.clear()
+    held_files.clear()
     for operation in pending:
-        _add(home, plan, operation, held)
+        _add(home, plan, operation, held_files)
     plan.seal()
     if not plan.operations:
         plan.commits.clear()
@@ -616,9 +616,9 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
     }
 
 
-def _add(home: Home, plan: _Plan, operation: Operation, held: dict[str, Held]) -> None:
+def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, Held]) -> None:
     """Add an operation to the plan, or put it aside if it or a dependency cannot be committed now."""
-    written, lines = _written(home, operation, held, plan.busy)
+    written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
     like = next(iter(plan.blobs.values()), None)
@@ -650,7 +650,7 @@ def _add(home: Home, plan: _Plan, operation: Operation, held: dict[str, Held]) -
 
 
 def _written(
-    home: Home, operation: Operation, held: dict[str, Held], busy: Collection[str]
+    home: Home, operation: Operation, held_files: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
     """Return an operation's file contents and ledger lines; ``None`` if it has to wait."""
     contents: dict[str, bytes | None] = {}
@@ -666,11 +666,13 @@ def _written(
             reason = reason or (WITHHELD if text is None else "")
             contents[intent.path] = (text or "").encode("utf-8", "replace")
             reason = reason or (WITHHELD if home.redactor.clean(intent.path) != intent.path else "")
-    if not reason and (contents.keys() & held.keys() or any(path in busy for path in contents)):
+    if not reason and (
+        contents.keys() & held_files.keys() or any(path in busy for path in contents)
+    ):
         reason = "waits for what was done before"
     if reason:
         for path in contents:
-            held.setdefault(path, Held(path, reason))
+            held_files.setdefault(path, Held(path, reason))
         return None, []
     return contents, lines
 
@@ -722,9 +724,9 @@ def step_index(home: Home) -> str | None:
     return None
 
 
-def _adopt(home: Home, _: str | None, held: dict[str, Held]) -> _Plan:
+def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
     """Plan to commit files that a person put into the vault, as ``git add`` would."""
-    changes = _unrecorded(home, held)
+    changes = _unrecorded(home, held_files)
     plan = _Plan({}, home.redactor.clean)
     if changes:
         plan.told, plan.changes = _forgotten(home, changes) or (_adopted(home, changes), changes)
@@ -755,7 +757,7 @@ def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _C
     return ([(operation, ()) for operation in runs], removals) if runs and removals else None
 
 
-def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:
+def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | None]:
     """Return differences between HEAD and the work tree that no operation explains."""
     contents: dict[str, bytes | None] = {}
     seen_files = home.files.seen()
@@ -764,7 +766,7 @@ def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:
         if (
             state not in ("??", " M", " D", " T")
             or path.endswith("/")
-            or path in held
+            or path in held_files
             or path in busy
         ):
             continue
@@ -775,14 +777,14 @@ def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:
                 contents[path] = None
             continue
         except NacreError as error:
-            held[path] = Held(path, error.message)
+            held_files[path] = Held(path, error.message)
             continue
         if is_memory_file(path) and (
             path not in seen_files or seen_files[path].hash != bytes_hash(data)
         ):
-            held[path] = Held(path, "could not be read as a memory")
+            held_files[path] = Held(path, "could not be read as a memory")
         elif reason := _unfit(home, path, data):
-            held[path] = Held(path, reason)
+            held_files[path] = Held(path, reason)
         else:
             contents[path] = data
     return contents

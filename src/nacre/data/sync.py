@@ -149,17 +149,17 @@ def plan_join(
 
 
 def plan_merge(
-    home: Home, base: Tree, here: Tree, there: Tree, *, is_rewritten: bool = False
+    home: Home, base: Tree, local: Tree, remote_tree: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
     """Merge two vaults derived from ``base``; return the local changes and the resulting tree.
 
     ``is_rewritten``: missing remote files were removed deliberately.
     """
-    merged = merge_vaults(base, here, there)
+    merged = merge_vaults(base, local, remote_tree)
     operation = Operation(home.ids(), home.now(), SYNC)
     _record_united(merged, operation)
-    forgotten, notes = _leave_out_forgotten(merged, here)
-    changes = changes_between(here, merged.files)
+    forgotten, notes = _leave_out_forgotten(merged, local)
+    changes = changes_between(local, merged.files)
     operation = replace(operation, subject=f"{counted(changes)} from the remote")
     given_up = (
         united_in(changes)
@@ -403,7 +403,7 @@ class _Part:
     given_up: set[str] = field(default_factory=set)
 
 
-def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str | None:
+def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -> str | None:
     """Write the changes and move the branch; return the obstacle if something was edited meanwhile.
 
     Some parts may be written then, and the next merge is smaller. Raises EditConflict for a file that cannot be
@@ -414,7 +414,7 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
     with FileLock(home.settings.home / COMMIT_LOCK):
         if home.repository.head() != head:
             return _VAULT_CHANGED
-        obstacle = write_plan(home, plan, held)
+        obstacle = write_plan(home, plan, held_files)
         if obstacle:
             return obstacle
         if not home.repository.move_head(plan.commit, head.commit, "nacre sync"):
@@ -452,14 +452,14 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
     )
 
 
-def write_plan(home: Home, plan: Plan, held: Mapping[str, str]) -> str | None:
+def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | None:
     """Write the changes without a commit; return the obstacle, if any. Raises EditConflict, VaultUnusable."""
     files = {
         path: _over_listing(home, path, change)
         for path, change in plan.changes.items()
         if path != LEDGER
     }
-    return _edited(home, files, held) or _in_parts(home, plan, files, held)
+    return _edited(home, files, held_files) or _in_parts(home, plan, files, held_files)
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
@@ -469,7 +469,7 @@ def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
 
 
 def _in_parts(
-    home: Home, plan: Plan, files: Mapping[str, FileChange], held: Mapping[str, str]
+    home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
     """Write the changes as one operation. Forgetting from the ledger comes first, so that no file restores it."""
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
@@ -491,7 +491,7 @@ def _in_parts(
         awaits = _new(files) <= max(_MANY_MEMORIES, len(local_ids))
         for part in parts:
             with run.part() as change:
-                obstacle = _take_part(change, part, held, awaits=awaits)
+                obstacle = _take_part(change, part, held_files, awaits=awaits)
             if obstacle:
                 return obstacle
         if not awaits:
@@ -516,13 +516,15 @@ def _await_models(home: Home, local_ids: Collection[str]) -> None:
             await_models(home, memory)
 
 
-def _take_part(change: Change, part: _Part, held: Mapping[str, str], *, awaits: bool) -> str | None:
+def _take_part(
+    change: Change, part: _Part, held_files: Mapping[str, str], *, awaits: bool
+) -> str | None:
     """Write and read a part; return the obstacle, if any."""
     home = change.home
     apply_intents(home)
     if home.files.has_intents():
         return _VAULT_CHANGED
-    obstacle = _edited(home, part.changes, held) or _written(change, part)
+    obstacle = _edited(home, part.changes, held_files) or _written(change, part)
     if not obstacle:
         with home.change(EDIT) as reading:
             read_written(reading, part.changes, awaits=awaits)
@@ -697,14 +699,16 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
             yield Intent("write", path, memory=memory)
 
 
-def _edited(home: Home, changes: Mapping[str, FileChange], held: Mapping[str, str]) -> str | None:
+def _edited(
+    home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
+) -> str | None:
     """Return a file that was edited since the comparison. Raises EditConflict."""
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue
-        if path in held:
+        if path in held_files:
             raise EditConflict(
-                f"{path} waits here ({held[path]}), and the remote changed it, too",
+                f"{path} waits here ({held_files[path]}), and the remote changed it, too",
                 hint="mend the file, or move it out of the vault, then sync again",
             )
         return f"{path} was edited meanwhile"

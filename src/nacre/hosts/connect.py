@@ -75,51 +75,51 @@ def alone(home: Path) -> Iterator[None]:
         yield
 
 
-def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
+def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
     """Apply a plan: back up every file that changes, run the hosts' commands, and write the files.
 
     Commands run first, because hosts rewrite their settings in their own layout; the files written afterwards keep the
     user's.
     """
     wired = load(settings.home)
-    places = {wish.place for wish in wanted.wishes}
+    places = {wish.place for wish in wiring.wishes}
     other_wishes = tuple(wish for wish in wired.wishes if wish.place not in places)
-    wishes = other_wishes if wanted.is_removal else (*other_wishes, *wanted.wishes)
+    wishes = other_wishes if wiring.is_removal else (*other_wishes, *wiring.wishes)
     isolated = [wish.host for wish in wishes if wish.isolates]
-    if wanted.set:  # the old values are saved before the change, so that they can be restored after an interruption
-        wired = recorded(wired, wanted.set)
+    if wiring.set:  # the old values are saved before the change, so that they can be restored after an interruption
+        wired = recorded(wired, wiring.set)
         save(settings.home, wired)
         host.isolate(settings.home, isolated)
-    projects = {wish.project: settings.home / COPIES for wish in wanted.wishes if wish.project}
+    projects = {wish.project: settings.home / COPIES for wish in wiring.wishes if wish.project}
     books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"), projects)
-    changing = [change for change in wanted.changes if change.action != "none"]
+    changing = [change for change in wiring.changes if change.action != "none"]
     ready = [change for change in changing if books.back_up(change)]
     own = [
         entry
         for entry in ready
-        if entry.path.is_relative_to(settings.home.resolve()) and not wanted.is_removal
+        if entry.path.is_relative_to(settings.home.resolve()) and not wiring.is_removal
     ]
     for change in own:
         books.write(change, ())
     failed = []
-    for command in wanted.commands:
+    for command in wiring.commands:
         if problem := run_command(settings, command):
             failed.append((" ".join(command.words), problem))
-    rewritten = [path for command in wanted.commands for path in command.touches]
+    rewritten = [path for command in wiring.commands for path in command.touches]
     for change in ready:
         if change not in own:
             books.write(change, rewritten)
-    if wanted.is_removal and not failed:
-        _remove_copies(settings, wanted)
+    if wiring.is_removal and not failed:
+        _remove_copies(settings, wiring)
     left_alone = {file_left.path for file_left in books.left_alone}
-    undone = [setting for setting in wanted.set if setting.path in left_alone]
-    given_back = [setting for setting in wanted.given_back if setting.path not in left_alone]
+    undone = [setting for setting in wiring.set if setting.path in left_alone]
+    given_back = [setting for setting in wiring.given_back if setting.path not in left_alone]
     programs = own_programs(settings)
     used = {
         os.path.realpath(target.path) for wish in wishes for target in targets_of(settings, wish)
     }
     written = {path: entry for path, entry in books.files.items() if path in used}
-    servers = {path: entry for path, entry in _servers(wired, wanted).items() if path in used}
+    servers = {path: entry for path, entry in _servers(wired, wiring).items() if path in used}
     old_copies = [
         copy for path, entry in wired.files.items() if path not in used for copy in entry.copies
     ]
@@ -134,11 +134,11 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     failing = {setting.host for setting in undone}
     states = tuple(
         unwritten(memory.host) if memory.host in failing else memory
-        for memory in wanted.own_memories
+        for memory in wiring.own_memories
     )
-    wanted = replace(wanted, own_memories=states)
+    wiring = replace(wiring, own_memories=states)
     return WiringDone(
-        wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), remaining_copies
+        wiring, tuple(books.copies), tuple(books.left_alone), tuple(failed), remaining_copies
     )
 
 
@@ -424,7 +424,7 @@ _HOOK_TIMEOUT_SECONDS = 5.0
 def run_hook(
     settings: Settings,
     line: str,
-    given: Mapping[str, str],
+    hook_input: Mapping[str, str],
     project: Path | None,
     *,
     says_json: bool = True,
@@ -440,7 +440,7 @@ def run_hook(
         result = subprocess.run(
             line if settings.platform == "win32" else words,
             env=quiet(settings),
-            input=json.dumps(given),
+            input=json.dumps(hook_input),
             capture_output=True,
             text=True,
             errors="replace",

@@ -615,19 +615,19 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
     for item in expected.own_memories:
         state = WARNING if item.state == ways.CONFLICT else OK
         yield Check("own memory", state, f"{item.state}: {item.told}", item.hint or None)
-    found = written(settings, wish)
+    contents = written(settings, wish)
     yield from (
         Check("server", WARNING, f"{item.path}: {item.reason}", item.hint) for item in expected.kept
     )
-    yield from prove_hooks(settings, wish, found)
-    yield from prove_servers(settings, wish, found, expected.kept)
+    yield from prove_hooks(settings, wish, contents)
+    yield from prove_servers(settings, wish, contents, expected.kept)
     plugins = (
         []
         if expected.left_alone
         else list(prove_plugins(settings, wish, is_of_another=bool(other)))
     )
     yield from plugins
-    if not (found.hooks or found.servers or plugins or files):
+    if not (contents.hooks or contents.servers or plugins or files):
         yield Check("", FAILURE, "nothing of nacre is in its files")
 
 

@@ -91,9 +91,9 @@ def found_writers(settings: Settings) -> list[FoundWriter]:
     return sorted(writers, key=lambda writer: (writer.is_refused, bool(writer.problem)))
 
 
-def best_writer(found: list[FoundWriter]) -> FoundWriter | None:
+def best_writer(writers: list[FoundWriter]) -> FoundWriter | None:
     """Return the writer to propose: the first that can be set."""
-    return next((writer for writer in found if not writer.is_refused), None)
+    return next((writer for writer in writers if not writer.is_refused), None)
 
 
 def writer_named(settings: Settings, name: str) -> FoundWriter:
@@ -290,18 +290,20 @@ def _own(home: Home, selection: SessionFilter, most: int) -> list[StoredSession]
 def foreseen_of(home: Home, paths: Sequence[Path], writer: str = "") -> Foreseen:
     """Estimate the daily use from transcripts that are not read yet, the newest first: a sample is parsed."""
     writer = writer or _best(home)
-    found, able = [], _able(home, writer)
+    measured, able = [], _able(home, writer)
     for session, turns in sessions_in(home, paths[:_SAMPLE_SESSIONS]):
         ended = max((turn.time for turn in turns if turn.time), default=session.started)
         stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
         if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, writer):
-            found.append((ended, stored, _taken(home.settings, session, turns, able)))
-    last = max((ended for ended, _, _ in found), default=home.now())
+            measured.append((ended, stored, _taken(home.settings, session, turns, able)))
+    last = max((ended for ended, _, _ in measured), default=home.now())
     until = last if home.now() - last > _WEEK else None
     week = [
-        (stored, tokens) for ended, stored, tokens in found if ended > (until or home.now()) - _WEEK
+        (stored, tokens)
+        for ended, stored, tokens in measured
+        if ended > (until or home.now()) - _WEEK
     ]
-    is_more = len(week) == len(found)  # the sample is too small to contain the whole week
+    is_more = len(week) == len(measured)  # the sample is too small to contain the whole week
     number = len(week) * (len(paths) / max(1, min(len(paths), _SAMPLE_SESSIONS)) if is_more else 1)
     return _foreseen([stored for stored, _ in week], [tokens for _, tokens in week], number, until)
 
@@ -686,13 +688,15 @@ def run_quickstart(
     if not _have_sessions(home, files):
         source = "examples"
         files = examples.lay_out(home)
-        found, report = (
+        earlier, report = (
             report,
             ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress),
         )
-        report = replace(report, problems=(*found.problems, *report.problems))
-    made = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
-    report = replace(report, vectors_made=made.made, vectors_left=made.left, vectors_note=made.note)
+        report = replace(report, problems=(*earlier.problems, *report.problems))
+    embedded = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
+    report = replace(
+        report, vectors_made=embedded.made, vectors_left=embedded.left, vectors_note=embedded.note
+    )
     best = _best_memories(home, own=source == "discovered")
     answers = _examples_answered(home) if source == "examples" else _best_answered(home, best)
     return QuickstartResult(

@@ -27,6 +27,6 @@ SHA256 = {
 @cache
 def vocabulary() -> dict[str, int]:
     """Return the tokens that the model knows whole, with their ranks: frequent words of English have low ones."""
-    told = json.loads((files(__package__) / "tokenizer.json").read_text(encoding="utf-8"))
-    ranks: dict[str, int] = told["model"]["vocab"]
+    tokenizer = json.loads((files(__package__) / "tokenizer.json").read_text(encoding="utf-8"))
+    ranks: dict[str, int] = tokenizer["model"]["vocab"]
     return ranks
