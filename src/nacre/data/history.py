@@ -458,7 +458,7 @@ class Committed:
     commits: tuple[tuple[str, str], ...] = ()
     operations: int = 0
     waiting: int = 0
-    held_files: tuple[Held, ...] = ()
+    held: tuple[Held, ...] = ()
     note: str | None = None
 
 
