@@ -19,20 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.retrieval.suites import BenchSession, Haystack, Suite
-from nacre import embed, storage, transcripts
+from nacre import readers, store
 from nacre.base import text
 from nacre.errors import TranscriptUnreadable
 from nacre.home import parsing
 from nacre.home.home import Home, open_home
 from nacre.learn import ingest as ingesting
 from nacre.learn.ingest import IngestOptions, ingest
+from nacre.llm import local_model
 from nacre.memories import vectors as embedding
 from nacre.protocols import Embedder
 from nacre.redact import redactor
 from nacre.settings import Settings, load_settings
 from nacre.values.reports import OnProgress
 
-_FILLS_HOMES = (embed, embedding, ingesting, parsing, redactor, storage, text, transcripts)
+_FILLS_HOMES = (local_model, embedding, ingesting, parsing, redactor, store, text, readers)
 """Modules and packages whose code decides what a home holds."""
 
 _FILLED = "filled"

@@ -80,7 +80,7 @@ UUID = re.compile(r"[0-9a-f]{4}(?=[0-9a-f]{4}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 def examples() -> dict[str, tuple[str, str]]:
     """Transcripts of every tool, by what they are: the name of the file and its text."""
-    folder = Path(str(files("nacre.setup.examples")))
+    folder = Path(str(files("nacre.setup"))) / "example_sessions"
     found = {}
     for path in sorted(folder.rglob("*.jsonl")):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:12]

@@ -57,7 +57,7 @@ def test_docstrings_are_prose_and_not_tokens() -> None:
     size = check_house.size_of(
         'def f():\n    """Return one of the numbers."""\n    return "text"\n'
     )
-    assert size == check_house.Size(tokens=7, string_bytes=4, prose_words=5)
+    assert size == check_house.Size(lines=2, tokens=7, string_bytes=4, prose_words=5)
 
 
 @pytest.mark.parametrize(

@@ -14,27 +14,20 @@ PROJECT = Path(__file__).parents[2]
 SOURCE = PROJECT / "src" / "nacre"
 BENCHMARKS = PROJECT / "benchmarks"
 BROAD_EXCEPT = {
-    "gateway/engine.py",  # a channel may be anybody's: the others go on
-    "gateway/delivery.py",  # the same
-    "daemon/answering.py",  # a question that breaks an answer must not break the daemon
-    "daemon/running.py",  # of what the daemon tends to, one that fails does not stop the others
-    "daemon/server.py",  # the face's boundary
-    "cli/boundary.py",  # the face's boundary
-    "cli/crash.py",  # what happens while a crash is written down
-    "testing/conformance.py",  # carried over to the thread that reads on, and raised there
-    "parsing/parse.py",  # carried over to the thread that reads on, and raised there
-    "archive/keep.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
-    "archive/reread.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
-    "hooks/process.py",  # nobody can be told what befalls a thread of a hook; the hook ends as it should
-    "chores/queue.py",  # a chore that fails, however it does, is tried again later, and told of
-    "daemon/following.py",  # who asks is answered, whatever befalls the watcher
-    "mcp/face.py",  # the boundary of the face for agents
-    "llm/cancellable.py",  # carried over to the thread that waits, and raised there
-    "llm/wires/sampling.py",  # anybody's callback: whatever it raises, there is no answer
-    "llm/credentials/keyrings.py",  # backends raise whatever their system does
-    "embed/onnx.py",  # the runtimes raise bare exceptions; both become EmbedderUnavailable
-    "embed/cross_encoder.py",  # the same, as RerankerUnavailable
-    "embed/folder.py",  # the same, for a model of the owner's
+    "gateway/engine.py",  # a third-party channel must not stop the others
+    "serve/homes.py",  # an answer that raises must not end the daemon, nor a failing watcher its requests
+    "serve/server.py",  # the daemon's boundary, and its periodic tasks
+    "serve/mcp.py",  # the boundary of MCP
+    "serve/hook_process.py",  # a hook ends as it should, whatever happens in its thread
+    "cli/output.py",  # the boundary of the command line, and the record of a crash
+    "testing/conformance.py",  # carried over to the reading thread, and raised there
+    "home/parsing.py",  # carried over to the reading thread, and raised there
+    "home/archive.py",  # a damaged pack or a third-party reader costs its own transcript only
+    "setup/chores.py",  # a failed chore is tried again later, and reported
+    "llm/failures.py",  # carried over to the waiting thread, and raised there
+    "llm/api.py",  # a third-party sampling callback may raise anything
+    "llm/credentials.py",  # keyring backends raise anything
+    "llm/local_model.py",  # the runtimes raise bare exceptions
 }
 NAMED_BY_TABLE = {"turns_size", "memories_size"}
 BANNED = {
@@ -45,7 +38,6 @@ BANNED = {
     "manager",
     "common",
     "misc",
-    "base",
     "impl",
     "handler",
     "service",
@@ -68,7 +60,7 @@ def test_only_one_module_reads_the_environment() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "putenv")
         if isinstance(node.value, ast.Name) and node.value.id == "os"
     }
-    assert readers == {"platform/environment.py"}
+    assert readers == {"base/environment.py"}
 
 
 def test_broad_excepts_stand_only_at_the_listed_borders() -> None:
@@ -104,7 +96,7 @@ def test_every_query_says_what_it_is_for_and_is_used() -> None:
 
 
 def test_no_two_migrations_have_one_number() -> None:
-    numbers = [path.name[:4] for path in (SOURCE / "storage" / "sql" / "migrations").glob("*.sql")]
+    numbers = [path.name[:4] for path in (SOURCE / "store" / "sql" / "migrations").glob("*.sql")]
     assert sorted(numbers) == sorted(set(numbers))
 
 

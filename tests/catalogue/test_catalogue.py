@@ -45,6 +45,7 @@ def test_listing_the_catalogue_loads_no_operation() -> None:
     ).stdout.split()
     assert set(loaded) <= {
         "nacre.serve.catalogue",
+        "nacre.serve",
         "nacre.serve.operation",
         "nacre.errors",
         "nacre.base",

@@ -51,7 +51,7 @@ def test_what_many_threads_read_at_once_for_the_first_time_ends_no_process(
 
 def test_nobody_else_has_msgspec_learn_a_type_while_others_may_read_it() -> None:
     source = Path(nacre.__file__).parent
-    own = source / "platform" / "json_values.py"
+    own = source / "base" / "json.py"
     found = [
         f"{file.relative_to(source)}:{call.lineno}"
         for file in source.rglob("*.py")

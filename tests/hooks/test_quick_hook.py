@@ -29,7 +29,7 @@ from tests.hooks.conftest import (
 from tests.hooks.test_faults import IN_TIME_SECONDS, STATES, STDIN, TOLD
 from tests.hosts.stage import eventually
 
-SCRIPT = Path(nacre.__file__).parent / "hooks" / "nacre-hook.sh"
+SCRIPT = Path(nacre.__file__).parent / "serve" / "nacre-hook.sh"
 EVENTS = ("UserPromptSubmit", "PreToolUse", "Stop")
 PROMPT = "UserPromptSubmit"
 PATIENT = {"NACRE_HOOK_MS": str(PATIENT_MS)}

@@ -10,7 +10,7 @@ from pkgutil import walk_packages
 
 import pytest
 
-from nacre import transcripts
+from nacre import readers
 from nacre.readers.adapter import Adapter, Source
 from nacre.readers.copilot import ADAPTER_CLI as COPILOT_CLI
 from nacre.readers.registry import builtins, find_adapter
@@ -97,8 +97,7 @@ def test_an_adapter_has_the_name_of_its_tool_and_of_its_format_where_there_are_s
 
 def test_every_adapter_is_registered() -> None:
     modules = [
-        import_module(one.name)
-        for one in walk_packages(transcripts.__path__, f"{transcripts.__name__}.")
+        import_module(one.name) for one in walk_packages(readers.__path__, f"{readers.__name__}.")
     ]
     found = {
         id(value): value
