@@ -22,6 +22,7 @@ BROAD_EXCEPT = {
     "cli/output.py",  # the boundary of the command line, and the record of a crash
     "testing/conformance.py",  # carried over to the reading thread, and raised there
     "home/parsing.py",  # carried over to the reading thread, and raised there
+    "home/reread.py",  # a damaged pack or third-party reader costs its own transcript only
     "home/archive.py",  # a damaged pack or a third-party reader costs its own transcript only
     "setup/chores.py",  # a failed chore is tried again later, and reported
     "llm/failures.py",  # carried over to the waiting thread, and raised there

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nacre.cli import command
+from nacre.cli import operations
 from nacre.serve.catalogue import offered_by
 from nacre.values.memory import Face
 from tests.catalogue.samples import QUESTION, SAMPLES
@@ -265,7 +265,7 @@ def heard() -> Iterator[set[str]]:
     names: set[str] = set()
 
     def hear(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is command.operation_called.__code__:
+        if event == "call" and frame.f_code is operations.operation_called.__code__:
             names.add(frame.f_locals["name"])
 
     before = sys.getprofile()

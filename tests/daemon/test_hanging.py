@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from nacre.cli import command
+from nacre.cli import operations
 from nacre.serve.mcp import HomeCalls
 from nacre.values.recall import RecallQuery
 from tests.cli.conftest import Nacre
@@ -20,7 +20,7 @@ def test_recall_asks_a_daemon_that_hangs_once_and_for_a_second(nacre: Nacre) -> 
         assert "40 tonnes" in nacre("recall", "What does the harbour crane lift?").out
         assert nacre("recall", "zebra").code == 0
     assert len(taken) == 2
-    assert command._SECONDS <= 1
+    assert operations._SECONDS <= 1
 
 
 def test_an_agent_waits_a_second_for_a_daemon_that_hangs(nacre: Nacre) -> None:

@@ -18,8 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from nacre.base.environment import of_the_owner, server_address
-from nacre.base.locks import is_held
+from nacre.base import environment, locks
 
 LOCK = "daemon.lock"
 """Lock file in the home. The daemon holds it while it runs."""
@@ -209,7 +208,7 @@ def start_daemon(
 
     Raises OSError.
     """
-    if is_held(Path(home) / LOCK):
+    if locks.is_held(Path(home) / LOCK):
         return None
     return start_process(home, environ, "serve", "--log", "--idle", *options)
 
@@ -219,7 +218,7 @@ def start_chores(home: str, environ: Mapping[str, str]) -> None:
 
     Raises OSError.
     """
-    if not is_held(Path(home) / CHORES_LOCK):
+    if not locks.is_held(Path(home) / CHORES_LOCK):
         start_process(home, environ, "chores")
 
 
@@ -235,7 +234,7 @@ def start_process(
     )
     return subprocess.Popen(
         [*program(), *arguments],
-        env=of_the_owner(environment_of(home, environ)),
+        env=environment.of_the_owner(environment_of(home, environ)),
         cwd=home if os.path.isdir(home) else None,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -258,7 +257,7 @@ def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
         for name in _PATH_VARIABLES
         if variables.get(name)
     }
-    if address := server_address(environ):
+    if address := environment.server_address(environ):
         variables["NACRE_DB"] = address
     if modules := variables.get("PYTHONPATH"):
         variables["PYTHONPATH"] = os.pathsep.join(

@@ -19,7 +19,7 @@ from nacre.base.ids import from_ms
 from nacre.base.text import shorten
 from nacre.base.times import shown_day
 from nacre.care.proofs import as_check, prove
-from nacre.data.backup import Manifest, unpack
+from nacre.data import backup as data_backup
 from nacre.data.history import commit_operations
 from nacre.errors import (
     EmbedderUnavailable,
@@ -40,7 +40,7 @@ from nacre.review.consolidate import DreamAction, Step
 from nacre.review.dream import may_end
 from nacre.review.run import usage_of
 from nacre.settings import Settings, load_settings
-from nacre.store.maintenance import carry_over
+from nacre.store import maintenance
 from nacre.store.memories import Idle
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import FileDatabase, engine_version
@@ -264,7 +264,7 @@ def take_place(database: Path, new: Path) -> None:
 
 def _carry_over(old: Path, new: Path) -> list[Problem]:
     with contextlib.closing(FileDatabase(new)) as fresh:
-        lost = carry_over(old, fresh)
+        lost = maintenance.carry_over(old, fresh)
         fresh.fold_log()
     hint = "the vault has every memory; what a day cost so far is counted from here"
     return [Problem(str(old), f"{part} could not be read any more", hint) for part in lost]
@@ -420,7 +420,7 @@ def verify(
     folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
     home_path = folder / "home"
     try:
-        manifest = unpack(
+        manifest = data_backup.unpack(
             backup.expanduser().absolute(), home_path, on_progress or (lambda _: None)
         )
         size = f"{manifest.bytes / 1e6:,.1f} MB"
@@ -449,7 +449,7 @@ def _settings(home: Path, settings: Settings) -> Settings:
     )
 
 
-def _proofs(home: Home, manifest: Manifest) -> Iterator[Check]:
+def _proofs(home: Home, manifest: data_backup.Manifest) -> Iterator[Check]:
     checks = [as_check(proof) for proof in prove(home, transcripts=False)]
     yield from checks
     yield _counts(home, manifest)
@@ -458,7 +458,7 @@ def _proofs(home: Home, manifest: Manifest) -> Iterator[Check]:
         yield Check("note", WARNING, note, "it is not in the backup")
 
 
-def _counts(home: Home, manifest: Manifest) -> Check:
+def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
     sessions = home.sessions.counts()
     present = {
         "memories": len(home.memories.all_ids()),

@@ -21,45 +21,37 @@ from typing import Annotated
 from msgspec import Meta
 
 from nacre.base import files as private_files
+from nacre.base import link
 from nacre.base.ids import Clock
-from nacre.base.link import LOCK, Away, Refused, ask
 from nacre.base.locks import is_held
 from nacre.base.request import Request
 from nacre.base.text import count, shorten
 from nacre.base.times import day_interval, shown_day, shown_minute
-from nacre.care import database
+from nacre.care import database, follow
 from nacre.care import proofs as prove
-from nacre.care.database import upkeep
-from nacre.care.follow import standing
-from nacre.care.proofs import told_of
-from nacre.care.remote import read_state
+from nacre.care import remote as care_remote
 from nacre.context import hooks
-from nacre.data.history import fit_to_commit
-from nacre.data.sync import last_sync
+from nacre.data import history
+from nacre.data import sync as data_sync
 from nacre.errors import Conflict, NacreError, NotFound, StoreUnusable
-from nacre.gateway.engine import gateway_status
-from nacre.home import archive
-from nacre.home.consent import configured_embedder, hold
+from nacre.gateway import engine
+from nacre.home import archive, consent, retention
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
-from nacre.home.retention import leaving
 from nacre.home.spending import NONE, budget, fold_notes, is_priced, noted_calls
 from nacre.home.views import Overview, SessionLine, TraceView
-from nacre.hosts.verify import hosts_in_a_line
+from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
 from nacre.llm.credentials import place_for
-from nacre.memories.edit import catch_up
-from nacre.memories.store import fold_usage, queue_reviews, today
-from nacre.memories.vectors import is_switching
+from nacre.memories import edit, store, vectors
 from nacre.protocols import RemoteEmbedder
-from nacre.recall.scoring import days_between
+from nacre.recall import scoring
 from nacre.sessions.search import opening_of
 from nacre.settings import Settings
-from nacre.setup import models
-from nacre.setup.chores import given_up, waiting
+from nacre.setup import chores, models
 from nacre.setup.models import STATES, WriterStatus, status_as_it_is, status_writer
+from nacre.store import packs
 from nacre.store.memories import STEP
-from nacre.store.packs import is_installed
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import engine_version
 from nacre.values.memory import Memory, SessionFilter
@@ -163,7 +155,7 @@ def gateway(home: Home) -> list[Check]:
     """Check that configured channels open, a model answers, and answers are sent."""
     if not home.settings["gateway.channels"]:
         return []
-    state = gateway_status(home)
+    state = engine.gateway_status(home)
     broken = [f"{item.name}: {item.problem}" for item in state.channels if item.problem]
     if state.model == NONE:
         broken.append("nobody answers: models.chat is not set")
@@ -184,7 +176,7 @@ def gateway(home: Home) -> list[Check]:
 
 def sync(home: Home) -> Iterator[Check]:
     """Report the outcome of the last sync."""
-    last = last_sync(home) if home.settings.flag("git.enabled") else None
+    last = data_sync.last_sync(home) if home.settings.flag("git.enabled") else None
     if last and last.failing_since:
         yield Check(
             "sync", WARNING, f"has failed since {last.failing_since}: {last.message}", last.hint
@@ -197,7 +189,7 @@ def remote(home: Home) -> Iterator[Check]:
     """Report the outcome of the last exchange with the server."""
     if not home.settings.text("remote.url"):
         return
-    state = read_state(home.settings)
+    state = care_remote.read_state(home.settings)
     if state.failing_since:
         yield Check(
             "remote",
@@ -289,9 +281,9 @@ def readers(settings: Settings, clock: Clock) -> tuple[str, ...]:
     """Return the readers of sessions: wired agents, and the daemon or the watcher while running."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"what nacre init put into {', '.join(wired)}"] if wired else []
-    if is_held(settings.home / LOCK):
+    if is_held(settings.home / link.LOCK):
         names.append("the daemon while it runs")
-    elif standing(settings.home, clock()).lives:
+    elif follow.standing(settings.home, clock()).lives:
         names.append("the watcher")
     return tuple(names)
 
@@ -411,7 +403,7 @@ def _checked(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
             result = look(home)
             yield from [result] if isinstance(result, Check) else list(result)
         except (StoreUnusable, *UNREADABLE) as error:
-            problem = told_of(error)
+            problem = prove.told_of(error)
             yield Check(name, FAILURE, problem.message, problem.hint)
 
 
@@ -433,7 +425,13 @@ def contents(home: Home) -> list[Check]:
     """Check memories and their use, pending work, and records that were not understood."""
     return [
         *_checked(
-            home, {"edits": _caught_up, "memories": _memories, "usage": _usage, "upkeep": upkeep}
+            home,
+            {
+                "edits": _caught_up,
+                "memories": _memories,
+                "usage": _usage,
+                "upkeep": database.upkeep,
+            },
         ),
         *_activity(home),
         *_checked(
@@ -443,8 +441,8 @@ def contents(home: Home) -> list[Check]:
 
 
 def _caught_up(home: Home) -> Iterator[Check]:
-    catch_up(home)
-    fold_usage(home)
+    edit.catch_up(home)
+    store.fold_usage(home)
     yield from ()
 
 
@@ -465,7 +463,7 @@ def _activity(home: Home) -> list[Check]:
         *_daemon(home),
         *_watcher(home),
         *_chores(home),
-        *hosts_in_a_line(home.settings),
+        *verify.hosts_in_a_line(home.settings),
         *_checked(home, {"formats": format_checks}),
         *_problems(home),
     ]
@@ -527,7 +525,7 @@ def _integrity(home: Home) -> Check:
 
 def _parity(home: Home) -> Check:
     """Check that every file has an index row and every row a file."""
-    catch_up(home)
+    edit.catch_up(home)
     files = {file.memory for file in home.files.seen().values()}
     rows = home.memories.all_ids()
     if files != rows:
@@ -586,7 +584,7 @@ def _repository(home: Home) -> Check:
     if not home.repository.exists:
         home.repository.git.version()
         return Check("history", OK, "begins with the next operation")
-    head = fit_to_commit(home)
+    head = history.fit_to_commit(home)
     lock = home.repository.git.git_dir / "index.lock"
     if lock.exists() and home.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
         return Check(
@@ -652,7 +650,7 @@ def _model(home: Home) -> Check:
     if home.settings.text("embedding.model") == "none":
         return Check("model", OK, "off; the lexical lanes answer")
     try:
-        embedder = configured_embedder(home)
+        embedder = consent.configured_embedder(home)
         if isinstance(embedder, RemoteEmbedder):
             embedder = embedder.within(_EMBED_TIMEOUT_SECONDS)
         vector = embedder.embed(["a test"])
@@ -691,7 +689,9 @@ def _usage(home: Home) -> Iterator[Check]:
             f"{used.good} good (from .7), {used.fair} fair, {used.poor} poor (below .3)",
         )
     edges = [
-        edge for edge in home.co_recall.strongest(today(home), _TOP_EDGES) if edge.weight > STEP
+        edge
+        for edge in home.co_recall.strongest(store.today(home), _TOP_EDGES)
+        if edge.weight > STEP
     ]
     if edges:
         ids = [memory for edge in edges for memory in (edge.memory, edge.other)]
@@ -703,7 +703,7 @@ def _usage(home: Home) -> Iterator[Check]:
             for edge in edges
         )
         yield Check("together", OK, "; ".join(pairs))
-    queue_reviews(home)
+    store.queue_reviews(home)
     _, doubts, conflicts = home.reviews.waiting()
     waiting = doubts + conflicts
     if waiting:
@@ -719,7 +719,7 @@ def _sessions(home: Home) -> Check:
     turns = sum(row[2] or 0 for row in counts)
     tools = ", ".join(f"{row[1]} {row[0]}" for row in counts)
     last = home.sessions.last_ingest()
-    if last and days_between(last, home.now()) > _STALE_DAYS:
+    if last and scoring.days_between(last, home.now()) > _STALE_DAYS:
         return Check("sessions", WARNING, f"last read {shown_day(last)}", "nacre ingest")
     return Check(
         "sessions",
@@ -738,12 +738,12 @@ def _held_out(home: Home) -> Iterator[Check]:
 def _daemon(home: Home) -> Iterator[Check]:
     """Check that the daemon answers, if one ever ran."""
     home_path = home.settings.home
-    if not (home_path / LOCK).exists():
+    if not (home_path / link.LOCK).exists():
         return
     try:
-        answer = ask(str(home_path), "hello", {}, seconds=1.0)
-    except (Away, Refused) as error:
-        if is_held(home_path / LOCK):
+        answer = link.ask(str(home_path), "hello", {}, seconds=1.0)
+    except (link.Away, link.Refused) as error:
+        if is_held(home_path / link.LOCK):
             yield Check(
                 "daemon",
                 WARNING,
@@ -766,7 +766,7 @@ def _daemon(home: Home) -> Iterator[Check]:
 
 def _watcher(home: Home) -> Iterator[Check]:
     """Check that the watcher works, if one ever did."""
-    state = standing(home.settings.home, home.clock())
+    state = follow.standing(home.settings.home, home.clock())
     health = state.health
     if health is None or state.state == "never":
         return
@@ -801,7 +801,7 @@ def _watcher(home: Home) -> Iterator[Check]:
 
 def _chores(home: Home) -> Iterator[Check]:
     """Report chores that are late, and those given up recently."""
-    pending, lost = waiting(home.settings.home), given_up(home.settings.home)
+    pending, lost = chores.waiting(home.settings.home), chores.given_up(home.settings.home)
     now = home.clock().timestamp()
     late = [chore for chore in pending if now - chore.at > _LATE_CHORE_SECONDS]
     recent = [chore for chore in lost if now - chore.at < _REPORT_CHORE_SECONDS]
@@ -825,9 +825,9 @@ def _vectors(home: Home) -> Check:
     except NacreError as error:
         return Check("vectors", WARNING, error.message, error.hint)
     model = home.settings.text("embedding.model")
-    used = hold(home, model)
+    used = consent.hold(home, model)
     why = f": {used.message}" if used else ""
-    if is_switching(home):
+    if vectors.is_switching(home):
         finding = f"{passages:,} passages of {home.vectors.model()}, until those of {model} are whole{why}"
         return Check(
             "vectors",
@@ -849,7 +849,7 @@ def _archive(home: Home) -> Iterator[Check]:
     states = [state for state in home.archive.all() if state.pack]
     is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
-    if is_wanted and not is_installed():
+    if is_wanted and not packs.is_installed():
         yield Check("archive", WARNING, "Zstandard is missing", "pip install backports.zstd")
     elif not is_wanted:
         yield Check("archive", OK, f"off; {len(states):,} transcripts in it")
@@ -859,7 +859,7 @@ def _archive(home: Home) -> Iterator[Check]:
             OK,
             f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB",
         )
-    for transcript in leaving(home):
+    for transcript in retention.leaving(home):
         hint = (
             None
             if transcript.is_kept

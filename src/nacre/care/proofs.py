@@ -22,7 +22,7 @@ from nacre.memories.edit import catch_up, scan
 from nacre.memories.graph import CODE
 from nacre.memories.judge import superseded
 from nacre.readers.registry import get_adapter
-from nacre.store.maintenance import Soundness
+from nacre.store import maintenance
 from nacre.store.schema import UNREADABLE, turn_identity
 from nacre.values.memory import Memory, Project, SeenMemoryFile
 from nacre.values.reports import OK, Check, OnProgress, Progress
@@ -127,7 +127,7 @@ def prove_git(home: Home) -> Proof:
 
 def prove_database(home: Home) -> Proof:
     """Check the file and references with SQLite."""
-    sound = Soundness(home.database_file)
+    sound = maintenance.Soundness(home.database_file)
     findings = [
         Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database_file.check()[:20]
     ]
@@ -144,7 +144,7 @@ def prove_database(home: Home) -> Proof:
 
 def prove_full_text(home: Home) -> Proof:
     """Check that the full text contains exactly the memories and turns."""
-    sound = Soundness(home.database_file)
+    sound = maintenance.Soundness(home.database_file)
     memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
     findings: list[Finding] = []
     if memories:
@@ -173,7 +173,7 @@ def _reindex_memories(ids: Sequence[str]) -> Callable[[Home], None]:
 def _forget_text(table: str, rows: Sequence[int]) -> Callable[[Home], None]:
     def mend(home: Home) -> None:
         with home.database.transaction():
-            Soundness(home.database_file).forget_text(table, rows)
+            maintenance.Soundness(home.database_file).forget_text(table, rows)
 
     return mend
 
@@ -191,7 +191,7 @@ def prove_vectors(home: Home) -> Proof:
             "not looked at",
             [Finding(WARNING, error.message, error.hint or "nacre doctor")],
         )
-    sound = Soundness(home.database_file)
+    sound = maintenance.Soundness(home.database_file)
     findings: list[Finding] = []
     if made_by is not None and made_by != embedder.name:
         sentence = f"the vectors were made by {made_by}, and the model is {embedder.name}"
@@ -235,7 +235,7 @@ SAMPLE = 20
 
 def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Proof:
     """Check that the index contains every turn of the existing transcripts, as far as they were read."""
-    sound = Soundness(home.database_file)
+    sound = maintenance.Soundness(home.database_file)
     findings = [
         Finding(
             FAILURE, f"session {name} counts other turns than it has", deep_repair(), _counter(row)
@@ -268,7 +268,7 @@ def _spread(files: Sequence[SeenFile]) -> list[SeenFile]:
     return list(files[::step])
 
 
-def _read_again(home: Home, sound: Soundness, file: SeenFile) -> list[Finding]:
+def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> list[Finding]:
     path = Path(file.path)
     try:
         lacking, total = _lacking(home, sound, path, file.tool)
@@ -284,7 +284,7 @@ def _read_again(home: Home, sound: Soundness, file: SeenFile) -> list[Finding]:
     return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", _reader(path))]
 
 
-def _lacking(home: Home, sound: Soundness, path: Path, tool: str) -> tuple[int, int]:
+def _lacking(home: Home, sound: maintenance.Soundness, path: Path, tool: str) -> tuple[int, int]:
     """Return the number of turns missing from the index, and of all turns in the file."""
     turns: dict[bytes, None] = {}
     unknown = 0

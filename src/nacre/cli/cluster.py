@@ -19,22 +19,13 @@ from nacre.base import ids
 from nacre.base.ids import utc_now
 from nacre.base.json import to_plain
 from nacre.cli import output
-from nacre.cli.command import (
-    TEXT,
-    DefaultGroup,
-    Group,
-    Paper,
-    Run,
-    bold,
-    command,
-    dim,
-    perform,
-    printable,
-)
+from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim, printable
 from nacre.cli.gateway import stopped_by_signals
+from nacre.cli.hits import memory_record
+from nacre.cli.operations import perform
 from nacre.cli.options import argument, day, minute, option, options, short_id, size
 from nacre.cli.options import count as options_count
-from nacre.cli.output import INTERRUPTED, memory_record
+from nacre.cli.output import INTERRUPTED
 from nacre.cli.root import answer_measured
 from nacre.cluster import cluster as cluster_api
 from nacre.cluster import queue

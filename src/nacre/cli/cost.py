@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base import text
-from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, ask, bold, command, dim, joined
+from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.operations import ask
 from nacre.cli.options import (
     SHORT_ID,
     Record,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli import output
-from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim, perform, resumable
+from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import ingest_record, render_ingest
+from nacre.cli.operations import perform, resumable
 from nacre.cli.options import (
     Record,
     argument,

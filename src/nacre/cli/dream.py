@@ -14,7 +14,9 @@ import click
 from nacre.base import files
 from nacre.base.text import one_line, shorten
 from nacre.cli import output as progress
-from nacre.cli.command import Paper, Run, ask, bold, command, dim, joined, perform, printable
+from nacre.cli.command import Paper, Run, bold, command, dim, joined, printable
+from nacre.cli.hits import LINE_CHARACTERS, memory_record
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
     Record,
@@ -29,7 +31,6 @@ from nacre.cli.options import (
     stamp,
     tokens_record,
 )
-from nacre.cli.output import LINE_CHARACTERS, memory_record
 from nacre.home.home import territory
 from nacre.learn import extract as requests
 from nacre.learn import learn

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli import output
-from nacre.cli.command import Cell, Group, Paper, Run, Span, bold, dim, perform
+from nacre.cli.command import Cell, Group, Paper, Run, Span, bold, dim
+from nacre.cli.operations import perform
 from nacre.cli.options import Record, argument, count, float_or_none, size
 from nacre.values import models
 

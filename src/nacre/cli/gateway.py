@@ -26,15 +26,14 @@ from nacre.cli.command import (
     DefaultGroup,
     Paper,
     Run,
-    ask,
     bold,
     command,
     cut,
     dim,
-    perform,
     printable,
     unsteered,
 )
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import Record, argument, count, option, stamp, when
 from nacre.errors import NacreError
 from nacre.gateway import engine

@@ -12,22 +12,9 @@ import click
 
 from nacre.base import text
 from nacre.cli import output
-from nacre.cli.command import (
-    SAID_DAY,
-    Group,
-    Paper,
-    Run,
-    Span,
-    ask,
-    bold,
-    cells,
-    command,
-    cut,
-    dim,
-    joined,
-    perform,
-    place_of,
-)
+from nacre.cli.command import Group, Paper, Run, Span, bold, cells, command, cut, dim, joined
+from nacre.cli.hits import link_facts, memory_record
+from nacre.cli.operations import SAID_DAY, ask, perform, place_of
 from nacre.cli.options import (
     Decorator,
     Function,
@@ -40,7 +27,6 @@ from nacre.cli.options import (
     options,
     short_id,
 )
-from nacre.cli.output import link_facts, memory_record
 from nacre.errors import InvalidInput, NotFound
 from nacre.memories.graph import NewLink, Relation
 from nacre.values.codec import plain

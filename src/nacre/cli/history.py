@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli import output
-from nacre.cli.command import TEXT, Cell, Paper, Run, Span, ask, bold, command, dim, joined, perform
+from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.hits import memory_record, render_table
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     EVERYTHING,
     JSON_LINES,
@@ -31,7 +33,6 @@ from nacre.cli.options import (
     short_session,
     stamp,
 )
-from nacre.cli.output import memory_record, render_table
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
 from nacre.errors import InvalidInput

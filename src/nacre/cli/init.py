@@ -13,13 +13,14 @@ import click
 
 from nacre import settings
 from nacre.base import files, ids
-from nacre.cli import learn, options, output, recall
+from nacre.cli import hits, learn, options, output, recall
 from nacre.cli import services as home_wiring
 from nacre.cli import writer as cli_writer
-from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, perform
+from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
+from nacre.cli.hits import memory_record
 from nacre.cli.learn import render_estimate, render_ingest
+from nacre.cli.operations import perform
 from nacre.cli.options import Record, count, kind_span, seconds, short_id, size
-from nacre.cli.output import memory_record
 from nacre.cli.status import render_problems
 from nacre.data import imports
 from nacre.errors import InvalidInput
@@ -428,9 +429,9 @@ def _render_answer(paper: Paper, answer: SampleAnswer) -> None:
     paper.line(dim("$"), f' nacre recall "{answer.question}"', indent=2)
     with paper.indented(2):
         for rank, hit in enumerate(answer.result.hits[:_HITS_SHOWN], start=1):
-            output.render_hit(paper, rank, hit, explain=False)
+            hits.render_hit(paper, rank, hit, explain=False)
         if not answer.result.hits:
-            output.render_turn_hits(paper, answer.result.turns[:_HITS_SHOWN], explain=False)
+            hits.render_turn_hits(paper, answer.result.turns[:_HITS_SHOWN], explain=False)
     paper.blank()
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli import output
-from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim, perform
+from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim
+from nacre.cli.operations import perform
 from nacre.cli.options import (
     Record,
     amount,

@@ -22,13 +22,13 @@ from nacre.cli.command import (
     Paper,
     Run,
     Span,
-    ask,
     bold,
     command,
     dim,
     joined,
-    perform,
 )
+from nacre.cli.hits import lane_records, memory_record, render_beginning, subject_and_content
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
     Record,
@@ -40,7 +40,6 @@ from nacre.cli.options import (
     short_id,
     stamp,
 )
-from nacre.cli.output import lane_records, memory_record, render_beginning, subject_and_content
 from nacre.cli.root import answer_measured
 from nacre.errors import InvalidInput
 from nacre.home import change as home_baseline

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base import text
-from nacre.cli.command import (
-    DAY,
-    TEXT,
-    DefaultGroup,
-    Paper,
-    Run,
-    Span,
-    ask,
-    bold,
-    command,
-    dim,
-    is_empty,
-    joined,
-    perform,
+from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.hits import (
+    HIT_CHARACTERS,
+    LINE_CHARACTERS,
+    evidence_record,
+    link_facts,
+    memory_record,
+    origin_of,
+    render_beginning,
+    render_list,
+    render_outcome,
+    render_outcomes,
+    render_table,
+    waits_for_owner,
 )
+from nacre.cli.operations import DAY, ask, is_empty, perform
 from nacre.cli.options import (
     EVERYTHING,
     HERE,
@@ -50,20 +51,6 @@ from nacre.cli.options import (
     stamp,
     when,
     with_memory_filter,
-)
-from nacre.cli.output import (
-    HIT_CHARACTERS,
-    LINE_CHARACTERS,
-    evidence_record,
-    link_facts,
-    memory_record,
-    origin_of,
-    render_beginning,
-    render_list,
-    render_outcome,
-    render_outcomes,
-    render_table,
-    waits_for_owner,
 )
 from nacre.errors import MemoryInvalid, Unavailable
 from nacre.home import change

@@ -25,7 +25,8 @@ from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.lazy import load
 from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
-from nacre.cli.command import MOMENT, PERIOD, TEXT, Run, Span, ask, place_of
+from nacre.cli.command import TEXT, Run, Span
+from nacre.cli.operations import MOMENT, PERIOD, ask, place_of
 from nacre.errors import NacreError, NotFound
 from nacre.home import change, location
 from nacre.serve.catalogue import CATALOGUE

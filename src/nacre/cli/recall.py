@@ -15,20 +15,8 @@ import click
 from nacre.base import text
 from nacre.base.lazy import load
 from nacre.base.times import shown_minute
-from nacre.cli.command import TEXT, Paper, Run, Span, ask, bold, command, dim, is_empty, perform
-from nacre.cli.options import (
-    LANES,
-    NO_DAEMON,
-    Record,
-    argument,
-    limit_option,
-    option,
-    options,
-    stamp,
-    tie_hint,
-    with_memory_filter,
-)
-from nacre.cli.output import (
+from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
+from nacre.cli.hits import (
     EMPTY,
     NOTHING,
     describe_lanes,
@@ -42,14 +30,27 @@ from nacre.cli.output import (
     render_turn_hits,
     turn_hit_record,
 )
+from nacre.cli.operations import ask, is_empty, perform
+from nacre.cli.options import (
+    LANES,
+    NO_DAEMON,
+    Record,
+    argument,
+    limit_option,
+    option,
+    options,
+    stamp,
+    tie_hint,
+    with_memory_filter,
+)
 from nacre.context import categories, hooks
 from nacre.home import location
 from nacre.home.home import territory
 from nacre.recall import deep
 from nacre.setup import chores as queue
+from nacre.values import context as values_context
 from nacre.values import recall as deep_recall
 from nacre.values.codec import plain
-from nacre.values.context import HELD_OUT, LOOKED_FOR
 from nacre.values.memory import Actor, Face, acting
 
 if TYPE_CHECKING:
@@ -420,12 +421,16 @@ def context(  # noqa: PLR0913 - one parameter an option
         run.answer(
             record, lambda paper: _render_context(paper, block, output=output, changed=changed)
         )
-        if not block.text and not run.as_json and block.gate in ("", LOOKED_FOR, HELD_OUT):
+        if (
+            not block.text
+            and not run.as_json
+            and block.gate in ("", values_context.LOOKED_FOR, values_context.HELD_OUT)
+        ):
             place = str((folder or Path.cwd()).absolute())
-            if block.gate == HELD_OUT:
+            if block.gate == values_context.HELD_OUT:
                 _say_nothing(
                     run,
-                    HELD_OUT,
+                    values_context.HELD_OUT,
                     "nacre usefulness shows the effect; the agent's own searches are answered",
                 )
             else:

@@ -12,19 +12,10 @@ import click
 
 from nacre.base import text
 from nacre.cli import output, terminal
-from nacre.cli.command import (
-    DefaultGroup,
-    Paper,
-    Run,
-    Span,
-    ask,
-    bold,
-    command,
-    dim,
-    joined,
-    perform,
-)
+from nacre.cli.command import DefaultGroup, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.hits import memory_record, origin_of, render_outcomes, render_table
 from nacre.cli.memories import answer_todo
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
@@ -43,7 +34,6 @@ from nacre.cli.options import (
     stamp,
     when,
 )
-from nacre.cli.output import memory_record, origin_of, render_outcomes, render_table
 from nacre.errors import DepartedError
 from nacre.home import views
 from nacre.memories import store

@@ -103,7 +103,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "store": Entry("memories:store", "Store one memory."),
         "edit": Entry("memories:edit", "Change a memory, with options or in your editor."),
         "page": Entry(
-            "output:page",
+            "page:page",
             "Show or write what agents are told of you at the start of every session.",
         ),
         "project": Entry("status:project", "Manage projects: names, folders, dependencies."),

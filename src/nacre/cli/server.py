@@ -10,7 +10,8 @@ import click
 from nacre.base.lazy import load
 from nacre.care import remote as connection
 from nacre.cli import output
-from nacre.cli.command import Command, DefaultGroup, Paper, Run, ask, bold, dim, perform
+from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import Record, argument, count, option, size
 from nacre.cli.writer import MOST_KEY_CHARACTERS, checked_key
 

@@ -24,16 +24,14 @@ from nacre.cli.command import (
     Paper,
     Run,
     Span,
-    ask,
     bold,
     command,
     dim,
-    is_empty,
     joined,
-    perform,
-    place_of,
     unsteered,
 )
+from nacre.cli.hits import memory_record, render_beginning, render_table
+from nacre.cli.operations import ask, is_empty, perform, place_of
 from nacre.cli.options import (
     EVERYTHING,
     JSON_LINES,
@@ -56,7 +54,6 @@ from nacre.cli.options import (
     tokens_told,
 )
 from nacre.cli.options import options as options_options
-from nacre.cli.output import memory_record, render_beginning, render_table
 from nacre.data import export
 from nacre.errors import Unavailable
 from nacre.home.home import territory

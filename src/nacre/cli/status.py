@@ -18,7 +18,7 @@ from nacre.base import ids
 from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.care import proofs as prove
-from nacre.cli import output
+from nacre.cli import output, sessions
 from nacre.cli.command import (
     Cell,
     Command,
@@ -27,14 +27,13 @@ from nacre.cli.command import (
     Paper,
     Run,
     Span,
-    ask,
     bold,
     command,
     dim,
     first_sentence,
-    perform,
-    place_of,
 )
+from nacre.cli.hits import memory_record, subject_and_content
+from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     Record,
     argument,
@@ -50,8 +49,6 @@ from nacre.cli.options import (
     tie_hint,
     when,
 )
-from nacre.cli.output import memory_record, subject_and_content
-from nacre.cli.sessions import session_line_record, session_title
 from nacre.errors import NacreError
 from nacre.home import consent
 from nacre.setup import models as writers
@@ -89,7 +86,7 @@ def _record(page: Status) -> Record:
         "not_wired": list(page.not_wired),
         "memories": page.memories,
         "sessions": page.sessions,
-        "today": [session_line_record(line) for line in page.today],
+        "today": [sessions.session_line_record(line) for line in page.today],
         "sessions_today": page.sessions_today,
         "read": stamp(page.read),
         "learned": [memory_record(memory) for memory in page.learned],
@@ -178,7 +175,7 @@ def _session(line: SessionLine) -> tuple[Cell, ...]:
         dim(at),
         session.tool,
         stored.project or "",
-        session_title(line),
+        sessions.session_title(line),
     )
 
 

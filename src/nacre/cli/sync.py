@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli import output
-from nacre.cli.command import Group, Paper, Run, bold, command, dim, perform
+from nacre.cli.command import Group, Paper, Run, bold, command, dim
 from nacre.cli.learn import ingest_record, render_ingest
+from nacre.cli.operations import perform
 from nacre.cli.options import SHORT_ID, Record, argument, count, day, option, size, stamp
 from nacre.data import sync as syncing
 from nacre.memories import edit

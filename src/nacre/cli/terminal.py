@@ -21,21 +21,10 @@ import click
 
 from nacre.base import text
 from nacre.base.text import shorten
-from nacre.cli.command import (
-    Paper,
-    Run,
-    Span,
-    ask,
-    bold,
-    cells,
-    cut,
-    dim,
-    joined,
-    perform,
-    printable,
-    resumable,
-)
+from nacre.cli.command import Paper, Run, Span, bold, cells, cut, dim, joined, printable
+from nacre.cli.hits import subject_and_content
 from nacre.cli.memories import render_evidence, render_memory
+from nacre.cli.operations import ask, perform, resumable
 from nacre.cli.options import (
     count,
     day,
@@ -47,7 +36,6 @@ from nacre.cli.options import (
     split_session,
     when,
 )
-from nacre.cli.output import subject_and_content
 from nacre.errors import NacreError
 from nacre.home.views import Choice, Pending, PendingKind
 from nacre.memories import decision

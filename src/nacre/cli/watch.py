@@ -24,21 +24,11 @@ from nacre.base.times import shown, shown_minute
 from nacre.care import watcher as watcher_module
 from nacre.care import watcher_install as installing
 from nacre.cli import output
-from nacre.cli.command import (
-    TEXT,
-    DefaultGroup,
-    Group,
-    Paper,
-    Run,
-    bold,
-    dim,
-    perform,
-    printable,
-    unsteered,
-)
+from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, dim, printable, unsteered
 from nacre.cli.command import command as command_command
 from nacre.cli.gateway import event_line, event_record, stopped_by_signals
 from nacre.cli.learn import ingest_record, render_ingest
+from nacre.cli.operations import perform
 from nacre.cli.options import Record, argument, count, option, stamp
 from nacre.cli.options import size as options_size
 from nacre.cli.status import problem_records

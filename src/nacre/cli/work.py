@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base import text as passages
-from nacre.cli.command import (
-    TEXT,
-    Paper,
-    Run,
-    Span,
-    ask,
-    bold,
-    command,
-    dim,
-    is_empty,
-    joined,
-    perform,
+from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.hits import (
+    EMPTY,
+    NOTHING,
+    lane_records,
+    memory_hit_record,
+    render_beginning,
+    render_hit,
+    render_lanes,
+    render_nothing,
+    render_span,
+    render_turn_hits,
+    turn_hit_record,
 )
+from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     JSON_LINES,
     LANES,
@@ -37,19 +39,6 @@ from nacre.cli.options import (
     stamp,
     when,
     with_turn_filter,
-)
-from nacre.cli.output import (
-    EMPTY,
-    NOTHING,
-    lane_records,
-    memory_hit_record,
-    render_beginning,
-    render_hit,
-    render_lanes,
-    render_nothing,
-    render_span,
-    render_turn_hits,
-    turn_hit_record,
 )
 from nacre.cli.sessions import call_record
 from nacre.recall.ranking import ASPECTS, ROLES

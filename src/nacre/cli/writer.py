@@ -14,19 +14,8 @@ import click
 from nacre import settings
 from nacre.care import health
 from nacre.cli import output
-from nacre.cli.command import (
-    Cell,
-    DefaultGroup,
-    Group,
-    Paper,
-    Part,
-    Run,
-    Span,
-    ask,
-    bold,
-    dim,
-    perform,
-)
+from nacre.cli.command import Cell, DefaultGroup, Group, Paper, Part, Run, Span, bold, dim
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     Record,
     argument,

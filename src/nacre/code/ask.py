@@ -18,21 +18,19 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from nacre.base.files import open_file
+from nacre.base import files as base_files
 from nacre.base.ids import to_ms
 from nacre.base.lazy import load
 from nacre.base.request import Request
 from nacre.base.text import identifiers
 from nacre.errors import NacreError, NotFound, Unavailable
-from nacre.home.home import Home
-from nacre.home.location import project_of_folder
-from nacre.memories.edit import catch_up
+from nacre.home import home, location
+from nacre.memories import edit, store
 from nacre.memories.graph import CODE, Limit
-from nacre.memories.store import get
-from nacre.store.code import FILE, Mention, Symbol
+from nacre.store import code
+from nacre.values import review
 from nacre.values.memory import Memory
-from nacre.values.review import LEAST_REVIEWED, Reason
-from nacre.vault.git import GitProgram
+from nacre.vault import git
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query
@@ -151,7 +149,7 @@ _WORDS_OF_CODE = frozenset(
 )
 
 
-def catch_up_mentions(home: Home) -> None:
+def catch_up_mentions(home: home.Home) -> None:
     """Look for names of code in memories that are new, or were written anew. Costs a query where there are none.
 
     Where nothing can be written now, the next one does it.
@@ -167,9 +165,9 @@ def catch_up_mentions(home: Home) -> None:
                 return
 
 
-def mentions(text: str) -> Iterator[Mention]:
+def mentions(text: str) -> Iterator[code.Mention]:
     """The names of code in a text, each once."""
-    seen: dict[str, Mention] = {}
+    seen: dict[str, code.Mention] = {}
     for one in _found(text):
         seen.setdefault(one.written, one)
     yield from list(seen.values())[:_MOST_NAMES]
@@ -195,7 +193,7 @@ def is_path(written: str) -> bool:
     )
 
 
-def _found(text: str) -> Iterator[Mention]:
+def _found(text: str) -> Iterator[code.Mention]:
     outside = _FENCE.sub("\n", text)
     for written in _MARKED.findall(outside):
         yield from _marked(_bare(written.strip()))
@@ -210,7 +208,7 @@ def _found(text: str) -> Iterator[Mention]:
                 yield _mention(word, "fence")
 
 
-def _marked(bare: str) -> Iterator[Mention]:
+def _marked(bare: str) -> Iterator[code.Mention]:
     path, hash_sign, name = bare.partition("#")
     if is_path(path) and " " not in path:
         yield _mention(path, "path")
@@ -224,9 +222,9 @@ def _bare(written: str) -> str:
     return _LINE.sub("", written.replace("\\", "/").removeprefix("./"))
 
 
-def _mention(written: str, manner: str) -> Mention:
+def _mention(written: str, manner: str) -> code.Mention:
     written = written[:_NAME_CHARACTERS]
-    return Mention(key_of(written), written, manner)
+    return code.Mention(key_of(written), written, manner)
 
 
 # ----------------------------------------------------------------------------
@@ -360,7 +358,9 @@ class Staleness:
 # Resolve a name that a person gave to symbols and files.
 
 
-def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
+def find_nodes(
+    home: home.Home, name: str, project: str | None, near: str | None
+) -> list[code.Symbol]:
     """The symbols or files that a name may refer to: one if it is unambiguous, else the choices. Raises NotFound.
 
     ``src/a.py#A.f`` is the symbol of a file; a dotted name is that of a symbol or its end, modules before it or not.
@@ -380,7 +380,9 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
     return own or found
 
 
-def find_files(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
+def find_files(
+    home: home.Home, name: str, project: str | None, near: str | None
+) -> list[code.Symbol]:
     """The files that a path, or the dotted name of a module, may refer to."""
     asked = name.strip().removeprefix(CODE)
     found = _files(home, asked, project)
@@ -392,7 +394,7 @@ def find_files(home: Home, name: str, project: str | None, near: str | None) -> 
     return own or found
 
 
-def node_of(symbol: Symbol) -> CodeNode:
+def node_of(symbol: code.Symbol) -> CodeNode:
     """A stored symbol as a node of an answer."""
     name = f"#{symbol.qualified}" if symbol.qualified else ""
     return CodeNode(
@@ -416,7 +418,7 @@ def ends_alike(path: str, asked: str) -> bool:
     )
 
 
-def meant(symbols: Sequence[Symbol], written: str) -> list[Symbol]:
+def meant(symbols: Sequence[code.Symbol], written: str) -> list[code.Symbol]:
     """Those of some symbols with the same last part that a dotted name may mean: the nearest in spelling, then those
     that it names whole."""
     parts = symbol_parts(written)
@@ -432,12 +434,12 @@ def meant(symbols: Sequence[Symbol], written: str) -> list[Symbol]:
     return whole if len(whole) == 1 and len(parts) > 1 else fit
 
 
-def _symbols(home: Home, name: str, project: str | None) -> list[Symbol]:
+def _symbols(home: home.Home, name: str, project: str | None) -> list[code.Symbol]:
     parts = symbol_parts(name.split("(")[0])
     return meant(home.code.named(parts[-1], project), ".".join(parts)) if parts else []
 
 
-def _files(home: Home, path: str, project: str | None) -> list[Symbol]:
+def _files(home: home.Home, path: str, project: str | None) -> list[code.Symbol]:
     plain = path.replace("\\", "/").removeprefix("./")
     found = [
         one
@@ -448,13 +450,13 @@ def _files(home: Home, path: str, project: str | None) -> list[Symbol]:
     return whole or found
 
 
-def _places(symbol: Symbol) -> list[str]:
+def _places(symbol: code.Symbol) -> list[str]:
     """The parts of a symbol's full name: folders, file, enclosing definitions, its own name."""
     path = symbol.path.rsplit(".", 1)[0].removesuffix("/__init__").split("/")
-    return [*path, *(symbol.qualified.split(".") if symbol.kind != FILE else ())]
+    return [*path, *(symbol.qualified.split(".") if symbol.kind != code.FILE else ())]
 
 
-def _hint(home: Home) -> str:
+def _hint(home: home.Home) -> str:
     known = [project for project, *_ in home.code.projects()]
     if not known:
         return "nacre graph ingest-code reads the repository of this folder"
@@ -550,7 +552,7 @@ _MOST_KEYS = 500
 _ALL = ("calls", "imports", "inherits")
 
 
-def callers(home: Home, asked: CallersRequest) -> CodeAnswer:
+def callers(home: home.Home, asked: CallersRequest) -> CodeAnswer:
     """The callers of a symbol and their callers; for a class also callers of its methods, and its subclasses.
 
     Raises NotFound where no symbol has such a name.
@@ -563,7 +565,7 @@ def callers(home: Home, asked: CallersRequest) -> CodeAnswer:
     return _answer(asked, found, links)
 
 
-def importers(home: Home, asked: CodeRequest) -> CodeAnswer:
+def importers(home: home.Home, asked: CodeRequest) -> CodeAnswer:
     """The files that import a file, a module or a library. Raises NotFound."""
     name = asked.name.strip()
     outside = home.code.importers(name, asked.project, asked.limit + 1)
@@ -587,7 +589,7 @@ def importers(home: Home, asked: CodeRequest) -> CodeAnswer:
     return _answer(asked, found, links)
 
 
-def about(home: Home, asked: CodeRequest) -> CodeAnswer:
+def about(home: home.Home, asked: CodeRequest) -> CodeAnswer:
     """The memories that name a symbol or a file. Raises NotFound."""
     found = find_nodes(home, asked.name, asked.project, asked.near)
     if len(found) > 1:
@@ -601,14 +603,16 @@ def about(home: Home, asked: CodeRequest) -> CodeAnswer:
     )
 
 
-def impact(home: Home, asked: ImpactRequest) -> CodeAnswer:
+def impact(home: home.Home, asked: ImpactRequest) -> CodeAnswer:
     """What a change to a file, or a symbol of it, touches: who calls, inherits or imports it, step by step, and the
     memories that speak of any of it, those of the file first. Raises NotFound."""
     name = f"{asked.name}#{asked.symbol}" if asked.symbol else asked.name
     found = find_nodes(home, name, asked.project, asked.near)
     if len(found) > 1:
         return _choices(name, found)
-    start = home.code.beside(found[0]) if found[0].kind == FILE else _with_members(home, found[0])
+    start = (
+        home.code.beside(found[0]) if found[0].kind == code.FILE else _with_members(home, found[0])
+    )
     links, reached = _walk(home, start, _ALL, asked.depth)
     memories = _memories_of(home, reached)
     shown = _answer(asked, found, links)
@@ -621,7 +625,9 @@ def impact(home: Home, asked: ImpactRequest) -> CodeAnswer:
     )
 
 
-def _answer(asked: CodeRequest, found: Sequence[Symbol], links: Sequence[CodeLink]) -> CodeAnswer:
+def _answer(
+    asked: CodeRequest, found: Sequence[code.Symbol], links: Sequence[CodeLink]
+) -> CodeAnswer:
     return CodeAnswer(
         asked.name,
         tuple(map(node_of, found)),
@@ -630,25 +636,29 @@ def _answer(asked: CodeRequest, found: Sequence[Symbol], links: Sequence[CodeLin
     )
 
 
-def _choices(name: str, found: Sequence[Symbol]) -> CodeAnswer:
+def _choices(name: str, found: Sequence[code.Symbol]) -> CodeAnswer:
     return CodeAnswer(
         name, choices=tuple(map(node_of, found[:_MOST_CHOICES])), more=len(found) > _MOST_CHOICES
     )
 
 
-def _with_members(home: Home, symbol: Symbol) -> list[Symbol]:
-    return [symbol, *home.code.beside(symbol)] if symbol.kind != FILE else home.code.beside(symbol)
+def _with_members(home: home.Home, symbol: code.Symbol) -> list[code.Symbol]:
+    return (
+        [symbol, *home.code.beside(symbol)]
+        if symbol.kind != code.FILE
+        else home.code.beside(symbol)
+    )
 
 
 def _reached(
-    home: Home, start: Sequence[Symbol], rels: Sequence[str], depth: int
+    home: home.Home, start: Sequence[code.Symbol], rels: Sequence[str], depth: int
 ) -> list[CodeLink]:
     return _walk(home, start, rels, depth)[0]
 
 
 def _walk(
-    home: Home, start: Sequence[Symbol], rels: Sequence[str], depth: int
-) -> tuple[list[CodeLink], list[Symbol]]:
+    home: home.Home, start: Sequence[code.Symbol], rels: Sequence[str], depth: int
+) -> tuple[list[CodeLink], list[code.Symbol]]:
     """What leads to some symbols, the nearest first, and all symbols on the way; what leads from one of the first to
     another is left out."""
     known = {one.row: one for one in start}
@@ -682,14 +692,14 @@ def _walk(
     return links, list(known.values())
 
 
-def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
+def _memories_of(home: home.Home, symbols: Sequence[code.Symbol]) -> list[CodeMemory]:
     """The memories that name any of these symbols, in their order; never those of other projects."""
-    catch_up(home)
+    edit.catch_up(home)
     catch_up_mentions(home)
-    by_key: dict[str, list[Symbol]] = defaultdict(list)
+    by_key: dict[str, list[code.Symbol]] = defaultdict(list)
     for one in symbols:
-        by_key[key_of(one.path if one.kind == FILE else one.qualified)].append(one)
-    named: dict[str, dict[str, Symbol]] = defaultdict(dict)
+        by_key[key_of(one.path if one.kind == code.FILE else one.qualified)].append(one)
+    named: dict[str, dict[str, code.Symbol]] = defaultdict(dict)
     project = symbols[0].project if symbols else ""
     for mention, memory in home.code_mentions.ending(
         list(by_key)[:_MOST_KEYS], project, _MOST_MENTIONS
@@ -714,9 +724,9 @@ def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
     ]
 
 
-def _is_meant(home: Home, written: str, symbol: Symbol) -> bool:
+def _is_meant(home: home.Home, written: str, symbol: code.Symbol) -> bool:
     """Whether a name refers to this symbol and to no other of its project."""
-    if symbol.kind == FILE:
+    if symbol.kind == code.FILE:
         if not ends_alike(symbol.path, written):
             return False
         like = home.code.files_named(written.rsplit("/", 1)[-1], symbol.project)
@@ -857,7 +867,9 @@ def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
     try:
         is_ignored = (
             found != here
-            and not GitProgram(found, environ).attempt("check-ignore", "-q", str(here)).returncode
+            and not git.GitProgram(found, environ)
+            .attempt("check-ignore", "-q", str(here))
+            .returncode
         )
     except NacreError:
         return found
@@ -886,7 +898,7 @@ def read_file(root: Path, path: str) -> bytes | None:
     if ".." in path.split("/") or os.path.realpath(place.parent) != os.path.normpath(inside):
         return None
     try:
-        with open(open_file(place, os.O_RDONLY), "rb") as file:
+        with open(base_files.open_file(place, os.O_RDONLY), "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError):
         return None
@@ -896,7 +908,7 @@ def read_file(root: Path, path: str) -> bytes | None:
 
 def _tracked(root: Path, environ: Mapping[str, str]) -> list[str]:
     """Tracked files, and untracked ones that git does not ignore."""
-    told = GitProgram(root, environ).run(
+    told = git.GitProgram(root, environ).run(
         "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"
     )
     return [one for one in os.fsdecode(told).split("\0") if one]
@@ -934,16 +946,16 @@ _STILL_THERE = 0.3
 _LEAST_CHARACTERS = {"marked": 3, "fence": 4}
 
 
-def stale(home: Home, asked: StaleRequest) -> Staleness:
+def stale(home: home.Home, asked: StaleRequest) -> Staleness:
     """Memories whose files were changed since, the surest first; one memory where it is named. Raises NotFound.
 
     The confidence is ``min(1, sessions / 5) · min(1, days / 60)``, times what the symbols say: 0.3 where all are still
     in the files, 0.3 + 0.7 · the share that is missing, 1 where all are, or nothing can be looked at.
     """
-    catch_up(home)
+    edit.catch_up(home)
     catch_up_mentions(home)
     if asked.memory:
-        memories = [get(home, asked.memory)]
+        memories = [store.get(home, asked.memory)]
     else:
         held = home.code_mentions.with_paths(asked.project, MOST_MEMORIES)
         memories = list(home.memories.rows_of(held).values())
@@ -957,7 +969,7 @@ def stale(home: Home, asked: StaleRequest) -> Staleness:
     return Staleness(tuple(found[: asked.limit]), len(memories), len(found))
 
 
-def note_stale(home: Home) -> int:
+def note_stale(home: home.Home) -> int:
     """Look which memories may be out of date, for contexts and the review queue; returns how many.
 
     Nothing is noted where nothing can be written.
@@ -972,8 +984,8 @@ def note_stale(home: Home) -> int:
     at = to_ms(home.now()) or 0
     with home.database.transaction():
         for memory, confidence, why in marked:
-            if confidence >= LEAST_REVIEWED:
-                home.reviews.add(memory, Reason.STALE, why, at, once=True)
+            if confidence >= review.LEAST_REVIEWED:
+                home.reviews.add(memory, review.Reason.STALE, why, at, once=True)
     return len(marked)
 
 
@@ -985,7 +997,11 @@ def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) ->
 
 
 def _assess(
-    home: Home, memory: Memory, named: Sequence[Mention], asked: StaleRequest, kept: datetime | None
+    home: home.Home,
+    memory: Memory,
+    named: Sequence[code.Mention],
+    asked: StaleRequest,
+    kept: datetime | None,
 ) -> StaleMemory | None:
     """``kept``: when the owner last said in review that it holds."""
     said = max(memory.last_said, kept or memory.last_said)
@@ -1020,7 +1036,7 @@ def _assess(
 
 
 def _changes(
-    home: Home, memory: Memory, paths: Iterable[str], since: datetime, said: datetime
+    home: home.Home, memory: Memory, paths: Iterable[str], since: datetime, said: datetime
 ) -> dict[str, list[tuple[int, datetime, int]]]:
     """The named files that sessions changed which began after the memory was last said: path → session, time, edits."""
     rows: dict[int, str] = {}
@@ -1051,7 +1067,7 @@ def _file(path: str, held: Sequence[tuple[int, datetime, int]], root: Path | Non
     )
 
 
-def _symbols_staleness(named: Sequence[Mention]) -> list[str]:
+def _symbols_staleness(named: Sequence[code.Mention]) -> list[str]:
     """Names in backticks and in blocks of code: their last parts."""
     found = dict.fromkeys(
         symbol_parts(one.written)[-1]
@@ -1075,7 +1091,7 @@ def _missing(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[s
     ]
 
 
-def _root(home: Home, memory: Memory, folder: str | None) -> Path | None:
+def _root(home: home.Home, memory: Memory, folder: str | None) -> Path | None:
     """The working tree that a memory's files lie in: where its project's code was read, else the folder asked from, if
     that is the project's."""
     if memory.project is None:
@@ -1086,7 +1102,7 @@ def _root(home: Home, memory: Memory, folder: str | None) -> Path | None:
     if (
         not folder
         or not os.path.isdir(folder)
-        or project_of_folder(home, Path(folder)) != memory.project
+        or location.project_of_folder(home, Path(folder)) != memory.project
     ):
         return None
     return toplevel(Path(folder), home.settings.environ)

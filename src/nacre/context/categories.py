@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, cmp_to_key
 from pathlib import Path
 
-from nacre.base.files import Territory, named_file, refuse_named
+from nacre.base import files
 from nacre.base.text import (
     STOP_WORDS,
     count_tokens,
@@ -23,11 +23,12 @@ from nacre.base.text import (
 )
 from nacre.base.times import shown_day
 from nacre.errors import StoreUnusable
-from nacre.home.home import Home
-from nacre.home.location import with_dependencies
+from nacre.home import home as home_home
+from nacre.home import location
 from nacre.hosts import host
 from nacre.learn import reading, sentences
 from nacre.readers import trust
+from nacre.values import review
 from nacre.values.context import (
     ContextBlock,
     ContextItem,
@@ -40,7 +41,6 @@ from nacre.values.context import (
 )
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.recall import Filter, Lane
-from nacre.values.review import LEAST_REVIEWED
 from nacre.values.session import Speaker, Turn
 
 _LEAST_RECENT = 0.20
@@ -424,7 +424,7 @@ class Told:
         return bool(given) and all(sentence in self._sentences for sentence in given)
 
 
-def told_of(home: Home, row: int, turn: Turn) -> str:
+def told_of(home: home_home.Home, row: int, turn: Turn) -> str:
     """Return the text of a turn that may be shown.
 
     The owner's turns exclude pasted text, and options chosen after the session read external text.
@@ -440,7 +440,7 @@ def told_of(home: Home, row: int, turn: Turn) -> str:
     return reading.own_words(turn.text)
 
 
-def told_before(home: Home, project: str | None, state: SessionState) -> Told:
+def told_before(home: home_home.Home, project: str | None, state: SessionState) -> Told:
     """Return the sentences already given to a session: memories, handoffs, and turns of its predecessor."""
     given = Told()
     refs = [ref for ref in state.given if "#" in ref]
@@ -581,7 +581,7 @@ _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 class Draft:
     """A context in progress. ``budget_tokens`` covers items and headings."""
 
-    home: Home
+    home: home_home.Home
     request: ContextRequest
     state: SessionState
     project: str | None
@@ -679,7 +679,7 @@ class Draft:
         """Return the reason to exclude a memory, or an empty string."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        if self.request.moment is Moment.START and self._doubt(memory)[0] >= LEAST_REVIEWED:
+        if self.request.moment is Moment.START and self._doubt(memory)[0] >= review.LEAST_REVIEWED:
             return IN_DOUBT
         if self.has_told(memory.id):
             return ABOVE
@@ -715,7 +715,7 @@ class Draft:
         Outside a project, memories of projects named in the prompt are included instead.
         """
         if self.project:
-            return with_dependencies(
+            return location.with_dependencies(
                 self.home, Filter(projects=(self.project,), trusted=True, settled=True)
             )
         others = self.home.memories.projects() - set(self.named)
@@ -736,18 +736,18 @@ class Draft:
 # -- CONTEXT.md, for hosts that only read files -------------------------------
 
 
-def write_snapshot(path: Path, block: ContextBlock, keep_out: Territory) -> bool:
+def write_snapshot(path: Path, block: ContextBlock, keep_out: files.Territory) -> bool:
     """Write a context to a file atomically, and return False if the file is already equal.
 
     An empty context makes an empty file, so that no old one is read. Raises StoreUnusable, and Conflict where
     no file may be written.
     """
-    refuse_named(path, keep_out)
+    files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()
     try:
         if path.is_file() and path.read_bytes() == data:
             return False
-        with named_file(path, keep_out, overwrite=True) as file:
+        with files.named_file(path, keep_out, overwrite=True) as file:
             file.write(data)
     except OSError as error:
         raise StoreUnusable(

@@ -20,15 +20,13 @@ from nacre.base import files
 from nacre.base.ids import first_id, keyed_hash, to_ms
 from nacre.base.link import session_file
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
-from nacre.context.categories import Draft, framed, line_of, title_tokens
+from nacre.context import categories
 from nacre.errors import StoreUnusable
+from nacre.home import location
 from nacre.home.home import Home
-from nacre.home.location import project_of_folder
-from nacre.readers.conversation import Invocation, asked, invocations, looks
+from nacre.readers import conversation
 from nacre.settings import Settings
-from nacre.store.memories import News
-from nacre.store.schema import Clause, memory_clause
-from nacre.store.search import Term
+from nacre.store import memories, schema, search
 from nacre.values.context import (
     ContextItem,
     ContextRequest,
@@ -171,32 +169,34 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         or not tokens
     ):
         return HookAnswer()
-    tool_call = asked(call.tool, call.arguments)
+    tool_call = conversation.asked(call.tool, call.arguments)
     if tool_call.action not in (Action.EDIT, Action.RUN):
         return HookAnswer()
     state = read_state(home.settings.home, call.session)
-    project = project_of_folder(home, Path(call.folder)) if call.folder else None
+    project = location.project_of_folder(home, Path(call.folder)) if call.folder else None
     request = ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session)
-    draft = Draft(home, request, state, project, tokens + title_tokens(Part.RELEVANT))
+    draft = categories.Draft(
+        home, request, state, project, tokens + categories.title_tokens(Part.RELEVANT)
+    )
     for memory in _rules_for(home, tool_call, replace(draft.filter(), kinds=_RULES)):
-        text = line_of(memory, tokens * CHARACTERS_PER_TOKEN)
+        text = categories.line_of(memory, tokens * CHARACTERS_PER_TOKEN)
         item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
         if not draft.reason_against(memory) and draft.add(item, memory.content):
-            block = framed([(Part.RELEVANT, [text])])
+            block = categories.framed([(Part.RELEVANT, [text])])
             return HookAnswer(block, count_tokens(block), state=state.with_given((memory.id,)))
     return HookAnswer()
 
 
 def _rules_for(home: Home, call: ToolCall, criteria: Filter) -> list[Memory]:
     """Return the current rules that name a call, the most important first, then the newest."""
-    where = memory_clause(criteria, home.today())
+    where = schema.memory_clause(criteria, home.today())
     if call.action is Action.EDIT:
         rules = [memory for path in call.paths for memory in _naming_file(home, path, where)]
     else:
-        every = dict.fromkeys(invocations(call.input))
-        programs = [program for program in every if program.told and not looks(program.name)][
-            :_MAX_PROGRAMS
-        ]
+        every = dict.fromkeys(conversation.invocations(call.input))
+        programs = [
+            program for program in every if program.told and not conversation.looks(program.name)
+        ][:_MAX_PROGRAMS]
         rows = {row for program in programs for row in _naming_command(home, program, where)}
         rules = list(home.memories.by_rows(sorted(rows)).values())
     doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True) if rules else ()
@@ -205,7 +205,7 @@ def _rules_for(home: Home, call: ToolCall, criteria: Filter) -> list[Memory]:
     return sorted(current, key=lambda memory: (memory.importance, memory.updated), reverse=True)
 
 
-def _naming_file(home: Home, path: str, where: Clause) -> list[Memory]:
+def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
     """Return rules that name a file, or a folder above it by at least two path components."""
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
@@ -227,7 +227,9 @@ def _places(memory: Memory, file: str) -> Iterator[str]:
             yield name
 
 
-def _naming_command(home: Home, program: Invocation, where: Clause) -> list[int]:
+def _naming_command(
+    home: Home, program: conversation.Invocation, where: schema.Clause
+) -> list[int]:
     """Return rows of rules that contain a program's arguments: two words, a word and an option, or the
     program's name.
     """
@@ -237,7 +239,9 @@ def _naming_command(home: Home, program: Invocation, where: Clause) -> list[int]
         program.name,
         *dict.fromkeys([*arguments, *(word for option in options for word in option)]),
     ]
-    matched = home.memory_search.match([Term(word, word) for word in every], where, _MAX_CANDIDATES)
+    matched = home.memory_search.match(
+        [search.Term(word, word) for word in every], where, _MAX_CANDIDATES
+    )
     rows = []
     for match in matched:
         contained = {every[place] for place in match.held}
@@ -463,7 +467,7 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
     remaining = limits.most_per_session - state.signals
     if remaining <= 0 or 0 <= since < limits.cooldown_seconds * 1000:
         return Due()
-    criteria = News(
+    criteria = memories.News(
         state.signal_mark,
         first_id(max(0, now_ms - limits.max_age_seconds * 1000)),
         now - SAID_WITHIN,

@@ -17,7 +17,6 @@ from pathlib import Path
 from nacre.base.text import words
 from nacre.data import backup
 from nacre.data import export as exporting
-from nacre.data.backup import BackupReport, RestoreReport
 from nacre.data.export import (
     BackupRequest,
     ExportReport,
@@ -673,14 +672,14 @@ def import_(
 
 def back_up(
     home: Home, request: BackupRequest, on_progress: OnProgress | None = None
-) -> BackupReport:
+) -> backup.BackupReport:
     """Back up the whole home. Raises Conflict if the file exists."""
     return backup.create(home, request.target, overwrite=request.overwrite, on_progress=on_progress)
 
 
 def restore(
     settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None
-) -> RestoreReport:
+) -> backup.RestoreReport:
     """Restore a backup as a home. Raises NotFound, InvalidInput, Conflict, Unavailable."""
     target = (request.target or settings.home).expanduser().absolute()
     if settings.server and target == settings.home:

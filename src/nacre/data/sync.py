@@ -60,6 +60,7 @@ from nacre.memories.tombstones import Barred, Gate, standing_tombstones, told_in
 from nacre.memories.usage import write_listings
 from nacre.values.codec import stamp
 from nacre.values.memory import EDIT, SYNC, Intent, Operation
+from nacre.vault import remotes
 from nacre.vault.documents import MergeOutcome, Note, split
 from nacre.vault.files import LEDGER, LISTING, LedgerEntry, is_derived, is_memory_file
 from nacre.vault.files import read as read_ledger
@@ -76,7 +77,6 @@ from nacre.vault.merging import (
     read_document,
     with_values,
 )
-from nacre.vault.remotes import Remote, check_url
 
 _BLOBS_PER_READ = 2000
 _MAX_BASE_DEPTH = 3
@@ -869,18 +869,20 @@ def _commit_sync(home: Home, request: SyncRequest) -> Committed:
     return commit_operations(home)
 
 
-def _remote(home: Home, request: SyncRequest, branch: str) -> Remote | None:
+def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | None:
     """Return the configured remote, or configure the requested one.
 
     Raises InvalidInput, RemoteRefused, RemoteUnreachable.
     """
-    configured = Remote(home.repository, home.settings.text("git.remote"), request.timeout_seconds)
+    configured = remotes.Remote(
+        home.repository, home.settings.text("git.remote"), request.timeout_seconds
+    )
     if request.remote is None:
         return configured if configured.url() else None
     named = replace(configured, name=request.remote)
     if request.remote.replace("-", "").replace("_", "").isalnum() and named.url():
         return named
-    url = check_url(request.remote, Path.cwd())
+    url = remotes.check_url(request.remote, Path.cwd())
     if Path(url) == home.vault.root or home.vault.root in Path(url).parents:
         raise InvalidInput("the remote lies in the vault itself", hint="take a folder elsewhere")
     by_url = replace(configured, name=url)
@@ -896,7 +898,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> Remote | None:
     return configured
 
 
-def _exchange(home: Home, remote: Remote, synced: Synced, request: SyncRequest) -> Synced:
+def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
     """Merge and push, and retry if the remote moved."""
     reason = "the remote keeps moving"
     for _ in range(_MAX_TRIES):
@@ -926,7 +928,7 @@ def _exchange(home: Home, remote: Remote, synced: Synced, request: SyncRequest) 
     raise RepositoryBusy(reason, hint="sync again in a moment; nothing was lost")
 
 
-def _plan(home: Home, remote: Remote, synced: Synced, request: SyncRequest) -> Synced:
+def _plan(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
     """Return the result that a sync would have now."""
     head = home.repository.head()
     theirs = remote.fetch(synced.branch or "")
@@ -954,7 +956,7 @@ def _with_problems(synced: Synced, home: Home) -> Synced:
     return replace(synced, problems=tuple(dict.fromkeys((*synced.problems, *home.problems))))
 
 
-def _send(home: Home, remote: Remote, synced: Synced, theirs: str | None) -> Synced:
+def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None) -> Synced:
     """Push new commits. Raises RemoteMoved, SecretFound, RemoteRefused, RemoteUnreachable."""
     head, branch = home.repository.head().commit, synced.branch or ""
     if head is None:
@@ -970,7 +972,7 @@ def _send(home: Home, remote: Remote, synced: Synced, theirs: str | None) -> Syn
 
 
 def _rewritten_from(
-    home: Home, remote: Remote, theirs: str | None, request: SyncRequest
+    home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
     """Return the remote's former commit if its history was rewritten since. Raises HistoryRewritten."""
     synced = remote.synced() if theirs else None

@@ -25,18 +25,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from nacre.base import serving
 from nacre.base.ids import Clock, utc_now, uuid7_source
 from nacre.base.lazy import load
 from nacre.base.locks import FileLock, is_held
-from nacre.base.serving import (
-    ADMIT,
-    TOO_MANY,
-    Admit,
-    listen_at,
-    listening_config,
-    names_of,
-    split_place,
-)
 from nacre.base.text import one_line
 from nacre.errors import ChannelRefused, ChannelUnavailable, Conflict, NacreError, NotFound
 from nacre.gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, open_channel
@@ -1094,23 +1086,23 @@ class Listener:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``place``: ``[host:]port``, by default of loopback. Raises InvalidInput."""
-        self._host, self._port = split_place(place)
+        self._host, self._port = serving.split_place(place)
         self._tell = tell
         routes = [route for one in channels.values() for route in one.routes()]
         app = Starlette(
             routes=routes, exception_handlers={HTTPException: _empty, Exception: self._failed}
         )
         app.router.redirect_slashes = False
-        self._config = listening_config(_Room(app), most_message=_MOST_MESSAGE)
+        self._config = serving.listening_config(_Room(app), most_message=_MOST_MESSAGE)
         self._listening: socket.socket | None = None
 
     def open(self) -> str:
         """Listen; requests wait until it runs. Returns the address. Raises Unavailable where the port is taken."""
         if self._listening is None:
-            self._listening = listen_at(
+            self._listening = serving.listen_at(
                 self._host, self._port, "set gateway.listen to another port"
             )
-            if names_of(self._host):
+            if serving.names_of(self._host):
                 self._tell(f"webhooks are reached at {self._host} from other machines, unencrypted")
         shown = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{shown}:{self._listening.getsockname()[1]}"
@@ -1149,7 +1141,7 @@ class _Room:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         admit = (
-            cast("Admit | None", scope.get("state", {}).get(ADMIT))
+            cast("serving.Admit | None", scope.get("state", {}).get(serving.ADMIT))
             if scope["type"] == "http"
             else None
         )
@@ -1157,9 +1149,13 @@ class _Room:
             await self._app(scope, receive, send)
             return
         await send(
-            {"type": "http.response.start", "status": TOO_MANY.status, "headers": TOO_MANY.headers}
+            {
+                "type": "http.response.start",
+                "status": serving.TOO_MANY.status,
+                "headers": serving.TOO_MANY.headers,
+            }
         )
-        await send({"type": "http.response.body", "body": TOO_MANY.body})
+        await send({"type": "http.response.body", "body": serving.TOO_MANY.body})
 
 
 async def _empty(_: Request, error: Exception) -> Response:

@@ -19,41 +19,18 @@ from typing import Annotated, BinaryIO
 import msgspec
 from msgspec import Meta
 
+from nacre.base import ids
 from nacre.base.files import named_file
-from nacre.base.ids import to_ms
 from nacre.base.request import Request
 from nacre.errors import ArchiveDamaged, Conflict, NacreError, NotFound, Unavailable
-from nacre.home import archive_packs, retention, workers
+from nacre.home import archive_packs, location, parsing, reread, retention, workers
 from nacre.home.home import Home, territory
-from nacre.home.location import find_session
-from nacre.home.parsing import SEGMENT_BYTES, Ahead, Job, clean, count_processes, cut
-from nacre.home.reread import ArchivedSource, KeptSession, generations, outline, outline_of
-from nacre.home.retention import Leaving, leaving, prune_as_set
-from nacre.readers.adapter import (
-    FINGERPRINT_BYTES,
-    MAX_LINE_BYTES,
-    SUFFIXES,
-    Adapter,
-    FileSource,
-    Source,
-    fingerprint_of,
-)
-from nacre.readers.registry import adapter_of
-from nacre.store import packs
-from nacre.store.packs import (
-    LINES,
-    TURNS,
-    Cleaner,
-    Fresh,
-    Pack,
-    Payload,
-    clean_whole,
-    is_installed,
-)
-from nacre.store.sessions import Archived, Due
-from nacre.values.reports import ArchiveReport, OnProgress, Problem, Progress
+from nacre.readers import adapter as readers_adapter
+from nacre.readers import registry
+from nacre.store import packs, sessions
+from nacre.values import reports
 from nacre.values.session import Cursor, StoredSession
-from nacre.vault.files import slugify
+from nacre.vault import files
 
 MOST_WHOLE_BYTES = 64_000_000
 _HEAD_BYTES = 64_000
@@ -71,12 +48,12 @@ class _NeedsRewrite(Exception):  # noqa: N818 - control flow, not an error
 @dataclass(slots=True)
 class _Work:
     home: Home
-    cleaner: Cleaner
-    ahead: Ahead | None = None
+    cleaner: packs.Cleaner
+    ahead: parsing.Ahead | None = None
     files: int = 0
     read: int = 0
     stored: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[reports.Problem] = field(default_factory=list)
     waits: bool = True
     """True to sync each pack to disk at once."""
     is_redacted: bool = False
@@ -84,10 +61,10 @@ class _Work:
 
 
 def _new_work(home: Home) -> _Work:
-    return _Work(home, Cleaner(home.redactor.clean_all, home.redactor.find_suspects))
+    return _Work(home, packs.Cleaner(home.redactor.clean_all, home.redactor.find_suspects))
 
 
-def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
+def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:
     """Archive files ingested since the last run, then prune according to the settings.
 
     Do nothing while another process archives. Errors of single files are reported and do not stop
@@ -96,7 +73,7 @@ def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
     began = time.perf_counter()
     notify = on_progress or (lambda _: None)
     if not is_on(home) or not home.archive_lock.acquire():
-        return ArchiveReport()
+        return reports.ArchiveReport()
     work = _new_work(home)
     try:
         archive_packs.sweep(home)
@@ -114,26 +91,28 @@ def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
                     os.sync()  # one sync for the whole batch
                 rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
                 notify(
-                    Progress(
+                    reports.Progress(
                         "archiving",
                         bytes_done,
                         total,
                         f"{number:,} of {len(due):,} files, {rate:.0f} MB/s",
                     )
                 )
-        pruned = prune_as_set(home)
+        pruned = retention.prune_as_set(home)
     finally:
         home.database.tighten()
         home.archive_lock.release()
     seconds = time.perf_counter() - began
-    return ArchiveReport(work.files, work.read, work.stored, pruned, seconds, tuple(work.problems))
+    return reports.ArchiveReport(
+        work.files, work.read, work.stored, pruned, seconds, tuple(work.problems)
+    )
 
 
 @contextlib.contextmanager
-def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
+def _ahead(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
     """Yield worker processes that redact upcoming files, or ``None`` if there is too little to do."""
     jobs = [job for item in due if (job := _job(home, item))]
-    processes = count_processes(jobs, home.settings.whole("ingest.workers"))
+    processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
     if processes == 1:
         yield None
         return
@@ -143,26 +122,30 @@ def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
     with contextlib.closing(
         workers.clean_in_processes(jobs, home.redactor, setup, processes)
     ) as portions:
-        yield Ahead(portions, [job.path for job in jobs])
+        yield parsing.Ahead(portions, [job.path for job in jobs])
 
 
-def _job(home: Home, due: Due) -> Job | None:
+def _job(home: Home, due: sessions.Due) -> parsing.Job | None:
     """Return the lines of a file that will be archived, as far as known in advance, or ``None``."""
     path = Path(due.path)
     state = home.archive.find(due.path)
-    if path.name.endswith(SUFFIXES) or (state and state.withheld) or not path.is_file():
+    if (
+        path.name.endswith(readers_adapter.SUFFIXES)
+        or (state and state.withheld)
+        or not path.is_file()
+    ):
         return None
-    adapter = adapter_of(due.tool, path)
+    adapter = registry.adapter_of(due.tool, path)
     if adapter is None or adapter.whole:
         return None
-    return Job(
+    return parsing.Job(
         path, due.size, due.tool, Cursor(offset=state.until) if state and state.pack else None
     )
 
 
 def is_on(home: Home) -> bool:
     """Return True if archiving is enabled and its dependencies are installed."""
-    return bool(home.settings.flag("archive.enabled")) and is_installed()
+    return bool(home.settings.flag("archive.enabled")) and packs.is_installed()
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
@@ -185,13 +168,13 @@ def settle(home: Home) -> None:
         return
     with home.archive_lock:
         for state in stale:
-            store = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
+            store = _keep_sessions if state.path.endswith(readers_adapter.SUFFIXES) else _keep_turns
             store(_new_work(home), replace(state, changed=0))
 
 
-def _archive_safely(work: _Work, due: Due) -> None:
+def _archive_safely(work: _Work, due: sessions.Due) -> None:
     home = work.home
-    state = home.archive.find(due.path) or Archived(due.path, due.tool, LINES)
+    state = home.archive.find(due.path) or sessions.Archived(due.path, due.tool, packs.LINES)
     try:
         _archive_one(work, due, state)
     except ArchiveDamaged:
@@ -200,20 +183,24 @@ def _archive_safely(work: _Work, due: Due) -> None:
             _archive_one(work, due, state)
         except (NacreError, OSError) as error:
             work.problems.append(
-                Problem(due.path, f"cannot be archived: {error}", "nacre archive verify")
+                reports.Problem(due.path, f"cannot be archived: {error}", "nacre archive verify")
             )
     except NacreError as error:
-        work.problems.append(Problem(due.path, f"cannot be archived: {error.message}", error.hint))
+        work.problems.append(
+            reports.Problem(due.path, f"cannot be archived: {error.message}", error.hint)
+        )
     except OSError as error:
         work.problems.append(
-            Problem(due.path, f"cannot be archived: {error.strerror or error}", "is the disk full?")
+            reports.Problem(
+                due.path, f"cannot be archived: {error.strerror or error}", "is the disk full?"
+            )
         )
 
 
-def _archive_one(work: _Work, due: Due, state: Archived) -> None:
+def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> None:
     updated = replace(state, tool=due.tool, inode=due.inode, changed=due.changed)
     path = Path(due.path)
-    if path.name.endswith(SUFFIXES):
+    if path.name.endswith(readers_adapter.SUFFIXES):
         _keep_sessions(work, updated)
         return
     if not path.is_file():
@@ -223,7 +210,7 @@ def _archive_one(work: _Work, due: Due, state: Archived) -> None:
     stat = path.stat()
     if stat.st_ino != due.inode and (stat.st_size, stat.st_mtime_ns) != (due.size, due.changed):
         return  # a new file took its place and must be ingested first; a copy on another disk is the same file
-    adapter = adapter_of(due.tool, path)
+    adapter = registry.adapter_of(due.tool, path)
     try:
         if state.withheld or adapter is None:
             raise _NeedsRewrite
@@ -235,16 +222,20 @@ def _archive_one(work: _Work, due: Due, state: Archived) -> None:
         _keep_turns(work, updated)
 
 
-def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Archived) -> None:
+def _keep_lines(
+    work: _Work, adapter: readers_adapter.Adapter, path: Path, size: int, state: sessions.Archived
+) -> None:
     home = work.home
     with path.open("rb") as file:
         size = min(size, os.fstat(file.fileno()).st_size)
-        fingerprint = fingerprint_of(file, min(FINGERPRINT_BYTES, size))
+        fingerprint = readers_adapter.fingerprint_of(
+            file, min(readers_adapter.FINGERPRINT_BYTES, size)
+        )
         state, cuts = _find_moved(
             home, file, replace(state, fingerprint=state.fingerprint or fingerprint)
         )
         pack = archive_packs.open_pack(home, state)
-        if pack and pack.title.kind != LINES:
+        if pack and pack.title.kind != packs.LINES:
             raise _NeedsRewrite
         start = _resume_at(work, file, size, state, pack)
         if start == 0:
@@ -259,7 +250,9 @@ def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Arc
         archive_packs.remember(home, state, pack)
 
 
-def _has_same_sessions(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
+def _has_same_sessions(
+    work: _Work, adapter: readers_adapter.Adapter, path: Path, pack: packs.Pack
+) -> bool:
     """Return True if the pack yields the same sessions without neighbouring files and secrets.
 
     If nothing was redacted, comparing the beginning is enough.
@@ -267,20 +260,31 @@ def _has_same_sessions(work: _Work, adapter: Adapter, path: Path, pack: Pack) ->
     home = work.home
     if not work.is_redacted:
         with path.open("rb") as file:
-            head = [(0, Payload(file.read(_HEAD_BYTES) + file.readline(MAX_LINE_BYTES)))]
-        return _outlines_match(home, adapter, ArchivedSource(path, head), head)
+            head = [
+                (
+                    0,
+                    packs.Payload(
+                        file.read(_HEAD_BYTES) + file.readline(readers_adapter.MAX_LINE_BYTES)
+                    ),
+                )
+            ]
+        return _outlines_match(home, adapter, reread.ArchivedSource(path, head), head)
     pairs = pack.payloads(archive_packs.finder(home, str(path)))
-    with FileSource(path) as source:
+    with readers_adapter.FileSource(path) as source:
         return _outlines_match(
             home, adapter, source, ((segment.start, payload) for segment, payload in pairs)
         )
 
 
-def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fresh]) -> Pack:
+def _append(
+    work: _Work, state: sessions.Archived, pack: packs.Pack | None, fresh: Iterator[packs.Fresh]
+) -> packs.Pack:
     old_end = pack.end if pack else 0
     if pack is None:
         place = archive_packs.place_for(work.home, state.tool, state.path)
-        pack = packs.create(place, archive_packs.titled(state, LINES), fresh, durable=work.waits)
+        pack = packs.create(
+            place, archive_packs.titled(state, packs.LINES), fresh, durable=work.waits
+        )
     else:
         pack.append(fresh, durable=work.waits)
     work.stored += pack.end - old_end
@@ -288,7 +292,9 @@ def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fre
     return pack
 
 
-def _resume_at(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack | None) -> int:
+def _resume_at(
+    work: _Work, file: BinaryIO, size: int, state: sessions.Archived, pack: packs.Pack | None
+) -> int:
     """Return the offset of the first line not archived yet: 0 if another file took the place of the archived one."""
     if pack is None or not pack.segments:
         return 0
@@ -297,7 +303,7 @@ def _resume_at(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pa
         return 0
     length = int(state.fingerprint.split(":")[0] or 0)
     if length:
-        return until if fingerprint_of(file, length) == state.fingerprint else 0
+        return until if readers_adapter.fingerprint_of(file, length) == state.fingerprint else 0
     first = next(
         segment for segment in reversed(pack.segments) if segment.start == 0
     )  # after a rebuild, compare the content
@@ -306,7 +312,9 @@ def _resume_at(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pa
     return until if packs.digest_of(payload.pack()) == first.digest else 0
 
 
-def _find_moved(home: Home, file: BinaryIO, state: Archived) -> tuple[Archived, list[int]]:
+def _find_moved(
+    home: Home, file: BinaryIO, state: sessions.Archived
+) -> tuple[sessions.Archived, list[int]]:
     """Find the archive of a renamed or copied file by its beginning, so that it is cut at the same offsets."""
     if state.pack is not None:
         return state, []
@@ -318,7 +326,7 @@ def _find_moved(home: Home, file: BinaryIO, state: Archived) -> tuple[Archived, 
         ):
             pack = archive_packs.open_pack(home, other)
             if pack:
-                pack.retitle(archive_packs.titled(state, LINES))
+                pack.retitle(archive_packs.titled(state, packs.LINES))
                 with home.database.transaction():
                     home.archive.delete(state.path)
                     home.archive.rename(other.path, state.path)
@@ -329,57 +337,69 @@ def _find_moved(home: Home, file: BinaryIO, state: Archived) -> tuple[Archived, 
 
 
 def _segments(
-    work: _Work, file: BinaryIO, state: Archived, start: int, size: int, cuts: Sequence[int]
-) -> Iterator[Fresh]:
+    work: _Work,
+    file: BinaryIO,
+    state: sessions.Archived,
+    start: int,
+    size: int,
+    cuts: Sequence[int],
+) -> Iterator[packs.Fresh]:
     work.is_redacted = False
-    for offset, raw in cut(file, start, size, cuts):
+    for offset, raw in parsing.cut(file, start, size, cuts):
         payload = work.ahead.find(Path(state.path), offset, raw) if work.ahead else None
-        payload = payload or clean(work.cleaner, raw)
+        payload = payload or parsing.clean(work.cleaner, raw)
         work.is_redacted |= payload.text is not raw and _is_redacted(raw, payload)
         digest = packs.digest_of(payload.pack())
         holder = work.home.archive.holder(digest, beside=state.path)
         is_known = holder is not None and (archive_packs.folder_of(work.home) / holder).exists()
         work.read += len(raw)
-        yield Fresh(offset, offset + len(raw), digest, None if is_known else payload, state.changed)
+        yield packs.Fresh(
+            offset, offset + len(raw), digest, None if is_known else payload, state.changed
+        )
 
 
-def _is_redacted(raw: bytes, payload: Payload) -> bool:
+def _is_redacted(raw: bytes, payload: packs.Payload) -> bool:
     return any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
 
 
-def _fold(home: Home, path: str, pack: Pack) -> None:
+def _fold(home: Home, path: str, pack: packs.Pack) -> None:
     tail = pack.foldable()
     if tail and not home.archive.copies(path):
         pack.fold(tail, archive_packs.finder(home, path))
 
 
-def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> None:
+def _keep_whole(
+    work: _Work, adapter: readers_adapter.Adapter, path: Path, state: sessions.Archived
+) -> None:
     """Store a transcript that has no lines, if its redacted form yields the same sessions."""
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
         raise _NeedsRewrite
-    payload = clean_whole(path.read_bytes(), home.redactor.clean_all)
+    payload = packs.clean_whole(path.read_bytes(), home.redactor.clean_all)
     if payload is None:
         raise _NeedsRewrite
-    with FileSource(path) as source:
+    with readers_adapter.FileSource(path) as source:
         if not _outlines_match(home, adapter, source, [(0, payload)]):
             raise _NeedsRewrite
-    fresh = Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
-    _replace(work, state, LINES, [fresh])
+    fresh = packs.Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
+    _replace(work, state, packs.LINES, [fresh])
     work.read += size
 
 
 def _outlines_match(
-    home: Home, adapter: Adapter, source: Source, parts: Iterable[tuple[int, Payload]]
+    home: Home,
+    adapter: readers_adapter.Adapter,
+    source: readers_adapter.Source,
+    parts: Iterable[tuple[int, packs.Payload]],
 ) -> bool:
     """Return True if the archived form yields the transcript's sessions.
 
     The transcript may have grown meanwhile.
     """
     try:
-        expected = outline(adapter, source)
-        actual = outline_of(home, adapter, str(source.path), parts)
+        expected = reread.outline(adapter, source)
+        actual = reread.outline_of(home, adapter, str(source.path), parts)
     except Exception:  # noqa: BLE001 - third-party adapter; one that opens the file itself finds none
         return False
     return actual.keys() == expected.keys() and all(
@@ -388,45 +408,45 @@ def _outlines_match(
     )
 
 
-def _keep_sessions(work: _Work, state: Archived) -> None:
+def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
     """Store each session of a database as a separate pack, because most never change again."""
     home = work.home
     for row in home.archive.sessions_of(state.tool, state.path):
         stored = home.sessions.get(row)
         name = archive_packs.name_in(state.path, stored.session.native_id)
-        archived = home.archive.find(name) or Archived(name, state.tool, TURNS)
-        fingerprint = f"{stored.turns}:{to_ms(stored.ended)}:{stored.session.title or ''}"
+        archived = home.archive.find(name) or sessions.Archived(name, state.tool, packs.TURNS)
+        fingerprint = f"{stored.turns}:{ids.to_ms(stored.ended)}:{stored.session.title or ''}"
         fingerprint = packs.digest_of(fingerprint.encode()).hex()
         if archived.fingerprint != fingerprint or archived.changed == STALE:
             _keep_turns(work, replace(archived, fingerprint=fingerprint, changed=state.changed))
     with home.database.transaction():
-        home.archive.save(replace(state, kind=TURNS), [])
+        home.archive.save(replace(state, kind=packs.TURNS), [])
 
 
-def _keep_turns(work: _Work, state: Archived) -> None:
+def _keep_turns(work: _Work, state: sessions.Archived) -> None:
     """Store a transcript's indexed turns instead of its original text."""
     home = work.home
     lines: list[bytes] = []
     for row in archive_packs.rows_of(home, state):
         stored = home.sessions.get(row)
-        lines.append(msgspec.json.encode(KeptSession(stored.session, stored.project)))
+        lines.append(msgspec.json.encode(reread.KeptSession(stored.session, stored.project)))
         lines.extend(msgspec.json.encode(turn) for turn in home.sessions.whole(row))
     if not lines:
         remaining = archive_packs.drop(home, state)
         with home.database.transaction():
-            home.archive.save(replace(remaining, kind=TURNS), [])
+            home.archive.save(replace(remaining, kind=packs.TURNS), [])
         return
     fresh = []
     offset = 0
     for text in _in_portions(lines):
-        payload = Payload(text)
+        payload = packs.Payload(text)
         fresh.append(
-            Fresh(
+            packs.Fresh(
                 offset, offset + len(text), packs.digest_of(payload.pack()), payload, state.changed
             )
         )
         offset += len(text)
-    _replace(work, state, TURNS, fresh)
+    _replace(work, state, packs.TURNS, fresh)
 
 
 def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
@@ -435,14 +455,16 @@ def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
     for line in lines:
         portion.append(line + b"\n")
         size += len(line)
-        if size >= SEGMENT_BYTES:
+        if size >= parsing.SEGMENT_BYTES:
             yield b"".join(portion)
             portion, size = [], 0
     if portion:
         yield b"".join(portion)
 
 
-def _replace(work: _Work, state: Archived, kind: str, fresh: Sequence[Fresh]) -> None:
+def _replace(
+    work: _Work, state: sessions.Archived, kind: str, fresh: Sequence[packs.Fresh]
+) -> None:
     home = work.home
     archive_packs.give_up(home, state)
     place = archive_packs.folder_of(home) / state.pack if state.pack else None
@@ -485,7 +507,7 @@ class ArchiveStatus:
     tools: tuple[ArchivedTool, ...]
     waiting: int
     withheld: int
-    leaving: tuple[Leaving, ...]
+    leaving: tuple[retention.Leaving, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,7 +523,7 @@ class Restored:
 def status(home: Home) -> ArchiveStatus:
     """Return the contents of the archive by tool, and the numbers of waiting and withheld transcripts."""
     states = home.archive.all()
-    by_tool: dict[str, list[Archived]] = {}
+    by_tool: dict[str, list[sessions.Archived]] = {}
     for state in states:
         if state.pack:
             by_tool.setdefault(state.tool, []).append(state)
@@ -514,20 +536,24 @@ def status(home: Home) -> ArchiveStatus:
         ),
         len(home.archive.due()),
         sum(state.withheld for state in states),
-        tuple(leaving(home)),
+        tuple(retention.leaving(home)),
     )
 
 
-def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list[Problem]]:
+def verify(
+    home: Home, on_progress: reports.OnProgress | None = None
+) -> tuple[int, list[reports.Problem]]:
     """Check every checksum and return the number of packs and the problems."""
     notify = on_progress or (lambda _: None)
     states = [state for state in home.archive.all() if state.pack]
-    problems: list[Problem] = []
+    problems: list[reports.Problem] = []
     for index, state in enumerate(states):
         message = damage(home, state)
         if message:
-            problems.append(Problem(state.path, message, _repair_hint(Path(state.path).is_file())))
-        notify(Progress("verifying", index + 1, len(states), Path(state.path).name))
+            problems.append(
+                reports.Problem(state.path, message, _repair_hint(Path(state.path).is_file()))
+            )
+        notify(reports.Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
         message, hint = "the index does not know it", "nacre db rebuild reads it"
         if not _is_sound(place):
@@ -535,7 +561,7 @@ def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list
                 "it is damaged, and the index does not know it",
                 _repair_hint(has_transcript=False),
             )
-        problems.append(Problem(str(place), message, hint))
+        problems.append(reports.Problem(str(place), message, hint))
     return len(states), problems
 
 
@@ -563,7 +589,7 @@ def _repair_hint(has_transcript: bool) -> str:
     return f"nacre archive verify --repair sets it aside{next_step}"
 
 
-def _unindexed_packs(home: Home, states: Iterable[Archived]) -> list[Path]:
+def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Path]:
     """Return packs without a known transcript."""
     folder = archive_packs.folder_of(home)
     known_places = {folder / state.pack for state in states if state.pack}
@@ -586,40 +612,42 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
 
     Secrets stay redacted. Raises NotFound, Conflict, ArchiveDamaged, Unavailable.
     """
-    stored = find_session(home, reference)
+    stored = location.find_session(home, reference)
     state = _archived_as(home, stored)
     if state is None or state.pack is None:
         raise NotFound(
             f"the transcript of {stored.session.id} is not in the archive",
             hint="nacre archive status",
         )
-    if folder is None and state.kind != LINES:
+    if folder is None and state.kind != packs.LINES:
         message = f"only the turns of {stored.session.id} were kept, which its tool cannot read"
         raise Conflict(message, hint="--to DIR writes them as JSON lines")
     name = (
         Path(state.path).name
-        if state.kind == LINES
-        else f"{slugify(stored.session.native_id)}.turns.jsonl"
+        if state.kind == packs.LINES
+        else f"{files.slugify(stored.session.native_id)}.turns.jsonl"
     )
     target = folder.expanduser().absolute() / name if folder else Path(state.path)
     if os.path.lexists(target):
         hint = "--to DIR writes it somewhere else" if folder is None else "name another folder"
         raise Conflict(f"{target} is there already", hint=hint)
     with home.archive_lock:
-        places = _write(home, target, generations(archive_packs.payloads(home, state))[-1])
-        if folder is None and state.kind == LINES:
+        places = _write(home, target, reread.generations(archive_packs.payloads(home, state))[-1])
+        if folder is None and state.kind == packs.LINES:
             _resume_from(home, state, places)
-    return Restored(stored.session.id, target, target.stat().st_size, state.kind == LINES)
+    return Restored(stored.session.id, target, target.stat().st_size, state.kind == packs.LINES)
 
 
-def _archived_as(home: Home, stored: StoredSession) -> Archived | None:
+def _archived_as(home: Home, stored: StoredSession) -> sessions.Archived | None:
     if stored.file is None:
         return None
     inside = home.archive.find(archive_packs.name_in(stored.file, stored.session.native_id))
     return inside or home.archive.find(stored.file)
 
 
-def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
+def _write(
+    home: Home, target: Path, parts: list[tuple[int, packs.Payload]]
+) -> list[tuple[int, int]]:
     """Write the parts and return the old and new offset of each line."""
     places: list[tuple[int, int]] = []
     try:
@@ -637,20 +665,22 @@ def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[t
     return places
 
 
-def _resume_from(home: Home, state: Archived, places: list[tuple[int, int]]) -> None:
+def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, int]]) -> None:
     """Continue ingest and archiving at their old positions if the tool appends to the restored file."""
     path = Path(state.path)
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
-        fingerprint = fingerprint_of(file, min(FINGERPRINT_BYTES, stat.st_size))
+        fingerprint = readers_adapter.fingerprint_of(
+            file, min(readers_adapter.FINGERPRINT_BYTES, stat.st_size)
+        )
     pack = archive_packs.open_pack(home, state)
     stored_cursor = home.sessions.cursor(state.path)
     if pack is None:
         return
-    empty = Payload(b"")
+    empty = packs.Payload(b"")
     pack.append(
         [
-            Fresh(
+            packs.Fresh(
                 stat.st_size,
                 stat.st_size,
                 packs.digest_of(empty.pack()),
@@ -678,7 +708,7 @@ def _resume_from(home: Home, state: Archived, places: list[tuple[int, int]]) -> 
             home.sessions.move_cursor(state.path, cursor)
 
 
-def _tool(tool: str, states: list[Archived]) -> ArchivedTool:
+def _tool(tool: str, states: list[sessions.Archived]) -> ArchivedTool:
     times = [state.changed for state in states]
     return ArchivedTool(
         tool,
@@ -695,7 +725,7 @@ def _moment(nanoseconds: int) -> datetime:
     return datetime.fromtimestamp(max(0, nanoseconds) // 1_000_000 / 1000, UTC)
 
 
-def is_cut(home: Home, state: Archived) -> bool:
+def is_cut(home: Home, state: sessions.Archived) -> bool:
     """Return True if a pack is missing or shorter than it was, without reading its contents."""
     try:
         return (archive_packs.folder_of(home) / (state.pack or "")).stat().st_size < state.size
@@ -703,7 +733,7 @@ def is_cut(home: Home, state: Archived) -> bool:
         return True
 
 
-def damage(home: Home, state: Archived) -> str | None:
+def damage(home: Home, state: sessions.Archived) -> str | None:
     """Return the problem of a pack, or ``None``."""
     try:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
@@ -742,17 +772,19 @@ class RestoreSessionRequest(Request, frozen=True, kw_only=True):
 # -- Operations ----------------------------------------------------------------
 
 
-def verify_answers(home: Home, on_progress: OnProgress | None = None) -> list[Problem]:
+def verify_answers(
+    home: Home, on_progress: reports.OnProgress | None = None
+) -> list[reports.Problem]:
     """Verify the archive and return its problems."""
     return verify(home, on_progress)[1]
 
 
-def plan_pruning(home: Home, request: PruneRequest) -> list[Archived]:
+def plan_pruning(home: Home, request: PruneRequest) -> list[sessions.Archived]:
     """Return the transcripts that pruning would delete from the archive."""
     return retention.choose(home, request.keep_days, request.budget_mb)
 
 
-def prune_archive(home: Home, request: PruneRequest) -> list[Archived]:
+def prune_archive(home: Home, request: PruneRequest) -> list[sessions.Archived]:
     """Delete the oldest transcripts from the archive and return them."""
     chosen = plan_pruning(home, request)
     retention.prune(home, chosen)

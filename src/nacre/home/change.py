@@ -27,8 +27,8 @@ from msgspec import Meta
 
 from nacre.base import files as private_files
 from nacre.base import json as json_text
+from nacre.base import locks
 from nacre.base.ids import bytes_hash
-from nacre.base.locks import FileLock
 from nacre.base.request import Request
 from nacre.base.text import one_line
 from nacre.errors import (
@@ -42,29 +42,15 @@ from nacre.errors import (
     Unavailable,
     VaultUnusable,
 )
-from nacre.home.home import Home
-from nacre.home.location import (
-    Place,
-    clean_values,
-    known_project,
-    locate,
-    project_of_folder,
-    projects,
-    with_former_names,
-    without_secrets,
-)
-from nacre.home.operations import OpenOperation, apply_intents, new_path, write_memory
-from nacre.home.projects import without_what_is_over
-from nacre.home.views import Place as ProjectPlace
-from nacre.hosts.files import drop_blocks
+from nacre.home import home, location, operations, views
+from nacre.home import projects as home_projects
+from nacre.hosts import files as hosts_files
 from nacre.settings import Settings
-from nacre.store.schema import fits_index
+from nacre.store import schema
 from nacre.values.codec import plain
 from nacre.values.memory import Intent, Memory, Project, SeenMemoryFile
 from nacre.values.session import Handoff, Session, StoredSession
-from nacre.vault import files
-from nacre.vault.documents import adjust, dump, load, merge, render, rewrite, split
-from nacre.vault.files import LEDGER, folder_of, normalise_remote, slugify
+from nacre.vault import documents, files
 
 BATCH = 500
 """Maximum memories per transaction."""
@@ -82,7 +68,9 @@ class Change:
     Each method is a transaction of its own, or part of the open one.
     """
 
-    def __init__(self, home: Home, operation: OpenOperation, *, is_part: bool) -> None:
+    def __init__(
+        self, home: home.Home, operation: operations.OpenOperation, *, is_part: bool
+    ) -> None:
         self.home = home
         self._operation = operation
         self._is_part = is_part
@@ -124,7 +112,7 @@ class Change:
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
         """Return a ledger entry without secrets, because its details may quote the owner."""
-        values = clean_values(self.home.redactor, details)
+        values = location.clean_values(self.home.redactor, details)
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
@@ -136,7 +124,7 @@ class Change:
 
     def append(self, entries: Iterable[files.LedgerEntry]) -> None:
         """Append entries to the ledger."""
-        self.intend([Intent("append", LEDGER, entry.line()) for entry in entries])
+        self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
 
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
         """Write new or changed memories and ledger entries.
@@ -198,7 +186,7 @@ class Change:
             if file:
                 home.files.forget(file.path)
                 base = file.hash if text is not None else None
-                former = without_secrets(home.redactor, text)
+                former = location.without_secrets(home.redactor, text)
                 self.intend(
                     [Intent("remove", file.path, base=base, memory=memory.id, former=former)]
                 )
@@ -207,7 +195,7 @@ class Change:
     def apply(self) -> None:
         """Write the recorded files now instead of at the end of the change."""
         self.keep_open()
-        apply_intents(self.home)
+        operations.apply_intents(self.home)
 
     def keep_open(self) -> None:
         """Keep the operation open while another change ends, so that it is not mistaken for one left by a crash."""
@@ -240,9 +228,13 @@ class Change:
         text = _current_text(home, file) if file else None
         if file is None or text is None:
             return False
-        write = write_memory(home, file.path, adjust(text, values), file.hash, memory)
+        write = operations.write_memory(
+            home, file.path, documents.adjust(text, values), file.hash, memory
+        )
         action = "adjust" if gives_way else write.action
-        self.intend([replace(write, action=action, former=without_secrets(home.redactor, text))])
+        self.intend(
+            [replace(write, action=action, former=location.without_secrets(home.redactor, text))]
+        )
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
@@ -254,24 +246,28 @@ class Change:
         file = home.files.file_of(memory.id)
         if file is None:
             return memory, [
-                write_memory(home, new_path(home, memory), render(memory), None, memory)
+                operations.write_memory(
+                    home, operations.new_path(home, memory), documents.render(memory), None, memory
+                )
             ]
         text = _current_text(home, file)
         base = file.hash if text is not None else None
-        former_text = without_secrets(home.redactor, text)
-        is_same_folder = str(PurePosixPath(file.path).parent) == folder_of(memory)
-        path = file.path if is_same_folder else new_path(home, memory)
-        memory = with_former_names(home, memory, path)
-        document = rewrite(text, memory) if text is not None else render(memory)
+        former_text = location.without_secrets(home.redactor, text)
+        is_same_folder = str(PurePosixPath(file.path).parent) == files.folder_of(memory)
+        path = file.path if is_same_folder else operations.new_path(home, memory)
+        memory = location.with_former_names(home, memory, path)
+        document = documents.rewrite(text, memory) if text is not None else documents.render(memory)
         if is_same_folder and document == text:
             return memory, []
         if is_same_folder:
             return memory, [
-                replace(write_memory(home, path, document, base, memory), former=former_text)
+                replace(
+                    operations.write_memory(home, path, document, base, memory), former=former_text
+                )
             ]
         home.files.forget(file.path)
         return memory, [
-            write_memory(home, path, document, None, memory),
+            operations.write_memory(home, path, document, None, memory),
             Intent("remove", file.path, base=base, memory=memory.id, former=former_text),
         ]
 
@@ -279,7 +275,7 @@ class Change:
 class Run:
     """A long operation in parts, between which others write."""
 
-    def __init__(self, home: Home, operation: OpenOperation) -> None:
+    def __init__(self, home: home.Home, operation: operations.OpenOperation) -> None:
         self._home = home
         self._operation = operation
 
@@ -294,10 +290,12 @@ class Run:
 
 @contextmanager
 def change(
-    home: Home, action: str, *, subject: str | None = None, why: str | None = None
+    home: home.Home, action: str, *, subject: str | None = None, why: str | None = None
 ) -> Iterator[Change]:
     """Implement :meth:`nacre.home.home.Home.change`."""
-    operation = OpenOperation(home, action, subject=subject, why=why, op=None, is_long=False)
+    operation = operations.OpenOperation(
+        home, action, subject=subject, why=why, op=None, is_long=False
+    )
     with home.vault_lock:
         try:
             yield Change(home, operation, is_part=False)
@@ -314,7 +312,7 @@ def change(
             operation.release()
 
 
-def _is_durable(home: Home, operation: OpenOperation) -> bool:
+def _is_durable(home: home.Home, operation: operations.OpenOperation) -> bool:
     """Return True if a failed operation is in the journal, so that the next command writes its files."""
     if not operation.is_recorded or home.database.is_in_transaction:
         return False
@@ -326,7 +324,7 @@ def _is_durable(home: Home, operation: OpenOperation) -> bool:
 
 @contextmanager
 def run(
-    home: Home,
+    home: home.Home,
     action: str,
     *,
     subject: str | None = None,
@@ -334,31 +332,38 @@ def run(
     op: str | None = None,
 ) -> Iterator[Run]:
     """Implement :meth:`nacre.home.home.Home.run`."""
-    operation = OpenOperation(home, action, subject=subject, why=why, op=op, is_long=True)
+    operation = operations.OpenOperation(
+        home, action, subject=subject, why=why, op=op, is_long=True
+    )
     try:
         yield Run(home, operation)
         if operation.is_recorded:
             with home.vault_lock:
                 operation.close()
-                apply_intents(home)
+                operations.apply_intents(home)
     finally:
         operation.release()
 
 
 def part_of(
-    home: Home, run: Run | None, action: str, *, subject: str | None = None, why: str | None = None
+    home: home.Home,
+    run: Run | None,
+    action: str,
+    *,
+    subject: str | None = None,
+    why: str | None = None,
 ) -> AbstractContextManager[Change]:
     """Return a part of ``run``, or a change of its own without a run."""
     return run.part() if run else change(home, action, subject=subject, why=why)
 
 
-def _apply_outside_transaction(home: Home) -> None:
+def _apply_outside_transaction(home: home.Home) -> None:
     """Apply intents unless a transaction is open. Its owner applies them afterwards."""
     if not home.database.is_in_transaction:
-        apply_intents(home)
+        operations.apply_intents(home)
 
 
-def _current_text(home: Home, file: SeenMemoryFile) -> str | None:
+def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
     """Return the current text of a memory's file, or of its pending write.
 
     Returns ``None`` if the file is missing. Raises EditConflict if it changed since it was indexed.
@@ -407,7 +412,7 @@ class Page:
     hash: bytes
 
 
-def read_pages(home: Home) -> None:
+def read_pages(home: home.Home) -> None:
     """Update the index from the project pages in the vault.
 
     Unreadable pages are reported in ``home.problems``.
@@ -442,7 +447,7 @@ def read_pages(home: Home) -> None:
 
 
 def _read_changed(
-    home: Home, indexed: Mapping[str, Project], present: Mapping[str, int]
+    home: home.Home, indexed: Mapping[str, Project], present: Mapping[str, int]
 ) -> list[tuple[Project, dict[str, Any]]]:
     read = []
     taken = {project.id: slug for slug, project in indexed.items() if slug in present}
@@ -455,7 +460,9 @@ def _read_changed(
                     "the folder's name holds characters that cannot be shown; rename it"
                 )
             mtime_ns = home.vault.stat(page_path(slug)).mtime_ns
-            values = clean_values(home.redactor, _parse(home.vault.read(page_path(slug))).values)
+            values = location.clean_values(
+                home.redactor, _parse(home.vault.read(page_path(slug))).values
+            )
         except FileNotFoundError:
             continue
         except (MemoryInvalid, VaultUnusable) as error:
@@ -468,7 +475,7 @@ def _read_changed(
     return read
 
 
-def follow_pages(home: Home) -> None:
+def follow_pages(home: home.Home) -> None:
     """Move sessions and handoffs to the page that now has the name under which their project was recorded.
 
     A rename or merge therefore only has to change pages, and undoing it restores the assignment, on
@@ -480,7 +487,7 @@ def follow_pages(home: Home) -> None:
             home.handoffs.follow(lambda handoff: _project_of_handoff(home, handoff))
 
 
-def let_sessions_follow(home: Home) -> None:
+def let_sessions_follow(home: home.Home) -> None:
     """Move sessions to the page that now has their project's recorded name, in the database only.
 
     If no page has that name, use the project of the session's folder, if any.
@@ -493,11 +500,11 @@ def let_sessions_follow(home: Home) -> None:
             contents.move_sessions(recorded, current, target)
         elif target not in pages:
             for folder in contents.folders(current) if current not in pages else ():
-                if project := known_project(home, locate(folder)):
+                if project := location.known_project(home, location.locate(folder)):
                     contents.move_sessions_of_folder(folder, current, project)
 
 
-def _project_of_handoff(home: Home, handoff: Handoff) -> str:
+def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
     names = [
         stored.project
         for stored in home.sessions.find(handoff.session)
@@ -511,7 +518,7 @@ def _shown(path: str) -> str:
 
 
 def resolve_project(
-    home: Home, session: Session, *, create: bool = True, run: Run | None = None
+    home: home.Home, session: Session, *, create: bool = True, run: Run | None = None
 ) -> str | None:
     """Return the slug of a session's project, or ``None``.
 
@@ -525,26 +532,26 @@ def resolve_project(
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
         if configured:
-            return home.files.name_now(slugify(configured)) or None
+            return home.files.name_now(files.slugify(configured)) or None
         slug = home.files.project_by("label", session.label) or home.files.project_by(
             "alias", session.label
         )
         if slug:
             return slug
-    place = locate(session.cwd, session.repository)
-    slug = known_project(home, place)
+    place = location.locate(session.cwd, session.repository)
+    slug = location.known_project(home, place)
     if not create or (slug and not _has_new_location(home, slug, place)):
         return slug
     return _make(home, place, session.label, run)
 
 
-def likely_project(home: Home, session: Session) -> str | None:
+def likely_project(home: home.Home, session: Session) -> str | None:
     """Return the project that a session belongs to or would belong to, without creating it."""
     found = resolve_project(home, session, create=False)
-    return found or _slug(home, locate(session.cwd, session.repository)) or None
+    return found or _slug(home, location.locate(session.cwd, session.repository)) or None
 
 
-def project_of_work(home: Home, folder: Path) -> str | None:
+def project_of_work(home: home.Home, folder: Path) -> str | None:
     """Return the project of a working folder, and create its page if it is new.
 
     ``None`` for a common folder.
@@ -552,8 +559,8 @@ def project_of_work(home: Home, folder: Path) -> str | None:
     While another process writes, a new project is only named, without waiting, unless another
     project has that name. Raises StoreBusy.
     """
-    place = locate(str(folder))
-    found, slug = known_project(home, place), _slug(home, place)
+    place = location.locate(str(folder))
+    found, slug = location.known_project(home, place), _slug(home, place)
     if found or not slug:
         return found
     with home.vault_lock.if_free() as is_ours:
@@ -562,29 +569,31 @@ def project_of_work(home: Home, folder: Path) -> str | None:
         return _make(home, place)
 
 
-def known_or_named(home: Home, folder: Path) -> str | None:
+def known_or_named(home: home.Home, folder: Path) -> str | None:
     """Return a folder's project, or the name a new one would get.
 
     Creates nothing. ``None`` for a common folder.
     """
-    return known_project(home, locate(str(folder))) or name_of_folder(home, folder)
+    return location.known_project(home, location.locate(str(folder))) or name_of_folder(
+        home, folder
+    )
 
 
-def name_of_folder(home: Home, folder: Path) -> str | None:
+def name_of_folder(home: home.Home, folder: Path) -> str | None:
     """Return the name of a new project for a folder, ignoring conflicts.
 
     ``None`` for a common folder.
     """
-    return _slug(home, locate(str(folder))) or None
+    return _slug(home, location.locate(str(folder))) or None
 
 
-def tie_folder(home: Home, slug: str, folder: Path) -> None:
+def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
     """Assign a folder, or its repository, to a project.
 
     Raises InvalidInput for a folder of many projects, Conflict if it belongs to another project,
     MemoryInvalid if the project's page cannot be read.
     """
-    place = locate(os.path.abspath(folder))
+    place = location.locate(os.path.abspath(folder))
     if (
         not place.root
         or not _slug(home, place)
@@ -596,7 +605,7 @@ def tie_folder(home: Home, slug: str, folder: Path) -> None:
     read_pages(home)
     read_page(home, slug)
     with home.change("project") as change:
-        owner = known_project(home, place)
+        owner = location.known_project(home, place)
         if owner is None:
             _extend(change, slug, place)
         elif owner != slug:
@@ -612,7 +621,7 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
     Return True if it was written.
     """
     slug = path.split("/")[1] if path.startswith("projects/") else ""
-    if slug and (slugify(slug) != slug or path != page_path(slug)):
+    if slug and (files.slugify(slug) != slug or path != page_path(slug)):
         return False
     with run.part() as change:
         home = change.home
@@ -622,9 +631,11 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
     return True
 
 
-def _make(home: Home, place: Place, label: str | None = None, run: Run | None = None) -> str | None:
+def _make(
+    home: home.Home, place: location.Place, label: str | None = None, run: Run | None = None
+) -> str | None:
     with part_of(home, run, "project") as change:
-        slug = known_project(home, place)  # another process may have created it
+        slug = location.known_project(home, place)  # another process may have created it
         if slug is None:
             return _create(change, place, label)
         if _has_new_location(home, slug, place):
@@ -632,7 +643,7 @@ def _make(home: Home, place: Place, label: str | None = None, run: Run | None = 
         return slug
 
 
-def _has_new_location(home: Home, slug: str, place: Place) -> bool:
+def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
     """Return True if the project's page does not yet list the repository's folder or remote."""
     if not place.is_repository or place.root == str(home.settings.user_home):
         return False
@@ -640,19 +651,20 @@ def _has_new_location(home: Home, slug: str, place: Place) -> bool:
     if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MAX_ROOTS:
         return False
     listed_keys = {
-        (name, normalise_remote(value) if name == "remote" else value) for name, value, _ in keys
+        (name, files.normalise_remote(value) if name == "remote" else value)
+        for name, value, _ in keys
     }
     current = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
     return any(value and (name, value) not in listed_keys for name, value in current)
 
 
-def _slug(home: Home, place: Place) -> str:
+def _slug(home: home.Home, place: location.Place) -> str:
     """Return the name of a new project for a place, ignoring conflicts. Empty for a common folder."""
-    slug = slugify(_name(place.remote) or _name(place.root) or "")
+    slug = files.slugify(_name(place.remote) or _name(place.root) or "")
     return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
 
 
-def _create(change: Change, place: Place, label: str | None) -> str | None:
+def _create(change: Change, place: location.Place, label: str | None) -> str | None:
     home = change.home
     slug = _slug(home, place)
     if not slug:
@@ -675,11 +687,11 @@ def _create(change: Change, place: Place, label: str | None) -> str | None:
     values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
     values["labels"] = [label] if label else []
     values["aliases"] = []
-    _write_page(change, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
+    _write_page(change, slug, values, f"---\n{documents.dump(values)}---\n# {name}\n", base=None)
     return slug
 
 
-def _extend(change: Change, slug: str, place: Place) -> None:
+def _extend(change: Change, slug: str, place: location.Place) -> None:
     """Add a new folder or remote to a project's page. A page that cannot be parsed stays unchanged."""
     home = change.home
     try:
@@ -703,9 +715,11 @@ def _extend(change: Change, slug: str, place: Place) -> None:
         changed["id"] = project_id or home.ids()
     if page is None:
         values = {**values, **changed}
-        _write_page(change, slug, values, f"---\n{dump(values)}---\n# {slug}\n", base=None)
+        _write_page(
+            change, slug, values, f"---\n{documents.dump(values)}---\n# {slug}\n", base=None
+        )
     elif changed:
-        document = f"---\n{merge(page.front, changed, [])}---\n{page.body}"
+        document = f"---\n{documents.merge(page.front, changed, [])}---\n{page.body}"
         _write_page(change, slug, {**values, **changed}, document, base=page.hash)
 
 
@@ -725,11 +739,11 @@ def page_path(slug: str) -> str:
 
 def _parse(data: bytes) -> Page:
     text = data.decode("utf-8", errors="replace")
-    front, body = split(text)
-    return Page(text, front or "", load(front or ""), body, bytes_hash(data))
+    front, body = documents.split(text)
+    return Page(text, front or "", documents.load(front or ""), body, bytes_hash(data))
 
 
-def read_page(home: Home, slug: str) -> Page | None:
+def read_page(home: home.Home, slug: str) -> Page | None:
     """Return a project's page, including a pending write, or ``None`` if it is missing.
 
     Raises MemoryInvalid.
@@ -743,7 +757,7 @@ def read_page(home: Home, slug: str) -> Page | None:
         return None
 
 
-def _forget(home: Home, slug: str) -> None:
+def _forget(home: home.Home, slug: str) -> None:
     with home.database.transaction():
         # A page that is still to be written is not gone.
         if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(
@@ -752,7 +766,7 @@ def _forget(home: Home, slug: str) -> None:
             home.files.forget_project(slug)
 
 
-def page_text(home: Home, slug: str, *, own: bool = False) -> str:
+def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     """Return the text of a project's page without front matter and title, or an empty string.
 
     With ``own``, omit everything nacre wrote. Otherwise omit only nacre's lines that are outdated.
@@ -768,12 +782,16 @@ def page_text(home: Home, slug: str, *, own: bool = False) -> str:
         for name in ("description", "goal", "status")
         if page.values.get(name)
     ]
-    body = drop_blocks(page.body) if own else without_what_is_over(home, page.body)
+    body = (
+        hosts_files.drop_blocks(page.body)
+        if own
+        else home_projects.without_what_is_over(home, page.body)
+    )
     lines = [line for line in body.strip().splitlines() if not line.startswith("# ")]
     return home.redactor.clean("\n".join([*facts, *lines]).strip())
 
 
-def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
+def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
     """Return the keys that resolve to a project according to its page.
 
     Raises FileNotFoundError, MemoryInvalid.
@@ -781,7 +799,7 @@ def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
     return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
 
-def index_page(home: Home, project: Project, values: dict[str, Any]) -> None:
+def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
     """Index a project with the keys and dependencies of its page."""
     with home.database.transaction():
         home.files.save_project(
@@ -804,10 +822,10 @@ def listed(values: dict[str, Any], name: str) -> list[str]:
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
     """Return True if a page lists a value in any spelling."""
     items = listed(values, name)
-    return value in items or (name == "remotes" and value in map(normalise_remote, items))
+    return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
 
 
-def _is_namesake(home: Home, slug: str, place: Place) -> bool:
+def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
     """Return True if the project of that name is another one, with another remote or another local folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
@@ -820,13 +838,13 @@ def _is_namesake(home: Home, slug: str, place: Place) -> bool:
     )
 
 
-def _has_other_remote(home: Home, slug: str, remote: str) -> bool:
+def _has_other_remote(home: home.Home, slug: str, remote: str) -> bool:
     """Return True if a project has remotes but not this one, as a fork or namesake does."""
-    remotes = [normalise_remote(value) for value in _page_list(home, slug, "remotes")]
+    remotes = [files.normalise_remote(value) for value in _page_list(home, slug, "remotes")]
     return bool(remotes) and remote not in remotes
 
 
-def _page_list(home: Home, slug: str, name: str) -> list[str]:
+def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
     """Return a list from a project's page, or an empty list if the page is missing or invalid."""
     try:
         page = read_page(home, slug)
@@ -859,7 +877,9 @@ def put_in_place(fresh: Path, home: Path) -> Path | None:
     aside = (
         _backup_path(home) if home.exists() and (not home.is_dir() or any(home.iterdir())) else None
     )
-    with FileLock(home / "vault.lock") if aside and home.is_dir() else contextlib.nullcontext():
+    with (
+        locks.FileLock(home / "vault.lock") if aside and home.is_dir() else contextlib.nullcontext()
+    ):
         fresh.rename(ready)
         try:
             _move_aside(home, aside)
@@ -912,12 +932,12 @@ def _backup_path(home: Path) -> Path:
 # ``nacre eval`` keeps its answers for comparison. They quote memories.
 
 
-def baseline_file(home: Home) -> Path:
+def baseline_file(home: home.Home) -> Path:
     """Return the path of the baseline."""
     return home.settings.home / "eval-baseline.json"
 
 
-def forget_in_baseline(home: Home, memory_ids: Collection[str]) -> None:
+def forget_in_baseline(home: home.Home, memory_ids: Collection[str]) -> None:
     """Remove forgotten memories from the baseline. A file that contains none of them is unchanged."""
     file = baseline_file(home)
     try:
@@ -973,24 +993,24 @@ HERE = "."
 _PROFILE = "profile.md"
 
 
-def place(home: Home, request: PlaceRequest) -> ProjectPlace:
+def place(home: home.Home, request: PlaceRequest) -> views.Place:
     """Return the project of a name or a folder. Nothing is created."""
-    slugs = tuple(projects(home))
+    slugs = tuple(location.projects(home))
     if request.name in (None, "", HERE):
         folder = (
             None if home.actor.bearer else request.folder
         )  # a client with a key works on another machine
-        slug = project_of_folder(home, Path(folder)) if folder else None
-        return ProjectPlace(
+        slug = location.project_of_folder(home, Path(folder)) if folder else None
+        return views.Place(
             slug, slugs, namesake=_namesake(home, folder, slugs) if folder and not slug else None
         )
     slug = project_called(home, request.name or "", slugs)
-    return ProjectPlace(slug, slugs, slug in slugs)
+    return views.Place(slug, slugs, slug in slugs)
 
 
-def tie(home: Home, request: TieRequest) -> ProjectPlace:
+def tie(home: home.Home, request: TieRequest) -> views.Place:
     """Assign a folder to a project. Raises NotFound, Conflict, InvalidInput, MemoryInvalid."""
-    slugs = tuple(projects(home))
+    slugs = tuple(location.projects(home))
     slug = project_called(home, request.project, slugs)
     if slug not in slugs:
         raise NotFound(
@@ -998,28 +1018,28 @@ def tie(home: Home, request: TieRequest) -> ProjectPlace:
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
     tie_folder(home, slug, Path(request.folder))
-    return ProjectPlace(slug, slugs)
+    return views.Place(slug, slugs)
 
 
-def _namesake(home: Home, folder: str, slugs: tuple[str, ...]) -> str | None:
+def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | None:
     name = name_of_folder(home, Path(folder))
     slug = project_called(home, name, slugs) if name else None
     return slug if slug in slugs else None
 
 
-def project_called(home: Home, name: str, known: tuple[str, ...] | list[str]) -> str:
+def project_called(home: home.Home, name: str, known: tuple[str, ...] | list[str]) -> str:
     """Return the slug for a project name, even if no such project exists."""
-    slug = slugify(home.redactor.clean(name))
+    slug = files.slugify(home.redactor.clean(name))
     if name in known:
         return name
     by_alias = home.files.project_by("alias", name)
-    return by_alias or next((other for other in known if slugify(other) == slug), slug)
+    return by_alias or next((other for other in known if files.slugify(other) == slug), slug)
 
 
-def page(home: Home, request: PageRequest) -> str:
+def page(home: home.Home, request: PageRequest) -> str:
     """Return the text of a page without secrets, or an empty string."""
     if request.project is not None:
-        if request.project not in projects(home):
+        if request.project not in location.projects(home):
             raise NotFound(
                 f"no project is called {request.project!r}",
                 hint="memory_admin with overview names them",
@@ -1029,7 +1049,7 @@ def page(home: Home, request: PageRequest) -> str:
         text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
     except (OSError, VaultUnusable):
         return ""
-    return home.redactor.clean(without_what_is_over(home, text)).strip()
+    return home.redactor.clean(home_projects.without_what_is_over(home, text)).strip()
 
 
 # -- Excluded sessions ---------------------------------------------------------
@@ -1051,12 +1071,12 @@ class Exclusions:
             _expanded(path, settings.user_home) for path in settings.texts("ingest.exclude_paths")
         )
 
-    def reason(self, home: Home, session: Session) -> str | None:
+    def reason(self, home: home.Home, session: Session) -> str | None:
         """Return why a session is not stored:
 
         ``path``, ``project``, or ``id`` for an invalid id, else ``None``.
         """
-        if not fits_index(session.native_id):
+        if not schema.fits_index(session.native_id):
             return "id"
         return self._reason(session, lambda: resolve_project(home, session, create=False))
 
@@ -1090,7 +1110,7 @@ class Exclusions:
 def _names(session: Session, project: str | None) -> list[str]:
     """Return the existing and possible names of a session's project."""
     folder = re.split(r"[\\/]", (session.cwd or "").rstrip("\\/"))[-1]
-    names = [project, session.label, folder, slugify(folder) if folder else None]
+    names = [project, session.label, folder, files.slugify(folder) if folder else None]
     return [name for name in names if name]
 
 

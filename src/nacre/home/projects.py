@@ -23,7 +23,7 @@ from nacre.errors import (
 )
 from nacre.home.home import Home, require_server, standing
 from nacre.hosts.files import blocks_of
-from nacre.store.postgres import Change, Documents, Head
+from nacre.store import postgres
 from nacre.values.codec import plain_fields
 from nacre.values.memory import Memory
 from nacre.values.session import Handoff
@@ -381,7 +381,7 @@ class _Snapshot:
     pages: Mapping[str, int] = field(default_factory=dict)
     memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def and_then(self, changes: Sequence[Change]) -> _Snapshot:
+    def and_then(self, changes: Sequence[postgres.Change]) -> _Snapshot:
         """Return the state after some changes."""
         until, documents = self.until, set(self.documents)
         pages, memories = dict(self.pages), dict(self.memories)
@@ -412,7 +412,7 @@ class ServerVault:
     root = PurePosixPath("vault")
     """Prefix of displayed paths."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: postgres.Documents) -> None:
         self._documents = documents
         self._seen: tuple[object, _Snapshot] = None, _Snapshot()
 
@@ -539,7 +539,7 @@ class ServerVault:
         ):  # a forgotten document has no version for its deletion
             seen = _Snapshot().and_then(
                 [
-                    Change(head.path, head.version, head.version, head.size)
+                    postgres.Change(head.path, head.version, head.version, head.size)
                     for head in self._documents.heads()
                 ]
             )
@@ -559,7 +559,7 @@ def _is_page(parts: Sequence[str]) -> bool:
     return len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
 
 
-def _stat(head: Head) -> FileStat:
+def _stat(head: postgres.Head) -> FileStat:
     return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS)
 
 

@@ -31,9 +31,9 @@ from nacre.learn.pasted import reads_as_rule, without_pasted
 from nacre.learn.prompts import CHANGES, MEMORIES, Seen, State, Told, tidied, tidied_changes
 from nacre.learn.reading import AGENT_CAP, content_words, is_asking
 from nacre.learn.sentences import Language, forms, is_accepted_plan, language_of, split, utterances
+from nacre.llm import local_model
 from nacre.llm.failures import ask
-from nacre.llm.local_model import calibration_of
-from nacre.memories.judge import MOST_ENDED, Relation, judge
+from nacre.memories import judge as memories_judge
 from nacre.memories.statements import (
     binds,
     firm_words,
@@ -514,7 +514,7 @@ def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
         return False
     if any(size_refusal(text, _MAX_CHANGED_CHARACTERS) for text in (memory.content, now)):
         return False
-    if leaves_out(memory.content, now) > MOST_ENDED:
+    if leaves_out(memory.content, now) > memories_judge.MOST_ENDED:
         return False
     return not checks.adds_from_outside(now, memory.content)
 
@@ -571,9 +571,11 @@ def _ends(text: str, memory: Memory) -> bool:
     if any(departure <= before for departure in gone_in(text)):
         return True
     stated = replace(memory, subject="", content=text, canonical_key=None, claim=None)
-    return judge(memory, stated, None, calibration_of(None)).relation in (
-        Relation.SUPERSEDES,
-        Relation.DOUBTS,
+    return memories_judge.judge(
+        memory, stated, None, local_model.calibration_of(None)
+    ).relation in (
+        memories_judge.Relation.SUPERSEDES,
+        memories_judge.Relation.DOUBTS,
     )
 
 

@@ -28,18 +28,15 @@ from nacre.base.text import (
 )
 from nacre.base.text import words as text_words
 from nacre.errors import EditConflict, ModelRefused, SettingsInvalid
+from nacre.home import home, spending
 from nacre.home.change import Change, Exclusions
-from nacre.home.home import Home
-from nacre.home.spending import has_writer, name_for
-from nacre.learn.checks import Overtaken
-from nacre.learn.explicit import SURE, answered, explicit
-from nacre.learn.reading import AGENT_CAP, Finding, bounded, once, tempered, weighed
-from nacre.learn.sentences import Utterance, is_accepted_plan, utterances
-from nacre.llm.credentials import is_on_this_machine, provider_of
-from nacre.memories.judge import compare, released
-from nacre.memories.placement import amend, amended
+from nacre.learn import checks, reading, sentences
+from nacre.learn import explicit as learn_explicit
+from nacre.llm import credentials
+from nacre.memories import judge, placement
 from nacre.settings import Settings, write_setting
-from nacre.store.memories import Known
+from nacre.store import memories
+from nacre.values import review
 from nacre.values.codec import stamp
 from nacre.values.memory import (
     Candidate,
@@ -50,7 +47,6 @@ from nacre.values.memory import (
     SessionFilter,
     Why,
 )
-from nacre.values.review import said_by_agent
 from nacre.values.session import (
     Session,
     SessionKind,
@@ -65,7 +61,7 @@ from nacre.values.session import (
 _COMPARED_CHARACTERS = 2_000
 
 
-def accounted_for(stated: Sequence[Memory], known: Sequence[Known]) -> set[str]:
+def accounted_for(stated: Sequence[Memory], known: Sequence[memories.Known]) -> set[str]:
     """Return the ids of a session's statements that its memories already cover.
 
     A memory covers the most similar statement of its kind among its turns, even if its text was edited. The other
@@ -119,14 +115,14 @@ class Amendments:
     ended: int = 0
     doubted: int = 0
     _ends: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    _changes: list[tuple[Overtaken, str]] = field(default_factory=list)
-    _doubts: list[Overtaken] = field(default_factory=list)
+    _changes: list[tuple[checks.Overtaken, str]] = field(default_factory=list)
+    _doubts: list[checks.Overtaken] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
         """Schedule the end of a memory."""
         self._ends[memory_id] = reason, None
 
-    def note(self, overtaken: Sequence[Overtaken], by: str) -> None:
+    def note(self, overtaken: Sequence[checks.Overtaken], by: str) -> None:
         """Schedule the end or the amendment of memories that a model found overtaken."""
         for change in overtaken:
             if change.now:
@@ -137,7 +133,7 @@ class Amendments:
                     change.memory.content,
                 )
 
-    def doubt(self, doubted: Sequence[Overtaken]) -> None:
+    def doubt(self, doubted: Sequence[checks.Overtaken]) -> None:
         """Queue doubts for review: changes that a model reported but their evidence does not prove."""
         self._doubts += doubted
 
@@ -156,7 +152,9 @@ class Amendments:
             why = (
                 f"a later session says: {doubted.quote}"
                 if doubted.is_owners or not is_rule
-                else said_by_agent(doubted.quote, doubted.shown.session or "", doubted.shown.at)
+                else review.said_by_agent(
+                    doubted.quote, doubted.shown.session or "", doubted.shown.at
+                )
             )
             self.doubted += doubt(
                 change.home, doubted.memory, why, filter(None, [doubted.shown.session])
@@ -179,14 +177,14 @@ def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool
     retired = [replace(item, retired=Retirement(home.now(), clean)) for item in ending]
     entries = [change.entry("retire", memory=item.id, reason=clean) for item in ending]
     try:
-        change.put([*retired, *released(home, ending)], entries)
+        change.put([*retired, *judge.released(home, ending)], entries)
     except EditConflict as error:
         home.problems.append(error.message)
         return False
     return True
 
 
-def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
+def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
     """Return the memories that a memory superseded, directly or indirectly."""
     superseded: dict[str, Memory] = {}
     queue = [memory]
@@ -201,7 +199,7 @@ def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
     return list(superseded.values())
 
 
-def _amend(change: Change, change_: Overtaken, by: str) -> bool:
+def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
     """Amend a memory, unless it has changed since the model saw it.
 
     Words of the agent alone make the memory the agent's, even if they replace the owner's words.
@@ -211,17 +209,17 @@ def _amend(change: Change, change_: Overtaken, by: str) -> bool:
         return False
     if memory.speaker is Speaker.OWNER and not change_.is_owners:
         memory = replace(
-            memory, speaker=Speaker.AGENT, importance=min(memory.importance, AGENT_CAP)
+            memory, speaker=Speaker.AGENT, importance=min(memory.importance, reading.AGENT_CAP)
         )
     reason = f"a session shows it: {change_.quote}"
-    return amend(
+    return placement.amend(
         change,
         memory,
-        amended(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
+        placement.amended(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
     )
 
 
-def doubt(home: Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
+def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
     """Queue a memory for review with a doubt, if it still has the content that a model saw.
 
     Until reviewed, the memory is shown with the doubt. Return True if the doubt is new. Requires a transaction.
@@ -264,7 +262,7 @@ def _is_open(settings: Settings, stored: StoredSession) -> bool:
     )
 
 
-def is_quiet(home: Home, stored: StoredSession) -> bool:
+def is_quiet(home: home.Home, stored: StoredSession) -> bool:
     """Return True if a session's last turn is so old that no answer to it is expected."""
     return stored.ended is None or home.now() - stored.ended >= QUIET
 
@@ -290,12 +288,12 @@ def is_unseen(settings: Settings) -> bool:
     nacre sees it. A writer set by the environment has no start time and sees all sessions.
     """
     is_of_file = settings.values["models.background"].origin == str(settings.config)
-    return is_of_file and has_writer(settings) and not settings.text(SINCE)
+    return is_of_file and spending.has_writer(settings) and not settings.text(SINCE)
 
 
-def awaiting(home: Home) -> int:
+def awaiting(home: home.Home) -> int:
     """Return how many sessions the writer will be shown. The rest of older ones waits for a request of the owner."""
-    writer, count = name_for(home, Task.EXTRACTION), 0
+    writer, count = spending.name_for(home, Task.EXTRACTION), 0
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # forgotten since it was listed
             count += item.unwritten is not None and is_agreed(
@@ -304,7 +302,7 @@ def awaiting(home: Home) -> int:
     return count
 
 
-def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
+def may_be_shown(home: home.Home, memory: Memory, writer: str) -> bool:
     """Return True if a writer may see a memory: its project and its sessions are not excluded."""
     patterns, exclusions = home.settings.texts("writer.exclude_projects"), Exclusions(home.settings)
     if any(fnmatch(memory.project or "", pattern) for pattern in patterns) or exclusions.name(
@@ -323,7 +321,7 @@ def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
     return all(is_covered(home.settings, session, writer) for session in sessions)
 
 
-def kept_here(home: Home, writer: str) -> list[str]:
+def kept_here(home: home.Home, writer: str) -> list[str]:
     """Return the model of each recent session that only a writer on the owner's machine may see."""
     if _runs_here(home.settings, writer):
         return []
@@ -352,13 +350,15 @@ def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
         provider, _, rest = model.removeprefix(OWN).partition(sign)
         with suppress(ModelRefused):
             if rest:
-                return is_on_this_machine(provider_of(settings, provider))
+                return credentials.is_on_this_machine(credentials.provider_of(settings, provider))
     return is_called_local(model)
 
 
 def _runs_here(settings: Settings, writer: str) -> bool:
     try:
-        return is_on_this_machine(provider_of(settings, writer.partition(":")[0]))
+        return credentials.is_on_this_machine(
+            credentials.provider_of(settings, writer.partition(":")[0])
+        )
     except ModelRefused:
         return False
 
@@ -376,11 +376,11 @@ def begins(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
 
     Sessions that ended before are shown only if ``writer.since`` is set to an earlier time.
     """
-    is_new = has_writer(after) and not has_writer(before)
+    is_new = spending.has_writer(after) and not spending.has_writer(before)
     return {SINCE: beginning(now)} if is_new and not after.text(SINCE) else {}
 
 
-def since_of(home: Home) -> str:
+def since_of(home: home.Home) -> str:
     """Return the writer's start time; without a setting, the earliest end of a pending session, or now."""
     ends = [beginning(home.now())]
     for item in home.sessions.to_extract():
@@ -390,7 +390,7 @@ def since_of(home: Home) -> str:
     return home.settings.text(SINCE) or min(ends)
 
 
-def begun(home: Home) -> Home:
+def begun(home: home.Home) -> home.Home:
     """Record a start time if the config file names a writer without one, and return the updated home."""
     if not is_unseen(home.settings):
         return home
@@ -431,26 +431,30 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
     """
     if session.kind is not SessionKind.MAIN:
         return []
-    turns = [bounded(turn) for turn in turns]
-    spoken = utterances(turns)
+    turns = [reading.bounded(turn) for turn in turns]
+    spoken = sentences.utterances(turns)
     is_note = session.tool in _NOTES and all(turn.speaker is Speaker.OWNER for turn in turns)
-    statements = once(list(explicit(turns, spoken, is_note=is_note)))
-    sure = tempered([statement for statement in statements if statement.score >= SURE])
-    likely = [statement for statement in statements if statement.score < SURE]
+    statements = reading.once(list(learn_explicit.explicit(turns, spoken, is_note=is_note)))
+    sure = reading.tempered(
+        [statement for statement in statements if statement.score >= learn_explicit.SURE]
+    )
+    likely = [statement for statement in statements if statement.score < learn_explicit.SURE]
     chosen = [
-        answer for answer in answered(turns, spoken) if not any(map(answer.repeats, statements))
+        answer
+        for answer in learn_explicit.answered(turns, spoken)
+        if not any(map(answer.repeats, statements))
     ]
-    likeliest = _likeliest(once([*likely, *chosen]), len(spoken))
+    likeliest = _likeliest(reading.once([*likely, *chosen]), len(spoken))
     findings = sorted([*sure, *likeliest], key=lambda finding: finding.index)
     candidates = [
         _candidate(finding, turns, is_sure=finding in sure, is_chosen=finding in chosen)
         for finding in findings
         if max(finding.evidence) >= begin
     ]
-    return weighed(session.tool, candidates)
+    return reading.weighed(session.tool, candidates)
 
 
-def _likeliest(findings: list[Finding], utterance_count: int) -> list[Finding]:
+def _likeliest(findings: list[reading.Finding], utterance_count: int) -> list[reading.Finding]:
     """Return the findings with the highest scores, in conversation order."""
     most = min(_MAX_CANDIDATES_TOTAL, MAX_CANDIDATES + utterance_count // _UTTERANCES_PER_CANDIDATE)
     surest = sorted(findings, key=lambda finding: (-finding.score, finding.index))[:most]
@@ -458,7 +462,7 @@ def _likeliest(findings: list[Finding], utterance_count: int) -> list[Finding]:
 
 
 def _candidate(
-    finding: Finding, turns: Sequence[Turn], *, is_sure: bool, is_chosen: bool
+    finding: reading.Finding, turns: Sequence[Turn], *, is_sure: bool, is_chosen: bool
 ) -> Candidate:
     return Candidate(
         kind=finding.kind,
@@ -593,16 +597,16 @@ def is_worth_asking(
     minimum = settings.whole("extraction.substance_words")
     if any(
         words_of(utterance) >= minimum
-        for utterance in utterances(turns)
+        for utterance in sentences.utterances(turns)
         if utterance.index >= begin
     ):
         return True
-    if any(is_accepted_plan(turns, at) for at in range(begin, len(turns))):
+    if any(sentences.is_accepted_plan(turns, at) for at in range(begin, len(turns))):
         return True
     return bool(extract(session, turns, begin=begin))
 
 
-def words_of(utterance: Utterance) -> float:
+def words_of(utterance: sentences.Utterance) -> float:
     """Return the number of words that the owner typed in a message."""
     return sum(_count_words(statement.text) for statement in utterance.statements)
 
@@ -626,7 +630,7 @@ _MIN_SHARED_WORDS = 0.6
 class WaitingCandidates:
     """The pending candidates of a home, with additions and removals that are not written yet."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: home.Home) -> None:
         self._home = home
         self._known: dict[str, HeldCandidate] = {}
         self._by_word: defaultdict[str, set[str]] = defaultdict(set)
@@ -673,7 +677,7 @@ class WaitingCandidates:
         ]
         repeated = [
             comparison.other
-            for comparison in compare(memory, similar)
+            for comparison in judge.compare(memory, similar)
             if comparison.repeats and _is_independent(memory, comparison.other)
         ]
         for candidate in repeated:

@@ -23,7 +23,7 @@ from msgspec import structs
 from nacre.base.text import count_tokens, excerpt, normalise, one_line, title_of, words
 from nacre.base.times import shown_day
 from nacre.errors import EmbedderUnavailable
-from nacre.home.consent import configured_embedder
+from nacre.home import consent
 from nacre.home.home import Home
 from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, overtaken, standing
 from nacre.learn.extract import Way, doubt, extract, is_agreed, is_quiet, may_be_shown
@@ -69,7 +69,7 @@ from nacre.learn.sentences import (
 from nacre.llm.failures import schema_of
 from nacre.protocols import LanguageModel
 from nacre.readers.conversation import memories_made
-from nacre.recall.recall import recall, search_sessions
+from nacre.recall import recall as recall_recall
 from nacre.values.memory import Candidate, Confidence, Kind, Memory, SessionFilter, Why
 from nacre.values.models import Capabilities, Prompt, Tokens
 from nacre.values.recall import Filter, Mode, RecallQuery
@@ -1045,14 +1045,14 @@ def _nearby(
 def _has_vectors(home: Home) -> bool:
     return (
         home.settings.text("embedding.model") != "none"
-        and configured_embedder(home).name == home.vectors.model()
+        and consent.configured_embedder(home).name == home.vectors.model()
     )
 
 
 def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[Memory]:
     admitted = home.selection.admitted_memories(filter_, today=home.today())
     best: dict[int, float] = {}
-    for vector in configured_embedder(home).embed(list(texts)) if texts else ():
+    for vector in consent.configured_embedder(home).embed(list(texts)) if texts else ():
         for row, cosine in home.vectors.memory_cosines(vector).items():
             if row in admitted:
                 best[row] = max(cosine, best.get(row, -1.0))
@@ -1079,7 +1079,7 @@ def _in_words(
             turns=0,
             update=False,
         )
-        hits = (hit.memory for hit in recall(home, query).hits)
+        hits = (hit.memory for hit in recall_recall.recall(home, query).hits)
         memories |= {memory.id: memory for memory in hits if _is_in_scope(admitted, memory)}
     return list(memories.values())
 
@@ -1250,7 +1250,7 @@ def _sayings_between(
         return is_statement and turn.time is not None and since < turn.time <= until
 
     terms = words(memory.content)
-    hits = search_sessions(home, query, admits=is_later, exact=False).turns
+    hits = recall_recall.search_sessions(home, query, admits=is_later, exact=False).turns
     own = {memory.source.session, *(confirmation.session for confirmation in memory.confirmed)}
     readable = {
         session

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from nacre.base.ids import to_ms
+from nacre.base import ids
 from nacre.base.request import Request
 from nacre.base.text import excerpt, one_line, shorten, stem, words
 from nacre.errors import EmbedderUnavailable, NacreError
-from nacre.home.change import Change, part_of
-from nacre.home.change import Run as ChangeRun
-from nacre.home.consent import embedder_in_use
-from nacre.home.home import Home
-from nacre.home.operations import subject_of
+from nacre.home import change as home_change
+from nacre.home import consent, home, operations
 from nacre.home.spending import NONE, Answered, Run, ask_all, is_final, model_for, name_for, tracing
-from nacre.llm.failures import ask
-from nacre.llm.local_model import calibration_of
+from nacre.llm import failures, local_model
+from nacre.memories import placement
+from nacre.memories import vectors as memories_vectors
 from nacre.memories.judge import (
     LONGEST,
     Action,
@@ -34,14 +32,11 @@ from nacre.memories.judge import (
     prompt_for,
     standing_for,
 )
-from nacre.memories.placement import await_models, left_of, rarity_of, united
-from nacre.memories.vectors import has_vectors, passages
 from nacre.protocols import LanguageModel
 from nacre.readers import registry
+from nacre.values import models, review
 from nacre.values.memory import Expiry, Kind, Memory, Scope, Source, Validity
-from nacre.values.models import Step, TraceKind
 from nacre.values.recall import Evidence, Filter
-from nacre.values.review import Reason
 from nacre.values.session import Speaker, Task, Trust
 
 if TYPE_CHECKING:
@@ -308,7 +303,7 @@ class Doubtful:
     near: tuple[Memory, ...]
 
 
-def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
+def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
     """Return a model's decisions about new memories that are about to be placed, in the given order.
 
     Call it without a lock or a transaction. Failures of the model are reported in ``note``.
@@ -335,7 +330,7 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
 
 
 def weigh(
-    home: Home, memories: Sequence[Memory]
+    home: home.Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
     """Yield each new memory, its comparisons with similar ones according to the rules, and their cosines by id.
 
@@ -356,21 +351,26 @@ def weigh(
         cosines |= {
             other.id: vectors.cosine(memory, other) for other in others if other.id not in cosines
         }
-        model, seen = embedder_in_use(home).name, home.vectors.seen()
+        model, seen = consent.embedder_in_use(home).name, home.vectors.seen()
         yield (
             memory,
             compare(
-                memory, others, cosines=cosines, model=model, seen=seen, rarity=rarity_of(home)
+                memory,
+                others,
+                cosines=cosines,
+                model=model,
+                seen=seen,
+                rarity=placement.rarity_of(home),
             ),
             cosines,
         )
 
 
-def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
+def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
     is_aggressive = (
         home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
     )
-    limits = calibration_of(embedder_in_use(home).name, home.vectors.seen())
+    limits = local_model.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
     min_cosine = _min_cosine(home, asking, limits.ask_more if is_aggressive else limits.ask)
     max_near = _MAX_NEAR_AGGRESSIVE if is_aggressive else _MAX_NEAR
     outcomes = _Outcomes()
@@ -388,20 +388,20 @@ def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterabl
             yield Doubtful(memory, outcomes.all(near)[:max_near])
 
 
-def _min_cosine(home: Home, asking: Asking, default: float) -> float:
+def _min_cosine(home: home.Home, asking: Asking, default: float) -> float:
     """Return the minimum cosine for asking a model: from the call, the setting or the calibration."""
     if asking.threshold is not None:
         return asking.threshold
     return home.settings.number("dedup.threshold") or default
 
 
-def may_ask(home: Home, asking: Asking) -> bool:
+def may_ask(home: home.Home, asking: Asking) -> bool:
     """Return True if a model for new memories is configured and may be called."""
     is_enabled = home.settings.flag("models.background") if asking.online is None else asking.online
     return bool(is_enabled) and name_for(home, Task.DEDUP) != NONE
 
 
-def _is_settled(home: Home, memory: Memory) -> bool:
+def _is_settled(home: home.Home, memory: Memory) -> bool:
     """Return True if the rules decide without comparing, or the memory is too long to be judged."""
     same = home.memories.find(home.memories.same_content(memory.content, memory.project) or "")
     return (
@@ -418,16 +418,16 @@ def _may_meet(memory: Memory, other: Memory) -> bool:
 class _Vectors:
     """Vectors of memories, from the index or computed on demand."""
 
-    def __init__(self, home: Home) -> None:
-        self._embedder = embedder_in_use(home)
+    def __init__(self, home: home.Home) -> None:
+        self._embedder = consent.embedder_in_use(home)
         self._index = home.vectors.of(self._embedder.name)
-        self._has_index = has_vectors(home)
+        self._has_index = memories_vectors.has_vectors(home)
         self._own: dict[str, Matrix] = {}
 
     def make(self, memories: Iterable[Memory]) -> None:
         """Compute the missing vectors of some memories."""
         texts = {
-            memory.id: passages(f"{memory.subject}. {memory.content[:LONGEST]}")
+            memory.id: memories_vectors.passages(f"{memory.subject}. {memory.content[:LONGEST]}")
             for memory in memories
             if memory.id not in self._own
         }
@@ -453,12 +453,12 @@ class _Vectors:
 
 
 def _decide(
-    home: Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
+    home: home.Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
 ) -> Decisions:
     subject = shorten(doubtful[0].memory.subject, _MAX_TITLE_CHARACTERS)
     suffix = f" and {len(doubtful) - 1:,} more" if len(doubtful) > 1 else ""
     result = Decisions(asked=len(doubtful))
-    with tracing(home, TraceKind.DEDUP, subject + suffix) as run:
+    with tracing(home, models.TraceKind.DEDUP, subject + suffix) as run:
         session = _Deciding(home, model, seconds, result, run)
         for item, answer in zip(doubtful, session.ask(doubtful), strict=True):
             session.take(item, answer)
@@ -478,7 +478,12 @@ class _Deciding:
     """
 
     def __init__(
-        self, home: Home, model: LanguageModel, seconds: float | None, result: Decisions, run: Run
+        self,
+        home: home.Home,
+        model: LanguageModel,
+        seconds: float | None,
+        result: Decisions,
+        run: Run,
     ) -> None:
         longest = home.settings.number("models.timeout_seconds")
         self._home = home
@@ -523,7 +528,7 @@ class _Deciding:
             self._outcomes.follow(self._home, item.memory, target, decision)
 
     def _choose(self, item: Doubtful) -> Choice:
-        return ask(
+        return failures.ask(
             self._model, prompt_for(item.memory, item.near, seconds=self._seconds_each), Choice
         )
 
@@ -560,14 +565,16 @@ class _Outcomes:
         """Return the distinct future states of some memories, in order."""
         return tuple({memory.id: memory for memory in map(self.of, memories)}.values())
 
-    def follow(self, home: Home, memory: Memory, target: Memory, decision: Decision) -> None:
+    def follow(self, home: home.Home, memory: Memory, target: Memory, decision: Decision) -> None:
         """Apply a model's decision."""
         if decision.action is Action.SUPERSEDE:
             self._lead(target, memory)
         elif decision.action is Action.UPDATE:
-            self._as[target.id] = self._as[memory.id] = united(home, target, memory, decision)
+            self._as[target.id] = self._as[memory.id] = placement.united(
+                home, target, memory, decision
+            )
         elif decision.action is Action.AMEND:
-            self._as[target.id] = left_of(home, target, memory, decision)
+            self._as[target.id] = placement.left_of(home, target, memory, decision)
         elif decision.action is Action.SKIP:
             self._lead(memory, target)
 
@@ -590,9 +597,9 @@ class _Outcomes:
             self._as[memory.id] = to
 
 
-def _step(item: Doubtful, output: str, status: str = "done") -> Step:
+def _step(item: Doubtful, output: str, status: str = "done") -> models.Step:
     """Return the step that records an answer. The model call is a separate step with time and cost."""
-    return Step(
+    return models.Step(
         "decide",
         shorten(item.memory.content, _MAX_TITLE_CHARACTERS),
         output,
@@ -628,7 +635,7 @@ _MAX_CONFIRMATIONS = 2
 
 
 def evidence_of(
-    home: Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
+    home: home.Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
 ) -> tuple[Evidence, ...]:
     """Return the indexed turns in which a memory was stated or confirmed, each at most ``characters`` long."""
     sources = [(memory.source.session, turn) for turn in memory.source.turns]
@@ -651,7 +658,7 @@ def evidence_of(
 # -- Documents that changed after reading --------------------------------------
 
 
-def unsaid(home: Home) -> Iterator[str]:
+def unsaid(home: home.Home) -> Iterator[str]:
     """Yield the ids of active memories whose document no longer contains their passage or words."""
     tools = [adapter.tool for adapter in registry.adapters() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
@@ -660,7 +667,7 @@ def unsaid(home: Home) -> Iterator[str]:
             yield memory.id
 
 
-def _is_said(home: Home, memory: Memory) -> bool:
+def _is_said(home: home.Home, memory: Memory) -> bool:
     """Return True if the current document contains every word of a memory."""
     stems: set[str] = set()
     for session in home.sessions.find(memory.source.session or ""):
@@ -744,7 +751,9 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def distrust(home: Home, run: ChangeRun | None, stored: Sequence[tuple[str, str]]) -> None:
+def distrust(
+    home: home.Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]
+) -> None:
     """Demote memories that agents stored from external text, given as (session, end of the memory's id)."""
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
@@ -754,7 +763,9 @@ def distrust(home: Home, run: ChangeRun | None, stored: Sequence[tuple[str, str]
     ]
     if demoted:
         why = "an agent stored it out of text from outside"
-        with part_of(home, run, "distrust", subject=subject_of(demoted), why=why) as change:
+        with home_change.part_of(
+            home, run, "distrust", subject=operations.subject_of(demoted), why=why
+        ) as change:
             change.put(demoted)
 
 
@@ -763,7 +774,7 @@ def is_owners(memory: Memory) -> bool:
     return memory.speaker is Speaker.OWNER
 
 
-def wish(home: Home, memories: Sequence[Memory], what: str) -> None:
+def wish(home: home.Home, memories: Sequence[Memory], what: str) -> None:
     """Queue an agent's request for review: ``retired``, ``kept out``, or other words."""
     agent = home.actor.agent or ""
     detail = shorten(
@@ -771,10 +782,12 @@ def wish(home: Home, memories: Sequence[Memory], what: str) -> None:
     )
     with home.database.transaction():
         for memory in memories:
-            home.reviews.add(memory.id, Reason.WISH, detail, to_ms(home.now()) or 0, once=True)
+            home.reviews.add(
+                memory.id, review.Reason.WISH, detail, ids.to_ms(home.now()) or 0, once=True
+            )
 
 
-def keep(change: Change, memories: Sequence[Memory]) -> None:
+def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
     """Mark memories that agents proposed, or the owner only nodded to, as the owner's words."""
     home = change.home
     for memory in (
@@ -783,4 +796,4 @@ def keep(change: Change, memories: Sequence[Memory]) -> None:
         accepted = replace(memory.as_worded(), proposed=False)
         change.put([accepted])
         home.comparisons.wait(accepted.id)
-        await_models(home, accepted, memory)
+        placement.await_models(home, accepted, memory)

@@ -21,8 +21,7 @@ from nacre.base import files
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.errors import ArchiveDamaged, EditConflict, MemoryInvalid, StoreBusy
-from nacre.home import archive_packs
-from nacre.home.archive import settle, withhold
+from nacre.home import archive, archive_packs
 from nacre.home.change import Change, forget_in_baseline
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
@@ -44,17 +43,11 @@ from nacre.memories.tombstones import (
     is_ledger_new,
     survey,
 )
-from nacre.store.gateway import DATABASE, FOLDER, TRANSCRIPTS_LOCK
-from nacre.store.maintenance import GatewayErasure, Held
-from nacre.store.packs import LINES, Payload, texts_of
-from nacre.store.postgres import Documents
-from nacre.store.sessions import Archived
+from nacre.store import gateway, maintenance, packs, postgres, sessions
 from nacre.values.memory import Memory, Tombstone, TombstoneKind
 from nacre.vault import files as ledger
 from nacre.vault.documents import parse
 from nacre.vault.files import LEDGER
-
-__all__ = ["settle", "withdraw", "withdraw_matching"]
 
 _NAME = re.compile(rb'"([^"\\]{6,200})"')
 
@@ -94,18 +87,18 @@ def withdraw_matching(home: Home, match: Pattern) -> None:
     states = [
         state
         for state in home.archive.all()
-        if state.kind == LINES and _holds(home, state, lambda payload: _says(payload, match))
+        if state.kind == packs.LINES and _holds(home, state, lambda payload: _says(payload, match))
     ]
     _withhold(home, states)
-    settle(home)
+    archive.settle(home)
 
 
-def _withhold(home: Home, states: list[Archived]) -> None:
+def _withhold(home: Home, states: list[sessions.Archived]) -> None:
     with home.database.transaction():
-        withhold(home, [(state.tool, state.path) for state in states])
+        archive.withhold(home, [(state.tool, state.path) for state in states])
 
 
-def _holds(home: Home, state: Archived, test: Callable[[Payload], bool]) -> bool:
+def _holds(home: Home, state: sessions.Archived, test: Callable[[packs.Payload], bool]) -> bool:
     """Return True if any part of a pack passes a test, or if the pack cannot be read."""
     if state.pack is None:
         return False
@@ -115,13 +108,13 @@ def _holds(home: Home, state: Archived, test: Callable[[Payload], bool]) -> bool
         return True
 
 
-def _says(payload: Payload, match: Pattern) -> bool:
+def _says(payload: packs.Payload, match: Pattern) -> bool:
     return any(match.search(text) for text in _texts(payload))
 
 
-def _texts(payload: Payload) -> Iterator[str]:
+def _texts(payload: packs.Payload) -> Iterator[str]:
     for line in payload.text.split(b"\n"):
-        yield from texts_of(line)
+        yield from packs.texts_of(line)
 
 
 # -- Chats ---------------------------------------------------------------------
@@ -135,16 +128,16 @@ _TOOL = "nacre-chat:"
 
 def held(home: Home, barred: Barred, match: Pattern | None = None) -> int:
     """Return the number of messages, answer parts and names to erase that only the gateway's database has."""
-    if not (home.settings.home / DATABASE).exists():
+    if not (home.settings.home / gateway.DATABASE).exists():
         return 0
-    with closing(GatewayErasure.open(home.settings.home)) as store:
+    with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
         return len(_held(store, barred, match)) + len(_matching_names(store, match))
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
     """Erase matching text that only the gateway's database has."""
-    if (home.settings.home / DATABASE).exists():
-        with closing(GatewayErasure.open(home.settings.home)) as store:
+    if (home.settings.home / gateway.DATABASE).exists():
+        with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
             store.erase_held(_held(store, Barred(), match), _matching_names(store, match))
 
 
@@ -158,12 +151,12 @@ def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
     changed = [
         session.id.removeprefix(_TOOL) for session in affected.turns if session.id.startswith(_TOOL)
     ]
-    if not (home.settings.home / DATABASE).exists():
+    if not (home.settings.home / gateway.DATABASE).exists():
         return
-    folder = home.settings.home / FOLDER
+    folder = home.settings.home / gateway.FOLDER
     with (
-        FileLock(folder / TRANSCRIPTS_LOCK),
-        closing(GatewayErasure.open(home.settings.home)) as store,
+        FileLock(folder / gateway.TRANSCRIPTS_LOCK),
+        closing(maintenance.GatewayErasure.open(home.settings.home)) as store,
     ):
         store.erase_held(_held(store, barred, None))
         for session in changed:
@@ -177,9 +170,9 @@ def erase_bytes(home: Home) -> bool:
 
     Return True if it succeeded. Raises StoreBusy.
     """
-    if not (home.settings.home / DATABASE).exists():
+    if not (home.settings.home / gateway.DATABASE).exists():
         return True
-    with closing(GatewayErasure.open(home.settings.home)) as store:
+    with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
         return store.compact()
 
 
@@ -189,7 +182,7 @@ class _Chat:
 
     folder: Path
     session: str
-    store: GatewayErasure
+    store: maintenance.GatewayErasure
 
     @property
     def path(self) -> Path:
@@ -252,7 +245,9 @@ class _Chat:
         return barred_by_id or barred.is_before(_time(record), None, session)
 
 
-def _held(store: GatewayErasure, barred: Barred, match: Pattern | None) -> list[Held]:
+def _held(
+    store: maintenance.GatewayErasure, barred: Barred, match: Pattern | None
+) -> list[maintenance.Held]:
     """Return the forgotten items, by text, time or conversation."""
     return [
         item
@@ -261,14 +256,14 @@ def _held(store: GatewayErasure, barred: Barred, match: Pattern | None) -> list[
     ]
 
 
-def _is_barred(item: Held, barred: Barred) -> bool:
+def _is_barred(item: maintenance.Held, barred: Barred) -> bool:
     session = f"{_TOOL}{item.session}"
     if barred.before:  # it also bars whole sessions, whose later messages stay
         return barred.is_before(item.at, None, session)
     return barred.has_session(session)
 
 
-def _matching_names(store: GatewayErasure, match: Pattern | None) -> list[str]:
+def _matching_names(store: maintenance.GatewayErasure, match: Pattern | None) -> list[str]:
     return [name for name in store.names() if match and match.search(name)]
 
 
@@ -350,7 +345,7 @@ def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
     home.erasing.clear_journal(is_revealing)
 
 
-def _former_versions(home: Home, documents: Documents, ids: set[str]) -> Iterator[Memory]:
+def _former_versions(home: Home, documents: postgres.Documents, ids: set[str]) -> Iterator[Memory]:
     """Yield former versions of memories."""
     for _, path, data in documents.former():
         with suppress(MemoryInvalid):
@@ -359,8 +354,8 @@ def _former_versions(home: Home, documents: Documents, ids: set[str]) -> Iterato
                 yield memory
 
 
-def _documents(home: Home) -> Documents:
-    return Documents(home.database, home.clock)
+def _documents(home: Home) -> postgres.Documents:
+    return postgres.Documents(home.database, home.clock)
 
 
 def _text(data: bytes) -> str:
@@ -421,7 +416,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
 
     withdraw(home, affected)
     _without_sync(home, lambda: _erase_sessions(home, affected))
-    settle(home)
+    archive.settle(home)
     erase_chats(home, affected, barred)
     with home.vault_lock:
         for handoff in handed_over(

@@ -18,17 +18,14 @@ from msgspec import Meta
 from nacre.base.request import Request
 from nacre.base.text import count, one_line, shorten
 from nacre.errors import Conflict, InvalidInput, NacreError, NotFound
+from nacre.home import home, location, operations
 from nacre.home.change import BATCH, Change
-from nacre.home.home import Home
-from nacre.home.location import projects
-from nacre.home.operations import subject_of
+from nacre.memories import edit, store
+from nacre.memories import usage as memories_usage
 from nacre.memories.decision import Offset, Reference, is_owners, wish
-from nacre.memories.edit import catch_up
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, agreed
-from nacre.memories.store import fold_usage, get, list_active, refuse_broken, today
-from nacre.memories.usage import maturity
+from nacre.store import schema
 from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, LinksEdge, as_edge
-from nacre.store.schema import Row
 from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage
@@ -92,7 +89,7 @@ class Net:
         return sorted(among, key=lambda at: (-self.degrees[at], at))[:limit]
 
 
-def cached(home: Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
+def cached(home: home.Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
     """Return the analysis of ``kind`` for a request from today's cache, or compute and cache it.
 
     A write to memories or links invalidates the cache.
@@ -106,7 +103,7 @@ def cached(home: Home, request: object, kind: type[T], analyse: Callable[[], T])
     return result
 
 
-def net_of(home: Home, project: str | None) -> Net:
+def net_of(home: home.Home, project: str | None) -> Net:
     """Return the graph of all active memories, or of one project, with the links valid today."""
     ids = home.links.nodes(project)
     places = {name: at for at, name in enumerate(ids)}
@@ -114,7 +111,7 @@ def net_of(home: Home, project: str | None) -> Net:
     return Net(ids, [(places[source], places[target]) for source, target, _ in edges])
 
 
-def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
+def memories_of(home: home.Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
     """Return the memories of some nodes, by number."""
     numbers = {net.ids[at]: at for at in places}
     return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
@@ -519,24 +516,24 @@ _SHORTLIST = 3
 _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
-def central(home: Home, request: AnalysisRequest) -> Central:
+def central(home: home.Home, request: AnalysisRequest) -> Central:
     """Return the memories with the most links."""
-    catch_up(home)
+    edit.catch_up(home)
     net = net_of(home, request.project)
     return Central(central_of(home, net, request.limit), len(net.ids), len(net.links))
 
 
-def central_of(home: Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
+def central_of(home: home.Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
     """Return the most linked memories of a graph."""
     chosen = net.most_linked(net.linked, limit)
     memories = memories_of(home, net, chosen)
     return tuple(CentralMemory(memories[at], net.degrees[at]) for at in chosen if at in memories)
 
 
-def gaps(home: Home, request: AnalysisRequest) -> Gaps:
+def gaps(home: home.Home, request: AnalysisRequest) -> Gaps:
     """Return memories with at most one link: proven first, then unlinked, then the most used."""
-    catch_up(home)
-    fold_usage(home)
+    edit.catch_up(home)
+    store.fold_usage(home)
     net = net_of(home, request.project)
     numbers = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
     usage = home.usage.of([net.ids[at] for at in numbers])
@@ -546,7 +543,7 @@ def gaps(home: Home, request: AnalysisRequest) -> Gaps:
 
     numbers.sort(
         key=lambda at: (
-            _RANKS.index(maturity(usage_of(at))),
+            _RANKS.index(memories_usage.maturity(usage_of(at))),
             net.degrees[at],
             -usage_of(at).access_count,
             at,
@@ -560,14 +557,14 @@ def gaps(home: Home, request: AnalysisRequest) -> Gaps:
     return Gaps(tuple(gaps_found), len(numbers), len(net.ids) - len(net.linked))
 
 
-def _gap(home: Home, memory: Memory, degree: int, usage: Usage) -> Gap:
+def _gap(home: home.Home, memory: Memory, degree: int, usage: Usage) -> Gap:
     last = max(memory.last_said, usage.last_recalled or memory.last_said)
-    return Gap(memory, degree, maturity(usage), max(0, (home.now() - last).days))
+    return Gap(memory, degree, memories_usage.maturity(usage), max(0, (home.now() - last).days))
 
 
-def components(home: Home, request: AnalysisRequest) -> Components:
+def components(home: home.Home, request: AnalysisRequest) -> Components:
     """Return the connected components, largest first, each with its most linked memories."""
-    catch_up(home)
+    edit.catch_up(home)
     net = net_of(home, request.project)
     counts = [0] * len(net.ids)
     for source, _ in net.links:
@@ -592,20 +589,20 @@ _CENTRAL_CANDIDATES = 20
 _SUBJECT_CHARACTERS = 70
 
 
-def brief(home: Home, request: BriefRequest) -> Brief:
+def brief(home: home.Home, request: BriefRequest) -> Brief:
     """Return a summary of all memories in about 200 tokens.
 
     The daemon caches it until the next write, for at most 30 seconds.
     """
-    catch_up(home)
+    edit.catch_up(home)
     return cached(home, request, Brief, lambda: _brief(home, request.project))
 
 
-def _brief(home: Home, project: str | None) -> Brief:
+def _brief(home: home.Home, project: str | None) -> Brief:
     net = net_of(home, project)
     in_project = (project,) if project else ()
     since = home.now() - RECENT
-    _, todos = list_active(
+    _, todos = store.list_active(
         home, Filter(kinds=(Kind.TODO,), projects=in_project, strict=True), limit=1
     )
     recent_decisions = Filter(
@@ -616,8 +613,8 @@ def _brief(home: Home, project: str | None) -> Brief:
         trusted=True,
         settled=True,
     )
-    decisions, _ = list_active(home, recent_decisions, limit=_SHORTLIST)
-    recent, _ = list_active(
+    decisions, _ = store.list_active(home, recent_decisions, limit=_SHORTLIST)
+    recent, _ = store.list_active(
         home, Filter(projects=in_project, strict=True, since=since), limit=_RECENT_MEMORIES
     )
     central = tuple(
@@ -628,7 +625,7 @@ def _brief(home: Home, project: str | None) -> Brief:
         len(net.ids),
         len(net.links),
         home.links.count_alike(project),
-        1 if project else len(projects(home)),
+        1 if project else len(location.projects(home)),
         len(net.components),
         sum(degree <= GAP_LINKS for degree in net.degrees),
         len(net.ids) - len(net.linked),
@@ -672,7 +669,7 @@ CODE = "code:"
 """Prefix of the ids of code symbols."""
 
 
-def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
+def nodes_of(home: home.Home, ids: Collection[str]) -> Mapping[str, Node]:
     """Return the nodes by id. Unknown ids get a node with state ``unknown`` or ``code``."""
     nodes = {row[0]: _node(row) for row in home.links.ends(ids)}
     return {
@@ -682,13 +679,13 @@ def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
     }
 
 
-def _node(row: Row) -> Node:
+def _node(row: schema.Row) -> Node:
     name, subject, kind, project, is_superseded, is_retired, trust = row
     state = "retired" if is_retired else "superseded" if is_superseded else "active"
     return Node(name, subject, Kind(kind), project, state, trust == Trust.TRUSTED)
 
 
-def lines_of(home: Home, edges: Sequence[LinksEdge], day: date) -> tuple[LinkLine, ...]:
+def lines_of(home: home.Home, edges: Sequence[LinksEdge], day: date) -> tuple[LinkLine, ...]:
     """Return links with both nodes, and whether each is valid on ``day``."""
     nodes = nodes_of(home, {end for edge in edges for end in (edge.source, edge.target)})
     return tuple(
@@ -742,12 +739,12 @@ class _NewLink:
     link: Link
 
 
-def link(home: Home, request: LinkRequest) -> LinkChange:
+def link(home: home.Home, request: LinkRequest) -> LinkChange:
     """Create links: all of them or none.
 
     Raises NotFound, Conflict, InvalidInput, EditConflict, MemoryInvalid.
     """
-    catch_up(home)
+    edit.catch_up(home)
     with home.change("link") as change:
         requested = [
             _resolve_numbered(home, item, number, len(request.links))
@@ -758,7 +755,9 @@ def link(home: Home, request: LinkRequest) -> LinkChange:
             for item in requested
             if _is_allowed(home, item.source, _present(item) or item.link)
         ]
-        change.describe(subject=subject_of([item.source for item in allowed or requested]))
+        change.describe(
+            subject=operations.subject_of([item.source for item in allowed or requested])
+        )
         with change.transaction():
             made, changed = _write_links(change, allowed)
         waiting = _request_review(
@@ -767,12 +766,12 @@ def link(home: Home, request: LinkRequest) -> LinkChange:
         return LinkChange(_as_lines(home, requested), made, changed, waiting=waiting)
 
 
-def unlink(home: Home, request: UnlinkRequest) -> LinkChange:
+def unlink(home: home.Home, request: UnlinkRequest) -> LinkChange:
     """Remove links. A memory that was superseded only by a removed link is active again.
 
     Raises the same errors as :func:`link`.
     """
-    catch_up(home)
+    edit.catch_up(home)
     with home.change("unlink") as change:
         source, removed = _find(home, request)
         if not all(_is_allowed(home, source, item.link) for item in removed):
@@ -786,9 +785,9 @@ def unlink(home: Home, request: UnlinkRequest) -> LinkChange:
         return LinkChange(shown, removed=len(removed))
 
 
-def invalidate(home: Home, request: InvalidateRequest) -> LinkChange:
+def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
     """End links but keep them in the file. Raises the same errors as :func:`link`."""
-    catch_up(home)
+    edit.catch_up(home)
     with home.change("invalidate") as change:
         source, matches = _find(home, request)
         ended = [_ended(match, request.at or home.today()) for match in matches]
@@ -810,7 +809,7 @@ def _ended(item: _NewLink, day: date) -> _NewLink:
     return replace(item, link=replace(item.link, valid=valid))
 
 
-def unlink_origin(home: Home, request: UnlinkOriginRequest) -> LinkChange:
+def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
 
     Raises InvalidInput, EditConflict.
@@ -819,7 +818,7 @@ def unlink_origin(home: Home, request: UnlinkOriginRequest) -> LinkChange:
         raise InvalidInput(
             f"links of origin {request.origin!r} are computed", hint="they would come again"
         )
-    catch_up(home)
+    edit.catch_up(home)
     removed = 0
     sources = home.links.of_origin(request.origin, request.project)
     with home.change("unlink", why=f"all of origin {request.origin}") as change:
@@ -836,7 +835,7 @@ def unlink_origin(home: Home, request: UnlinkOriginRequest) -> LinkChange:
     return LinkChange(removed=removed)
 
 
-def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> _NewLink:
+def _resolve_numbered(home: home.Home, request: NewLink, number: int, total: int) -> _NewLink:
     """Return the link to write for one of ``total`` requests. Errors name the request's number."""
     try:
         return _resolve(home, request)
@@ -846,9 +845,11 @@ def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> 
         raise
 
 
-def _resolve(home: Home, request: NewLink) -> _NewLink:
-    source = get(home, request.source)
-    target = request.target if request.target.startswith(CODE) else get(home, request.target).id
+def _resolve(home: home.Home, request: NewLink) -> _NewLink:
+    source = store.get(home, request.source)
+    target = (
+        request.target if request.target.startswith(CODE) else store.get(home, request.target).id
+    )
     rel = request.relation.value
     if source.id == target:
         raise Conflict("a memory cannot be linked with itself", hint="give two different memories")
@@ -875,7 +876,7 @@ def _resolve(home: Home, request: NewLink) -> _NewLink:
     )
 
 
-def _resolve_decisive(home: Home, request: NewLink, source: Memory, target: str) -> _NewLink:
+def _resolve_decisive(home: home.Home, request: NewLink, source: Memory, target: str) -> _NewLink:
     """Resolve a ``supersedes`` or ``contradicts`` link.
 
     A contradiction is stored with the later memory.
@@ -909,18 +910,18 @@ _REMEDY = {
 }
 
 
-def _find(home: Home, request: UnlinkRequest) -> tuple[Memory, list[_NewLink]]:
+def _find(home: home.Home, request: UnlinkRequest) -> tuple[Memory, list[_NewLink]]:
     """Return the memory that stores the requested links, and those links.
 
     Without a relation, search both directions. Raises NotFound, Conflict.
     """
-    source = get(home, request.source)
+    source = store.get(home, request.source)
     target = request.target if request.target.startswith(CODE) else _other_end(home, request.target)
     ends = [(source, target)]
     if request.relation is None and (other := home.memories.find(target)):
         ends.append((other, source.id))
     for holder, to in ends:
-        refuse_broken(home, holder)
+        store.refuse_broken(home, holder)
         if matching := [
             link for link in holder.links if link.to == to and request.relation in (None, link.rel)
         ]:
@@ -934,10 +935,10 @@ def _find(home: Home, request: UnlinkRequest) -> tuple[Memory, list[_NewLink]]:
     )
 
 
-def _other_end(home: Home, reference: str) -> str:
+def _other_end(home: home.Home, reference: str) -> str:
     """Return the id of the memory at the other end, or the reference itself if no memory matches."""
     try:
-        return get(home, reference).id
+        return store.get(home, reference).id
     except NotFound:
         return reference
 
@@ -962,7 +963,7 @@ def _present(new: _NewLink) -> Link | None:
     return next((link for link in new.source.links if (link.rel, link.to) == name), None)
 
 
-def _is_allowed(home: Home, source: Memory, link: Link) -> bool:
+def _is_allowed(home: home.Home, source: Memory, link: Link) -> bool:
     """Return True if the actor may change a link.
 
     An agent may change its own links of memories that it stored.
@@ -972,7 +973,7 @@ def _is_allowed(home: Home, source: Memory, link: Link) -> bool:
     return link.origin == AGENT and not is_owners(source) and link.rel not in _DECISIVE
 
 
-def _request_review(home: Home, items: Sequence[_NewLink], action: str) -> tuple[str, ...]:
+def _request_review(home: home.Home, items: Sequence[_NewLink], action: str) -> tuple[str, ...]:
     """Queue an agent's link changes for review and return the ids of their memories."""
     nodes = nodes_of(home, {item.link.to for item in items})
     for item in items:
@@ -993,7 +994,7 @@ def _write_links(change: Change, items: Iterable[_NewLink]) -> tuple[int, int]:
         sources[item.source.id] = item.source
         new_by_source.setdefault(item.source.id, {})[item.link.rel, item.link.to] = item.link
     for source in sources.values():
-        refuse_broken(change.home, source)
+        store.refuse_broken(change.home, source)
         before = {(link.rel, link.to): link for link in source.links}
         after = {**before, **new_by_source[source.id]}
         added += len(after) - len(before)
@@ -1013,7 +1014,7 @@ def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
         change.put(agreed(change.home, [(source, after)]))
 
 
-def _as_lines(home: Home, items: Sequence[_NewLink]) -> tuple[LinkLine, ...]:
+def _as_lines(home: home.Home, items: Sequence[_NewLink]) -> tuple[LinkLine, ...]:
     nodes = nodes_of(home, {end for item in items for end in (item.source.id, item.link.to)})
     today = home.today()
     return tuple(
@@ -1037,12 +1038,12 @@ def _as_lines(home: Home, items: Sequence[_NewLink]) -> tuple[LinkLine, ...]:
 _MAX_COMPANIONS = 10
 
 
-def list_links(home: Home, request: LinksRequest) -> LinkPage:
+def list_links(home: home.Home, request: LinksRequest) -> LinkPage:
     """List links between active memories, or all links of one memory, newest memories first.
 
     Raises NotFound.
     """
-    catch_up(home)
+    edit.catch_up(home)
     day = request.as_of or home.today()
     filters = EdgeFilter(
         _node_id(home, request.reference) if request.reference else None,
@@ -1055,14 +1056,14 @@ def list_links(home: Home, request: LinksRequest) -> LinkPage:
     return LinkPage(lines_of(home, edges, day), total)
 
 
-def traverse(home: Home, request: TraverseRequest) -> Traversal:
+def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
     """Follow links from a memory.
 
     Each link is reported once, each memory where it is first reached.
 
     Raises NotFound, Conflict.
     """
-    catch_up(home)
+    edit.catch_up(home)
     day = request.as_of or home.today()
     walk = _Walk(_node_id(home, request.reference), request)
     ring: list[str] = [walk.names[0]]
@@ -1082,18 +1083,18 @@ def traverse(home: Home, request: TraverseRequest) -> Traversal:
     )
 
 
-def _together(home: Home, name: str) -> tuple[Companion, ...]:
-    edges = home.co_recall.of([name], today(home))[:_MAX_COMPANIONS]
+def _together(home: home.Home, name: str) -> tuple[Companion, ...]:
+    edges = home.co_recall.of([name], store.today(home))[:_MAX_COMPANIONS]
     nodes = nodes_of(home, {edge.other for edge in edges})
     return tuple(Companion(nodes[edge.other], edge.weight, edge.sessions) for edge in edges)
 
 
-def _node_id(home: Home, reference: str) -> str:
-    return reference if reference.startswith(CODE) else get(home, reference).id
+def _node_id(home: home.Home, reference: str) -> str:
+    return reference if reference.startswith(CODE) else store.get(home, reference).id
 
 
 def _edges_at(
-    home: Home, ids: Collection[str], request: TraverseRequest, day: date, walk: _Walk
+    home: home.Home, ids: Collection[str], request: TraverseRequest, day: date, walk: _Walk
 ) -> list[LinksEdge]:
     """Return the links to follow from some nodes, strongest first.
 
@@ -1160,7 +1161,7 @@ class _Walk:
 # -- Map -----------------------------------------------------------------------
 
 
-def graph_map(home: Home, request: MapRequest) -> GraphMap:
+def graph_map(home: home.Home, request: MapRequest) -> GraphMap:
     """Return the memories with the most links, and the links between them.
 
     Ties go to the more important memory.
@@ -1168,11 +1169,11 @@ def graph_map(home: Home, request: MapRequest) -> GraphMap:
     With ``as_of``, return the memories and links valid on that day according to present knowledge,
     as recall does.
     """
-    catch_up(home)
+    edit.catch_up(home)
     return cached(home, request, GraphMap, lambda: _graph_map(home, request))
 
 
-def _graph_map(home: Home, request: MapRequest) -> GraphMap:
+def _graph_map(home: home.Home, request: MapRequest) -> GraphMap:
     rows = {
         row[0]: row for row in home.links.map_nodes(request.project, request.kinds, request.as_of)
     }
@@ -1196,7 +1197,7 @@ def _graph_map(home: Home, request: MapRequest) -> GraphMap:
     )
 
 
-def _node_map(row: Row, degree: int) -> MapNode:
+def _node_map(row: schema.Row, degree: int) -> MapNode:
     name, subject, kind, project, importance, is_superseded, is_trusted, began = row
     state = "superseded" if is_superseded else "active"
     return MapNode(
@@ -1212,7 +1213,7 @@ def _node_map(row: Row, degree: int) -> MapNode:
     )
 
 
-def _edge(link: Row, places: Mapping[str, int]) -> MapEdge:
+def _edge(link: schema.Row, places: Mapping[str, int]) -> MapEdge:
     edge = as_edge(link)
     return MapEdge(
         places[edge.source],

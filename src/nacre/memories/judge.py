@@ -28,9 +28,9 @@ from nacre.errors import EditConflict
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
+from nacre.llm import minilm
 from nacre.llm.failures import schema_of
 from nacre.llm.local_model import Calibration, Seen, calibration_of
-from nacre.llm.minilm import vocabulary
 from nacre.memories.statements import (
     MOST_LEFT_OUT,
     Departure,
@@ -134,7 +134,7 @@ def _expected_share(word: str) -> float:
 
     Words missing from the vocabulary are rare (0).
     """
-    rank = vocabulary().get(word, 0)
+    rank = minilm.vocabulary().get(word, 0)
     return _WORDS_PER_TURN / (_ZIPF * max(1, rank - _FIRST_WORD)) if rank >= _FIRST_WORD else 0.0
 
 

@@ -26,7 +26,7 @@ import msgspec
 from nacre.base import json
 from nacre.base.ids import turn_hash
 from nacre.base.text import is_visible, noted, shorten, visible
-from nacre.readers.adapter import Items, Places, Source, decode
+from nacre.readers import adapter
 from nacre.readers.conversation import (
     INPUT_CHARACTERS,
     Cleaned,
@@ -714,7 +714,7 @@ def blocks_of(content: msgspec.Raw) -> list[Block]:
     """Return the blocks of a message. A string is one block of text, and content of another shape
     has none.
     """
-    value = decode(_CONTENT, bytes(content))
+    value = adapter.decode(_CONTENT, bytes(content))
     if value is None:
         return []
     items = value if isinstance(value, list) else [value]
@@ -730,7 +730,7 @@ def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
 
 def plain(raw: msgspec.Raw) -> Any:
     """Return a body as plain values, or None if it cannot be decoded."""
-    return decode(_ANY, bytes(raw))
+    return adapter.decode(_ANY, bytes(raw))
 
 
 # -- Turns in order, for formats with separate records for tool results --------
@@ -787,7 +787,7 @@ class OpenTurn:
 class Conversation:
     """Builds a session's turns. The carry holds all state for the next reading."""
 
-    def __init__(self, source: Source, session: Session) -> None:
+    def __init__(self, source: adapter.Source, session: Session) -> None:
         self.source = source
         carried = source.carry.get("session")
         self._session: Session = json.convert(carried, Session) if carried else session
@@ -819,7 +819,7 @@ class Conversation:
         """Return an id for a turn without one, from the record's time if it has one."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
-    def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> Items:
+    def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> adapter.Items:
         """Yield a complete turn. A turn of the owner begins a new exchange unless it is noise.
 
         ``claims`` are the records that may name its origin. A turn in the owner's place that is not
@@ -839,13 +839,13 @@ class Conversation:
             turn = replace(turn, trust=trust, flags=turn.flags | judged.flags)
         yield from self._emit(turn)
 
-    def interrupted(self, identity: str, time: datetime | None) -> Items:
+    def interrupted(self, identity: str, time: datetime | None) -> adapter.Items:
         """Record that the owner stopped the agent, unless the session has no turn yet."""
         flags = Flag.META | Flag.INTERRUPTED
         if self._begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
-    def failed(self, identity: str, text: str, time: datetime | None) -> Items:
+    def failed(self, identity: str, text: str, time: datetime | None) -> adapter.Items:
         """Record an error of the model's provider, as the host reports it."""
         words = shorten(self.clean(text).text, _MAX_ERROR_CHARACTERS)
         if words and self._begun:
@@ -855,7 +855,7 @@ class Conversation:
     def _begun(self) -> bool:
         return self.opened is not None or bool(self.source.carry.get("begun"))
 
-    def open(self, turn: OpenTurn, before: Before | None = None) -> Items:
+    def open(self, turn: OpenTurn, before: Before | None = None) -> adapter.Items:
         """Begin an agent turn. ``before`` is the place of its first record, for files that are read
         incrementally.
         """
@@ -905,7 +905,7 @@ class Conversation:
         if call:
             call.call = answered(call.call, result, output)
 
-    def close(self) -> Items:
+    def close(self) -> adapter.Items:
         """Complete the open turn."""
         turn, self.opened, self.before = self.opened, None, None
         if turn is None:
@@ -935,7 +935,7 @@ class Conversation:
                 )
             )
 
-    def finish(self, before: Before | None = None) -> Items:
+    def finish(self, before: Before | None = None) -> adapter.Items:
         """End this reading. The next one starts at the open turn, or else at ``before``."""
         before = self.before or before
         yield from self.conclude()
@@ -945,19 +945,19 @@ class Conversation:
             self.source.hold(before.offset)
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
-    def end(self) -> Items:
+    def end(self) -> adapter.Items:
         """End the reading of a file that is always read whole. Nothing is carried over."""
         yield from self.conclude()
         self.source.carry.clear()
 
-    def conclude(self) -> Items:
+    def conclude(self) -> adapter.Items:
         """End the session for now, and yield it again if facts were added."""
         yield from self.close()
         session = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and session != self._yielded:
             yield session
 
-    def _emit(self, turn: Turn) -> Items:
+    def _emit(self, turn: Turn) -> adapter.Items:
         if self.session != self._yielded:
             self._yielded = self.session
             yield self.session
@@ -1020,7 +1020,7 @@ ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME"
 """Environment variables that :func:`user_folders` reads."""
 
 
-def user_folders(places: Places) -> Iterator[Path]:
+def user_folders(places: adapter.Places) -> Iterator[Path]:
     """Yield the ``User`` folder of each editor of the family: installed, portable, and on a remote
     machine.
     """
@@ -1035,7 +1035,7 @@ def user_folders(places: Places) -> Iterator[Path]:
     yield from (places.home / server / "data" / "User" for server in _SERVERS)
 
 
-def _configuration(places: Places) -> Path:
+def _configuration(places: adapter.Places) -> Path:
     if places.platform == "darwin":
         return places.home / "Library" / "Application Support"
     if places.platform == "win32":

@@ -19,9 +19,10 @@ from nacre.base.bounds import bounds
 from nacre.base.request import Request
 from nacre.base.text import count, excerpt, one_line, shorten, words
 from nacre.base.times import Window, day_interval
+from nacre.home import spending
 from nacre.home.home import Home
-from nacre.home.spending import note_trace
-from nacre.memories.store import session_name
+from nacre.memories import store
+from nacre.recall import question as recall_question
 from nacre.recall.lanes import (
     Bm25,
     MemoryRecall,
@@ -31,11 +32,10 @@ from nacre.recall.lanes import (
     rescored,
     sureness_kind,
 )
-from nacre.recall.question import Question, as_prompt, is_common_name, parts_of, read_question
 from nacre.recall.scoring import BORDER, Scale, Signals, answering, min_max
-from nacre.store.memories import Edge
+from nacre.store import memories
+from nacre.values import models
 from nacre.values.memory import Memory, Scope
-from nacre.values.models import NARROWED, NOT_SURE, NOTHING_FOUND, PROJECTS, Step, Trace, TraceKind
 from nacre.values.recall import (
     DeepResult,
     Filter,
@@ -205,7 +205,7 @@ def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
     if not home.settings.flag("traces.cases"):
         return
     steps = [
-        Step(
+        models.Step(
             f"{lane.name} lane",
             output=lane.note or lane.state.value,
             status=_STATUS.get(lane.state, "skipped"),
@@ -222,7 +222,7 @@ def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
     if not home.settings.flag("traces.cases"):
         return
     steps = [
-        Step(
+        models.Step(
             step.name,
             output=step.problem or step.outcome,
             status="failed" if step.problem else "done",
@@ -233,7 +233,9 @@ def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
     shown = {hit.memory.id: hit.score for hit in result.hits}
     memories = len(shown)
     outcome = (
-        f"asks which project: {', '.join(result.clarify)}" if result.clarify else NOTHING_FOUND
+        f"asks which project: {', '.join(result.clarify)}"
+        if result.clarify
+        else models.NOTHING_FOUND
     )
     if memories:
         of = f"of {result.project}" if result.project else "of no project"
@@ -244,23 +246,23 @@ def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
 def _note(
     home: Home,
     query: RecallQuery | DeepQuery,
-    steps: Sequence[Step],
+    steps: Sequence[models.Step],
     shown: Mapping[str, float],
     outcome: str,
     took_ms: float,
 ) -> None:
     ended, took = home.clock(), timedelta(milliseconds=took_ms)
-    answer = Step(
+    answer = models.Step(
         "answer", output=outcome, refs=tuple(shown), seconds=took.total_seconds(), more=shown
     )
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
-    session = session_name(query.session) if query.session else ""
+    session = store.session_name(query.session) if query.session else ""
     all_steps = (_asking_step(home, query.filter), *steps, answer)
-    note_trace(
+    spending.note_trace(
         home,
-        Trace(
+        models.Trace(
             home.ids(),
-            TraceKind.CASE,
+            models.TraceKind.CASE,
             question,
             ended - took,
             ended,
@@ -271,15 +273,20 @@ def _note(
     )
 
 
-def _asking_step(home: Home, wanted: Filter) -> Step:
+def _asking_step(home: Home, wanted: Filter) -> models.Step:
     """Return the step that records the caller, the projects and the filters."""
-    more = {PROJECTS: ",".join(wanted.projects), NARROWED: ",".join(_narrowing(wanted))}
+    more = {
+        models.PROJECTS: ",".join(wanted.projects),
+        models.NARROWED: ",".join(_narrowing(wanted)),
+    }
     about = (
         f"{home.actor.in_words}; of {', '.join(wanted.projects)}"
         if wanted.projects
         else home.actor.in_words
     )
-    return Step("asked", output=about, more={name: value for name, value in more.items() if value})
+    return models.Step(
+        "asked", output=about, more={name: value for name, value in more.items() if value}
+    )
 
 
 def _narrowing(wanted: Filter) -> list[str]:
@@ -294,7 +301,7 @@ def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> 
     by_case: Mapping[str, list[Judged]] = defaultdict(list)
     for item in judged:
         case = home.traces.case_of(
-            item.memory_id, session_name(session) if session else None, since
+            item.memory_id, store.session_name(session) if session else None, since
         )
         if case:
             by_case[case].append(item)
@@ -307,13 +314,15 @@ def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> 
             )
             more = {item.memory_id: _VERDICT_WORDS[item.verdict] for item in items}
             home.traces.add_step(
-                case, Step("hears back", output=summary, refs=tuple(more), more=more), summary
+                case,
+                models.Step("hears back", output=summary, refs=tuple(more), more=more),
+                summary,
             )
 
 
 def _outcome(result: RecallResult) -> str:
     if not result.is_answered:
-        return NOT_SURE if result.hits or result.turns else NOTHING_FOUND
+        return models.NOT_SURE if result.hits or result.turns else models.NOTHING_FOUND
     return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"
 
 
@@ -337,7 +346,7 @@ def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
     return [item.memory.id for item in hits if item.confidence >= BORDER][:SEEDS]
 
 
-def pulls(edges: Sequence[Edge]) -> dict[str, float]:
+def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
     """Return the weight of each neighbour's strongest edge to a seed.
 
     ``edges`` start at the seeds, strongest first; ten per seed count.
@@ -604,7 +613,11 @@ def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
     question = _read(home, query, query.text)
     ranking = ranking_of(home, query, question)
     ranked, wanted = rank_memories(home, query, question, ranking)
-    parts = [_read(home, query, part) for part in parts_of(query.text)] if query.is_prompt else []
+    parts = (
+        [_read(home, query, part) for part in recall_question.parts_of(query.text)]
+        if query.is_prompt
+        else []
+    )
     if parts:
         engine = engine_of(home)
         ranked = most_of(
@@ -620,23 +633,27 @@ def engine_of(home: Home) -> MemoryRecall:
     return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
 
 
-def _read(home: Home, query: RecallQuery, text: str) -> Question:
+def _read(home: Home, query: RecallQuery, text: str) -> recall_question.Question:
     question = read_plainly(home, text)
-    return as_prompt(question) if query.is_prompt else question
+    return recall_question.as_prompt(question) if query.is_prompt else question
 
 
-def read_plainly(home: Home, text: str) -> Question:
+def read_plainly(home: Home, text: str) -> recall_question.Question:
     """Parse a question, with the names known to the index."""
     authors, projects = home.selection.names_known()
-    return read_question(text, now=home.now(), authors=authors, projects=projects)
+    return recall_question.read_question(text, now=home.now(), authors=authors, projects=projects)
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
     """Return the known projects that a prompt names, except those named by everyday words ("repo", "demo")."""
-    return tuple(name for name in read_plainly(home, prompt).projects if not is_common_name(name))
+    return tuple(
+        name
+        for name in read_plainly(home, prompt).projects
+        if not recall_question.is_common_name(name)
+    )
 
 
-def ranking_of(home: Home, query: RecallQuery, question: Question) -> Ranking:
+def ranking_of(home: Home, query: RecallQuery, question: recall_question.Question) -> Ranking:
     """Return the ranking options of a question: as of now, or of the end of the requested day."""
     now = home.clock()
     day = query.filter.as_of
@@ -660,7 +677,7 @@ def ranking_of(home: Home, query: RecallQuery, question: Question) -> Ranking:
 def rank_memories(
     home: Home,
     query: RecallQuery,
-    question: Question,
+    question: recall_question.Question,
     ranking: Ranking,
     *,
     vector: QueryVector | None = None,
@@ -695,7 +712,7 @@ def _moved(moment: datetime, by: timedelta) -> datetime | None:
         return None
 
 
-def narrowed(query: RecallQuery, question: Question) -> Filter:
+def narrowed(query: RecallQuery, question: recall_question.Question) -> Filter:
     """Restrict the filter to the kinds and projects of a question for a list; options take precedence."""
     filter_ = query.filter
     if not question.lists:
@@ -707,7 +724,7 @@ def narrowed(query: RecallQuery, question: Question) -> Filter:
     )
 
 
-def window_of(query: RecallQuery, question: Question) -> Window | None:
+def window_of(query: RecallQuery, question: recall_question.Question) -> Window | None:
     """Return the time that the question names, unless an option does."""
     if query.mode is Mode.BROWSE or query.filter.since or query.filter.until or query.around:
         return None
@@ -715,7 +732,7 @@ def window_of(query: RecallQuery, question: Question) -> Window | None:
 
 
 def confident(
-    ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question
+    ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
     """Return the hits that probably answer, and memories linked from a sure hit."""
     if query.mode is Mode.BROWSE or question.is_open:

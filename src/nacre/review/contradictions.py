@@ -42,8 +42,7 @@ from nacre.home.spending import (
     waits_for_models,
 )
 from nacre.home.views import Choice, Pair, PendingKind
-from nacre.learn.explicit import leans
-from nacre.learn.sentences import language_of
+from nacre.learn import explicit, sentences
 from nacre.llm.failures import ask, schema_of
 from nacre.memories.compare import (
     Bearing,
@@ -76,8 +75,8 @@ from nacre.memories.placement import await_models, place, united
 from nacre.memories.store import get, queue_reviews, refuse_broken
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import LanguageModel
-from nacre.review.claims import tell_claim
-from nacre.review.judgements import find_departure, is_settled, open_todos, rivals
+from nacre.review import claims
+from nacre.review import judgements as review_judgements
 from nacre.store.review import Due
 from nacre.values.memory import DROP, Claim, Confirmation, HeldCandidate, Link, Memory, Retirement
 from nacre.values.models import Step, TraceKind
@@ -307,7 +306,7 @@ def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> Non
     names: dict[str, None] = {}
     for at, item in enumerate(unclaimed):
         try:
-            item.claim = tell_claim(home, model, item.memory, also_known=tuple(names))
+            item.claim = claims.tell_claim(home, model, item.memory, also_known=tuple(names))
         except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
             item.error = error
             if is_final(error):
@@ -343,7 +342,7 @@ class _Asking:
     def about_rivals(self, item: Looked) -> None:
         """Queue questions about possible conflicts, except pairs that an earlier memory already covers."""
         memory = item.claiming
-        others = rivals(self._home, memory, beside=self._earlier)
+        others = review_judgements.rivals(self._home, memory, beside=self._earlier)
         judge = self._models(Task.CONTRADICTION) if others else None
         item.found = tuple(_by_rules(memory, others, is_alone=judge is None))
         self._earlier.append(memory)
@@ -359,7 +358,7 @@ class _Asking:
 
     def about_todos(self, item: Looked) -> None:
         """Queue a question about todos that the memory may complete."""
-        candidates = open_todos(self._home, item.memory)
+        candidates = review_judgements.open_todos(self._home, item.memory)
         model = self._models(Task.TODOS) if candidates else None
         if model:
             self._questions.append((item, partial(_finished, model, item.memory, candidates)))
@@ -857,7 +856,9 @@ class _Run:
     def still_applies(self, memory: Memory, finding: Found) -> bool:
         """Return True if the other memory is unchanged and the pair still unsettled."""
         other = self.home.memories.find(finding.other.id)
-        is_open = other is not None and not is_settled(memory, other, self.home.claims.judged())
+        is_open = other is not None and not review_judgements.is_settled(
+            memory, other, self.home.claims.judged()
+        )
         return other is not None and is_open and _is_unchanged(finding.other, other)
 
 
@@ -1028,7 +1029,9 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
     if request.into is not None:
         return _merged(home, candidate, request.into, request.content)
     memory = redacted(home.redactor, _worded(candidate.memory, request.content))
-    if request.content is None and leans(memory.content, language_of(memory.content)):
+    if request.content is None and explicit.leans(
+        memory.content, sentences.language_of(memory.content)
+    ):
         raise InvalidInput(
             f"“{memory.content}” depends on something that it does not name",
             hint="name it: nacre review keep ID --content WORDS",
@@ -1036,7 +1039,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
     kept = replace(memory.as_worded(), trust=Trust.TRUSTED, proposed=False)
     if request.anyway:
         kept = replace(kept, confirmed=(*kept.confirmed, Confirmation(home.now())))
-    elif later := find_departure(home, kept):
+    elif later := review_judgements.find_departure(home, kept):
         raise DepartedError(
             f"later, on {later.at.astimezone():%Y-%m-%d}, you said: “{shorten(later.text, _LATER_CHARACTERS)}”",
             hint="drop the candidate, or keep it with --anyway",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nacre.base.ids import at_ms, to_ms
 from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, shorten, stem, title_of, words
 from nacre.code.ask import note_stale
-from nacre.data.undo import look, memories_of, not_undone, undo
+from nacre.data import undo as data_undo
 from nacre.errors import Conflict, EmbedderUnavailable, InvalidInput, NotFound
 from nacre.home.change import Change, known_or_named
 from nacre.home.consent import embedder_of
@@ -32,10 +32,9 @@ from nacre.memories.placement import await_models, place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
 from nacre.memories.store import store as store_store
 from nacre.memories.usage import KEPT_QUALITY
-from nacre.recall.question import asks
-from nacre.recall.recall import recall
+from nacre.recall import question as recall_question
+from nacre.recall import recall as recall_recall
 from nacre.review import claims, contradictions
-from nacre.review.claims import Backfill, Estimate
 from nacre.review.contradictions import (
     RESOLVE,
     BackfillRequest,
@@ -99,14 +98,14 @@ def judge(
     )
 
 
-def estimate_claims(home: Home, request: EstimateClaimsRequest) -> Estimate:
+def estimate_claims(home: Home, request: EstimateClaimsRequest) -> claims.Estimate:
     """Estimate the cost of a backfill of claims. Raises ModelRefused."""
     return claims.estimate(home, request.limit)
 
 
 def backfill_claims(
     home: Home, request: BackfillRequest, on_progress: OnProgress | None = None
-) -> Backfill:
+) -> claims.Backfill:
     """Extract the claims of older memories with a model. Raises ModelRefused."""
     return claims.backfill(
         home, limit=request.limit, batch_size=request.batch_size, on_progress=on_progress
@@ -358,7 +357,9 @@ def stems_of(question: str) -> frozenset[str]:
     """Return the stems of a question without stop and question words, unless no others are left."""
     all_words = words(question)
     return frozenset(
-        stem(word) for word in all_words if word not in STOP_WORDS and not asks(word)
+        stem(word)
+        for word in all_words
+        if word not in STOP_WORDS and not recall_question.asks(word)
     ) or frozenset(all_words)
 
 
@@ -685,7 +686,8 @@ def _reopen_review(home: Home, reference: str) -> Memory:
         home,
         at_ms(since),
         lambda operation: (
-            operation.action in _DECISIONS and bool(ids & set(memories_of(home, operation)))
+            operation.action in _DECISIONS
+            and bool(ids & set(data_undo.memories_of(home, operation)))
         ),
     )
     if not is_undone and len(ids) > 1:
@@ -699,12 +701,12 @@ def _reopen_review(home: Home, reference: str) -> Memory:
 
 def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], bool]) -> bool:
     """Undo the latest matching operation; return ``False`` if the decision wrote nothing."""
-    look(home)
-    for operation in not_undone(home):
+    data_undo.look(home)
+    for operation in data_undo.not_undone(home):
         if operation.at < since:
             break
         if matches(operation):
-            undo(home, operation.id)
+            data_undo.undo(home, operation.id)
             return True
     return False
 
@@ -855,7 +857,7 @@ class _Recheck:
             update=False,
             co_recall=False,
         )
-        result = recall(self._home, query)
+        result = recall_recall.recall(self._home, query)
         return bool(result.hits or result.turns)
 
 

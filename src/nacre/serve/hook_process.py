@@ -18,12 +18,12 @@ from nacre import settings
 from nacre.base import link
 from nacre.base.environment import environment, home_folder, is_own_call
 from nacre.base.link import EVENTS, Away, post
-from nacre.context.build import answer as answer_call
-from nacre.home.home import open_to_read
+from nacre.context import build
+from nacre.home import home as home_home
 from nacre.serve import hook_shapes
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, parsed
 from nacre.settings import load_settings
-from nacre.values.context import HookCall, HookEvent, Occasion, SignalLimits
+from nacre.values import context
 
 PATIENCE_MS = 40
 """Maximum wait for a database lock."""
@@ -36,11 +36,14 @@ def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
     """
     if not os.path.isdir(home):
         return {}
-    limits = SignalLimits(**call["signals"]) if call.get("signals") else None
-    event, occasion = HookEvent(call["event"]), Occasion(call["occasion"])
+    limits = context.SignalLimits(**call["signals"]) if call.get("signals") else None
+    event, occasion = context.HookEvent(call["event"]), context.Occasion(call["occasion"])
     fields = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
     return asdict(
-        answer_call(open_to_read(load_settings(home), patience_ms=PATIENCE_MS), HookCall(**fields))
+        build.answer(
+            home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS),
+            context.HookCall(**fields),
+        )
     )
 
 

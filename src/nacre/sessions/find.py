@@ -14,9 +14,8 @@ from msgspec import Meta
 from nacre.base.request import Request
 from nacre.base.text import Expression, one_line
 from nacre.errors import NotFound
-from nacre.home.home import Home
-from nacre.home.location import find_session, with_dependencies
-from nacre.learn.ingest import IngestOptions, ingest
+from nacre.home import home, location
+from nacre.learn import ingest as learn_ingest
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
 from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
@@ -165,13 +164,17 @@ _MAX_TURNS_AHEAD = 1_000
 
 
 def follow_session(
-    home: Home, reference: str | None, *, limit: int, wait: Callable[[float], object] = time.sleep
+    home: home.Home,
+    reference: str | None,
+    *,
+    limit: int,
+    wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[list[StoredTurn]]:
     """Yield a session's last turns, then new and extended ones, until the caller stops.
 
     Reads only the session's transcript and learns nothing from it. Raises NotFound, Conflict.
     """
-    session = find_session(home, reference)
+    session = location.find_session(home, reference)
     path = _transcript(session)
     shown = home.sessions.last_turns(session.row, limit)
     yield shown
@@ -182,9 +185,11 @@ def follow_session(
         now = _state(path)
         if now != seen:
             seen = now
-            ingest(
+            learn_ingest.ingest(
                 home,
-                IngestOptions(paths=(path,), remember_paths=False, extract=False, vectors=False),
+                learn_ingest.IngestOptions(
+                    paths=(path,), remember_paths=False, extract=False, vectors=False
+                ),
             )
             turns = home.sessions.turns_of(session.row, first=first, limit=_MAX_TURNS_AHEAD)
             fresh = [item for item in turns if by_seq.get(item.seq) != item.turn]
@@ -238,7 +243,7 @@ class Matches:
 
 
 def match_turns(
-    home: Home,
+    home: home.Home,
     expression: str,
     criteria: Filter,
     *,
@@ -252,7 +257,7 @@ def match_turns(
     until = time.monotonic() + seconds
     hits: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, with_dependencies(home, criteria)):
+    for row, turn in _turns(home, location.with_dependencies(home, criteria)):
         if len(hits) > offset + limit or time.monotonic() > until:
             unread = len(hits) <= offset + limit
             return Matches(
@@ -269,7 +274,7 @@ def match_turns(
     )
 
 
-def _match(home: Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
+def _match(home: home.Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
     """Return a turn's first match; a tool's output is untrusted."""
     for text, trust in _texts(turn):
         match = pattern.search(text)
@@ -300,7 +305,7 @@ def around(text: str, start: int, end: int) -> str:
     return f"{'…' if first else ''}{one_line(text[first:last])}{'…' if last < len(text) else ''}"
 
 
-def _turns(home: Home, criteria: Filter) -> Iterator[tuple[int, Turn]]:
+def _turns(home: home.Home, criteria: Filter) -> Iterator[tuple[int, Turn]]:
     """Yield (session row, turn), from the most recently active sessions first."""
     for rows in home.selection.newest_turns(criteria):
         for start in range(0, len(rows), _ROWS_PER_QUERY):

@@ -14,14 +14,11 @@ from nacre.errors import Conflict, NotFound, Unavailable
 from nacre.home.home import Home
 from nacre.home.location import find_session, project_of_folder
 from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport, SessionView
-from nacre.learn.discovery import tool_roots
-from nacre.memories.edit import catch_up
-from nacre.readers.adapter import Adapter
+from nacre.learn import discovery
+from nacre.memories import edit
+from nacre.readers import adapter, nacre_chat, registry
 from nacre.readers.conversation import is_own_call
-from nacre.readers.nacre_chat import TOOL, channel_of
-from nacre.readers.registry import adapters
-from nacre.recall.ranking import TurnQuery, admission
-from nacre.recall.recall import search_sessions, search_sessions_answers
+from nacre.recall import ranking, recall
 from nacre.sessions import find, topics
 from nacre.sessions.find import (
     ChatSearchRequest,
@@ -31,7 +28,6 @@ from nacre.sessions.find import (
     SessionRequest,
     SessionsRequest,
 )
-from nacre.sessions.topics import summarise
 from nacre.store.sessions import OPENING_TURNS
 from nacre.values.memory import SessionFilter
 from nacre.values.recall import Filter, Lane, Mode, RecallQuery, TurnHit
@@ -85,7 +81,7 @@ def look_at_session(
 
     ``around`` selects the turns around the one with that id. Raises NotFound, Conflict.
     """
-    catch_up(home)
+    edit.catch_up(home)
     session = find_session(home, reference, folder)
     if around is not None:
         place = home.sessions.place_of(session.row, around)
@@ -101,7 +97,7 @@ def look_at_end(
     home: Home, reference: str | None, *, limit: int, folder: Path | None = None
 ) -> SessionView:
     """Return a session with its last turns."""
-    catch_up(home)
+    edit.catch_up(home)
     session = find_session(home, reference, folder)
     return _view(home, session, home.sessions.last_turns(session.row, limit))
 
@@ -181,7 +177,7 @@ def sum_up(home: Home, reference: str | None = None, folder: Path | None = None)
     """
     view = look_at_session(home, reference, limit=0, folder=folder)
     turns = [item.turn for item in home.sessions.turns_of(view.session.row)]
-    return SessionReport(view, summarise(view.session.session, turns))
+    return SessionReport(view, topics.summarise(view.session.session, turns))
 
 
 # -- Operations ---------------------------------------------------------------
@@ -224,7 +220,7 @@ def match(home: Home, request: MatchRequest) -> Matches:
         request.filter,
         limit=request.limit,
         offset=request.offset,
-        admits=admission(request.aspect, request.role),
+        admits=ranking.admission(request.aspect, request.role),
         seconds=request.seconds,
     )
 
@@ -306,7 +302,7 @@ class _Span:
             self.score,
             self.session.id,
             key,
-            channel_of(key),
+            nacre_chat.channel_of(key),
             self.time,
             Trust.TRUSTED if is_trusted else Trust.UNTRUSTED,
         )
@@ -323,7 +319,7 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
     reach = request.limit * _TURNS_PER_PASSAGE
     while True:
         query = RecallQuery(request.query, criteria, limit=reach, diversify=False, update=False)
-        result = search_sessions(home, query)
+        result = recall.search_sessions(home, query)
         spans = _spans(home, result.turns, request)
         if len(spans) >= request.limit or not result.truncated or reach >= _MAX_TURNS:
             return Passages(request.query, tuple(span.passage() for span in spans), result.lanes)
@@ -332,15 +328,20 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
 
 def _filter(home: Home, request: ChatSearchRequest) -> Filter | None:
     """Return the filter of a search; ``None`` if no conversation matches."""
-    keys = home.sessions.labels(TOOL)
-    sessions = [key for key in keys if request.channel in (None, channel_of(key))]
+    keys = home.sessions.labels(nacre_chat.TOOL)
+    sessions = [key for key in keys if request.channel in (None, nacre_chat.channel_of(key))]
     if request.session and request.session in keys:
         sessions = [key for key in sessions if key == request.session]
     elif request.session:
         session = find_session(home, request.session).session
         sessions = [session.id] if session.label in sessions else []
     return (
-        Filter(tools=(TOOL,), sessions=tuple(sessions), since=request.since, until=request.until)
+        Filter(
+            tools=(nacre_chat.TOOL,),
+            sessions=tuple(sessions),
+            since=request.since,
+            until=request.until,
+        )
         if sessions
         else None
     )
@@ -505,8 +506,8 @@ def _meant(home: Home, what: str, folder: Path) -> StoredSession:
         )
         if found := _first(home, titled):
             return found
-    result = search_sessions_answers(
-        home, TurnQuery(what, limit=_MAX_TRIED, mode=Mode.LEXICAL, update=False)
+    result = recall.search_sessions_answers(
+        home, ranking.TurnQuery(what, limit=_MAX_TRIED, mode=Mode.LEXICAL, update=False)
     )
     ids = dict.fromkeys(hit.session.id for hit in result.turns)
     if found := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
@@ -531,13 +532,11 @@ def _is_own(home: Home, stored: StoredSession) -> bool:
 def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
     """Return the command that opens a session. Raises Unavailable, NotFound."""
     session, file = stored.session, Path(stored.file or "")
-    matching = [adapter for adapter in adapters() if adapter.tool == session.tool]
+    matching = [reader for reader in registry.adapters() if reader.tool == session.tool]
     label = matching[0].label if matching else session.tool
     if not any(adapter.resume for adapter in matching):
         raise Unavailable(f"{label} has no command that opens a session", hint=look)
-    keeper = next(
-        (adapter for adapter in _keepers(home, session.tool, file) if adapter.resume), None
-    )
+    keeper = next((reader for reader in _keepers(home, session.tool, file) if reader.resume), None)
     if keeper is None or not _ID.fullmatch(session.native_id):
         raise Unavailable(
             f"{label} cannot open {session.id}: its command line keeps none in {file.parent}",
@@ -549,9 +548,9 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
     return tuple(word.replace("{id}", session.native_id) for word in keeper.resume)
 
 
-def _keepers(home: Home, tool: str, file: Path) -> Iterator[Adapter]:
+def _keepers(home: Home, tool: str, file: Path) -> Iterator[adapter.Adapter]:
     """Yield the tool's adapters that would find such a file at its location."""
-    for adapter, root in tool_roots(home, (), []):
-        is_there = adapter.tool == tool and file.is_relative_to(root.folder)
+    for reader, root in discovery.tool_roots(home, (), []):
+        is_there = reader.tool == tool and file.is_relative_to(root.folder)
         if is_there and any(file.match(Path(pattern).name) for pattern in root.patterns):
-            yield adapter
+            yield reader

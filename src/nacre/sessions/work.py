@@ -13,8 +13,8 @@ from nacre.base.text import excerpt, shorten, words
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
 from nacre.home.views import FixResult
-from nacre.readers.conversation import only_looks, programs, telling
-from nacre.recall.recall import recall, search_sessions
+from nacre.readers import conversation
+from nacre.recall import recall as recall_recall
 from nacre.sessions.find import DidQuery, FixQuery
 from nacre.store.sessions import plain_path
 from nacre.values.memory import Kind
@@ -375,14 +375,14 @@ def fix(home: Home, query: FixQuery) -> FixResult:
             f"the error is longer than {_MAX_CHARACTERS:,} characters",
             hint="its last lines will do",
         )
-    lines = telling(query.error).splitlines()
+    lines = conversation.telling(query.error).splitlines()
     failures = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
     troubles = tuple(_troubles(home, failures, query))
     question = shorten(" ".join(lines[-2:]), _QUESTION_CHARACTERS)
     criteria = Filter(
         projects=(query.wanted.project,) if query.wanted.project else (), since=query.wanted.since
     )
-    lessons = recall(
+    lessons = recall_recall.recall(
         home,
         RecallQuery(
             question,
@@ -458,7 +458,11 @@ def _repair(home: Home, failure: _Failure) -> Repair:
     for seq, call in _calls_after(home, failure):
         if call.action not in _CHANGING_ACTIONS:
             continue
-        if call.outcome == "ok" and not only_looks(call) and concerns(call, failure.call):
+        if (
+            call.outcome == "ok"
+            and not conversation.only_looks(call)
+            and concerns(call, failure.call)
+        ):
             steps.append(call)
         if not kinds & _kinds(call):
             continue
@@ -503,7 +507,7 @@ def _brief(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
 def _kinds(call: ToolCall) -> frozenset[str]:
     """Return keys of a call's purpose: a command's programs with their first arguments, or the edited files."""
     if call.action is Action.RUN:
-        return frozenset(programs(call.input))
+        return frozenset(conversation.programs(call.input))
     if call.action is Action.EDIT:
         return frozenset(f"edit {path}" for path in call.paths)
     return frozenset({f"{call.name} {call.input}"})
@@ -515,7 +519,9 @@ def _talk(home: Home, question: str, criteria: Filter, lines: Sequence[str]) -> 
         return ()
     terms = [terms_of(line) for line in lines]
     hits: dict[str, TurnHit] = {}
-    for hit in search_sessions(home, RecallQuery(question, criteria, limit=10), exact=False).turns:
+    for hit in recall_recall.search_sessions(
+        home, RecallQuery(question, criteria, limit=10), exact=False
+    ).turns:
         if (
             likeness(terms, map(terms_of, hit.turn.text.splitlines()[:200]))
             >= _MIN_LIKENESS_IN_TALK

@@ -18,7 +18,7 @@ from msgspec import Meta
 from nacre.base.ids import Clock, to_ms, utc_now
 from nacre.base.request import Request
 from nacre.base.times import shown_minute
-from nacre.context.hooks import note_share
+from nacre.context import hooks
 from nacre.errors import (
     AnswerUnusable,
     CredentialsUnusable,
@@ -31,7 +31,7 @@ from nacre.errors import (
     Unavailable,
     UnexpectedService,
 )
-from nacre.home.consent import told_of
+from nacre.home import consent
 from nacre.home.home import Home
 from nacre.home.spending import (
     CALLS,
@@ -52,10 +52,9 @@ from nacre.home.spending import (
     unpriced,
 )
 from nacre.known_settings import CHOICES, SETTINGS, check, known
-from nacre.learn import extract
-from nacre.learn.estimate import least_day
-from nacre.learn.extract import SINCE, awaiting, beginning, begins, begun, kept_here, since_of
+from nacre.learn import estimate, extract
 from nacre.llm import credentials
+from nacre.llm import providers as llm_providers
 from nacre.llm.credentials import (
     BEARER,
     COMMANDS,
@@ -74,8 +73,6 @@ from nacre.llm.credentials import (
     variables_for,
 )
 from nacre.llm.failures import absence, key_of_billing, read, schema_of
-from nacre.llm.providers import describe, obstacle
-from nacre.llm.providers import full_name as providers_full_name
 from nacre.memories import projects
 from nacre.readers import registry
 from nacre.redact.redactor import Redactor
@@ -412,13 +409,13 @@ class WriterStatus:
 
 def status_writer(home: Home) -> WriterStatus:
     """Return the writer and its state. Raises StoreBusy."""
-    home = begun(home)
+    home = extract.begun(home)
     if is_set(home):
         fold_notes(home)
     writer_status = status_as_it_is(home)
     return replace(
         writer_status,
-        kept_here=tuple(kept_here(home, writer_status.writer))
+        kept_here=tuple(extract.kept_here(home, writer_status.writer))
         if writer_status.state != "off"
         else (),
     )
@@ -432,13 +429,22 @@ def status_as_it_is(home: Home) -> WriterStatus:
         return WriterStatus(name, "off")
     tokens, calls = home.spending.tokens_in_background(home.today(), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
-    waiting = awaiting(home)
+    waiting = extract.awaiting(home)
     state, problem, hint = _faring(home, name, (tokens, calls), limit)
     if state == "ready" and not calls:  # otherwise it has answered, however it is signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     most_calls = settings.whole(CALLS) or None if limit is not None else None
     return WriterStatus(
-        name, state, tokens, calls, limit, settings.text(SINCE), waiting, problem, hint, most_calls
+        name,
+        state,
+        tokens,
+        calls,
+        limit,
+        settings.text(extract.SINCE),
+        waiting,
+        problem,
+        hint,
+        most_calls,
     )
 
 
@@ -494,10 +500,10 @@ def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     """Return the error that keeps a model from writing, as far as it shows without a call."""
     try:
-        target, able = describe(settings, name)
+        target, able = llm_providers.describe(settings, name)
     except ModelRefused as error:
         return error
-    problem = obstacle(settings, target)
+    problem = llm_providers.obstacle(settings, target)
     if problem or able.price is not None or is_by_subscription(settings, name):
         return problem
     key = key_of_billing(settings, target.provider)
@@ -530,7 +536,9 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
         MODEL: name,
         "models.background": True,
         "writer.paused": False,
-        SINCE: since_of(home) if has_writer(settings) else beginning(home.now()),
+        extract.SINCE: extract.since_of(home)
+        if has_writer(settings)
+        else extract.beginning(home.now()),
     }
     if request.tokens_per_day is not None:
         new_values[TOKENS] = request.tokens_per_day
@@ -565,7 +573,7 @@ def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
     """Return the problem with a daily limit that is too small for a small session, or ``None``."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
-    least = least_day(settings, name, describe(settings, name)[1])
+    least = estimate.least_day(settings, name, llm_providers.describe(settings, name)[1])
     message = f"{tokens:,} tokens a day hold not one small session for {name}: that takes {least:,} at least"
     return message if tokens < least else None
 
@@ -595,7 +603,7 @@ def resume(home: Home) -> WriterStatus:
 
 def end(home: Home) -> WriterStatus:
     """Remove the writer. Raises Unavailable."""
-    return _written(home, {MODEL: NONE, "writer.paused": False, SINCE: ""})
+    return _written(home, {MODEL: NONE, "writer.paused": False, extract.SINCE: ""})
 
 
 def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
@@ -680,13 +688,15 @@ def offers(home: Home) -> Sequence[Offer]:
             tasks.setdefault(name, []).append(task)
     default = home.settings.text("models.default")
     if default not in ("", NONE):
-        tasks.setdefault(providers_full_name(default), [])
+        tasks.setdefault(llm_providers.full_name(default), [])
     written = dict.fromkeys((default, *(set_for(home, task) for task in Task)))
     return [
         replace(
             _offer(home.settings, name, tuple(model_tasks)),
             aliases=tuple(
-                alias for alias in written if alias != name and providers_full_name(alias) == name
+                alias
+                for alias in written
+                if alias != name and llm_providers.full_name(alias) == name
             ),
         )
         for name, model_tasks in tasks.items()
@@ -733,7 +743,7 @@ def _naming(home: Home, name: str) -> Home:
 
 def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
     try:
-        target, able = describe(settings, name)
+        target, able = llm_providers.describe(settings, name)
     except ModelRefused as error:
         return Offer(name, name.partition(":")[0], tasks, Capabilities(), problem=error)
     credential = target.credential
@@ -744,7 +754,7 @@ def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
         able,
         f"{credential.origin} ({credential.masked})" if credential else "",
         target.provider.needs_key,
-        obstacle(settings, target),
+        llm_providers.obstacle(settings, target),
     )
 
 
@@ -850,7 +860,7 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
     if wish.model == NONE:
         new_values |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {
             "models.background": False,
-            SINCE: "",
+            extract.SINCE: "",
         }
     elif wish.model and wish.background and settings[f"models.{Task.EXTRACTION}"] == NONE:
         new_values[f"models.{Task.EXTRACTION}"] = ""  # it was removed as a writer
@@ -858,7 +868,7 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
     after = settings
     for key, value in checked.items():
         after = after.having(key, value)
-    checked |= begins(settings, after, utc_now())
+    checked |= extract.begins(settings, after, utc_now())
     return {
         key: value
         for key, value in checked.items()
@@ -979,7 +989,9 @@ def _idle(after: Settings) -> list[str]:
     if not after["models.background"] or name == NONE:
         return []
     try:
-        if describe(after, name)[1].price is not None or is_by_subscription(after, name):
+        if llm_providers.describe(after, name)[1].price is not None or is_by_subscription(
+            after, name
+        ):
             return []
     except ModelRefused:  # the test call reports it
         return []
@@ -992,7 +1004,7 @@ def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
     if "embedding.model" not in changed:
         return []
     try:
-        notice = told_of(after, after["embedding.model"])
+        notice = consent.told_of(after, after["embedding.model"])
     except EmbedderUnavailable as error:
         return [f"{error.message}; {error.hint}"]
     return [notice] if notice else []
@@ -1162,7 +1174,7 @@ def _refuse_unknown(names: Sequence[str]) -> None:
 def _written_visible_settings(before: Settings) -> Settings:
     """Load the settings after a change and record its consequences."""
     now = load_settings(before.home, before.environ)
-    note_share(now, to_ms(utc_now()) or 0)
+    hooks.note_share(now, to_ms(utc_now()) or 0)
     for key, value in extract.begins(before, now, utc_now()).items():
         write_setting(now.config, key, value)
     return now

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from nacre.base.bounds import bounds
+from nacre.base import bounds as base_bounds
 from nacre.errors import OwnerOnly
 from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
@@ -464,17 +464,23 @@ class SessionFilter:
     request.
     """
 
-    tool: Annotated[str | None, bounds("Only sessions with this tool, e.g. claude-code.")] = None
-    project: Annotated[str | None, bounds("Only sessions of this project.")] = None
-    since: Annotated[datetime | None, bounds("From then on.")] = None
-    until: Annotated[datetime | None, bounds("Before then.")] = None
-    subagents: Annotated[bool, bounds("Also sessions of sub-agents and schedulers.")] = False
-    branch: Annotated[str | None, bounds("Only sessions on this branch.")] = None
-    model: Annotated[str | None, bounds("Only sessions with this model.")] = None
-    kind: Annotated[SessionKind | None, bounds("Only sessions of this kind.")] = None
+    tool: Annotated[
+        str | None, base_bounds.bounds("Only sessions with this tool, e.g. claude-code.")
+    ] = None
+    project: Annotated[str | None, base_bounds.bounds("Only sessions of this project.")] = None
+    since: Annotated[datetime | None, base_bounds.bounds("From then on.")] = None
+    until: Annotated[datetime | None, base_bounds.bounds("Before then.")] = None
+    subagents: Annotated[
+        bool, base_bounds.bounds("Also sessions of sub-agents and schedulers.")
+    ] = False
+    branch: Annotated[str | None, base_bounds.bounds("Only sessions on this branch.")] = None
+    model: Annotated[str | None, base_bounds.bounds("Only sessions with this model.")] = None
+    kind: Annotated[SessionKind | None, base_bounds.bounds("Only sessions of this kind.")] = None
     words: Annotated[
         str | None,
-        bounds("Only with these words in the title or, where there is none, in the first request."),
+        base_bounds.bounds(
+            "Only with these words in the title or, where there is none, in the first request."
+        ),
     ] = None
 
 
@@ -482,10 +488,10 @@ class SessionFilter:
 class DeedFilter:
     """Actions to select. An empty field does not restrict. ``since <= t < until``."""
 
-    project: Annotated[str | None, bounds("Only in this project.")] = None
-    tool: Annotated[str | None, bounds("Only with this tool, e.g. claude-code.")] = None
-    since: Annotated[datetime | None, bounds("From then on.")] = None
-    until: Annotated[datetime | None, bounds("Before then.")] = None
+    project: Annotated[str | None, base_bounds.bounds("Only in this project.")] = None
+    tool: Annotated[str | None, base_bounds.bounds("Only with this tool, e.g. claude-code.")] = None
+    since: Annotated[datetime | None, base_bounds.bounds("From then on.")] = None
+    until: Annotated[datetime | None, base_bounds.bounds("Before then.")] = None
 
 
 # -- Operations ----------------------------------------------------------------

@@ -1,0 +1,390 @@
+"""One memory, as JSON and as lines: what every command shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nacre.base import ids, text, times
+from nacre.cli.command import (
+    Paper,
+    Part,
+    Run,
+    Span,
+    bold,
+    dim,
+    joined,
+)
+from nacre.cli.options import (
+    SHORT_ID,
+    Record,
+    count,
+    day,
+    kind_span,
+    place_name,
+    says_the_same,
+    short_id,
+    short_session,
+    speaker_name,
+    split_session,
+    stamp,
+    when,
+)
+from nacre.values import codec
+from nacre.values import session as session_module
+from nacre.values.memory import USUAL_STRENGTH, Memory, Validity
+
+if TYPE_CHECKING:
+    from nacre.home.views import LinkView
+    from nacre.memories.graph import Hop, LinkLine
+    from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
+
+# ----------------------------------------------------------------------------
+# One memory, as JSON and as lines: what every command shows of it.
+
+
+HIT_CHARACTERS = 420
+LINE_CHARACTERS = 160
+_COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
+_PROJECT = 24
+
+
+_IN_DETAIL = frozenset(
+    {
+        "valid",
+        "confidence_score",
+        "claim",
+        "evergreen",
+        "author",
+        "triggers",
+        "suppressed_contexts",
+        "source",
+        "confirmed",
+        "links",
+        "retired",
+        "extra",
+    }
+)
+"""Fields that ``show`` alone prints, or that have another form in a record."""
+
+
+def memory_record(memory: Memory) -> Record:
+    """One memory: its fields but for those of detail, its session and turns, and when it was retired."""
+    tool, session_id = split_session(memory.source.session)
+    return {
+        **codec.plain_fields(
+            memory, (name for name in codec.keys_of(Memory) if name not in _IN_DETAIL)
+        ),
+        "session": memory.source.session,
+        "session_id": session_id,
+        "tool": tool,
+        "turn_ids": list(memory.source.turns),
+        "retired": codec.plain(memory.retired.at) if memory.retired else None,
+    }
+
+
+def evidence_record(evidence: Evidence) -> Record:
+    """Where a memory was said."""
+    tool, session_id = split_session(evidence.session_id)
+    return {
+        "session_id": session_id,
+        "turn_id": evidence.turn_id,
+        "tool": tool,
+        "speaker": evidence.speaker.value,
+        "time": stamp(evidence.time),
+        "excerpt": evidence.excerpt,
+    }
+
+
+def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
+    """One line a memory: id, day, kind, importance, project, subject. Date, project and subject go last."""
+    rows = [
+        (
+            dim(short_id(memory)),
+            dim(day(memory.created)),
+            kind_span(memory.kind),
+            Span(f"{memory.importance:>4}", "bold" if memory.importance >= 8 else ""),
+            text.shorten(place_name(memory), _PROJECT),
+            subject_and_content(memory),
+        )
+        for memory in memories
+    ]
+    paper.table(rows, header=_COLUMNS, drop=(3, 2, 1, 4), indent=indent)
+
+
+def subject_and_content(memory: Memory) -> tuple[Part, ...]:
+    """Subject and content, for one line of a table."""
+    if memory.expires_on and memory.expires_on <= times.day_of(ids.utc_now()):
+        return Span(f"expired {memory.expires_on}: ", "yellow"), text.shorten(
+            full_text(memory), LINE_CHARACTERS
+        )
+    if memory.trust is session_module.Trust.UNTRUSTED:
+        return Span("untrusted: ", "yellow"), text.shorten(full_text(memory), LINE_CHARACTERS)
+    if text.normalise(memory.content).startswith(text.normalise(memory.subject)):
+        return (text.shorten(memory.content, LINE_CHARACTERS),)
+    return bold(memory.subject), "  ", text.shorten(memory.content, LINE_CHARACTERS)
+
+
+def waits_for_owner(run: Run, memory: Memory) -> bool:
+    """Whether an agent asked for a change of the owner's memory: that waits for review."""
+    return run.settings.actor.is_agent and memory.speaker is session_module.Speaker.OWNER
+
+
+def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
+    """What became of one memory."""
+    facts = joined((place_name(memory), f"importance {memory.importance}", short_id(memory)))
+    paper.line(
+        f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2
+    )
+
+
+def render_outcomes(paper: Paper, verb: str, memories: Sequence[Memory]) -> None:
+    """What became of several."""
+    for memory in memories:
+        render_outcome(paper, verb, memory)
+
+
+def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset: int) -> None:
+    """A page of memories and how many there are."""
+    render_table(paper, memories)
+    shown = offset + len(memories)
+    if shown < total:
+        paper.blank()
+        paper.line(
+            dim(f"{len(memories)} of {count(total, 'memory', 'memories')}; more: --offset {shown}")
+        )
+
+
+def full_text(memory: Memory) -> str:
+    """Subject and content in one, where the content does not begin with the subject."""
+    is_told = text.normalise(memory.content).startswith(text.normalise(memory.subject))
+    return text.shorten(
+        memory.content if is_told else f"{memory.subject}: {memory.content}", HIT_CHARACTERS
+    )
+
+
+def origin_of(memory: Memory) -> str:
+    """Where a memory was learned."""
+    where = memory.source.session or memory.source.file
+    return f"from {where}" if where else "of unknown origin"
+
+
+def link_facts(link: Hop | LinkLine | LinkView) -> str:
+    """What is not usual about a link: its strength, what made it, when it holds, why."""
+    parts = (
+        f"{round(link.strength, 2):g}" if link.strength != USUAL_STRENGTH else "",
+        link.origin if link.origin != "manual" else "",
+        _span_of(link.valid),
+        link.reason or "",
+    )
+    return joined(parts, ", ")
+
+
+def _span_of(valid: Validity) -> str:
+    if valid.since and valid.until:
+        return f"{valid.since} to {valid.until}"
+    if valid.until:
+        return f"{'ended' if valid.until <= times.day_of(ids.utc_now()) else 'until'} {valid.until}"
+    return f"from {valid.since}" if valid.since else ""
+
+
+# ----------------------------------------------------------------------------
+# What answers a question, as JSON and as lines: memories, turns of sessions, and what each lane did.
+
+
+_QUOTE_CHARACTERS = 180
+_INDENT = 4
+NOTHING = "Nothing matches."
+EMPTY = "There is nothing in memory yet."
+_TITLE_CHARACTERS = 70
+
+
+def memory_hit_record(hit: MemoryHit) -> Record:
+    """One memory that answers."""
+    return {
+        **memory_record(hit.memory),
+        "score": hit.score,
+        "evidence": [evidence_record(item) for item in hit.evidence],
+        "confidence": hit.confidence.value,
+        "candidate": hit.candidate,
+        "outdated_by": list(hit.outdated_by),
+        "doubt": hit.doubt,
+        "components": hit.components,
+        "space": hit.space,
+    }
+
+
+def turn_hit_record(hit: TurnHit) -> Record:
+    """One turn that answers."""
+    return {
+        "session_id": hit.session.native_id,
+        "turn_id": hit.turn.id,
+        "tool": hit.session.tool,
+        "project": hit.project,
+        "score": hit.score,
+        "confidence": hit.confidence.value,
+        "excerpt": hit.excerpt,
+        "speaker": hit.turn.speaker.value,
+        "trust": hit.turn.trust.value,
+        "author": hit.turn.author,
+        "time": stamp(hit.turn.time),
+        "title": hit.session.title,
+        "components": hit.components,
+    }
+
+
+def lane_records(lanes: Sequence[Lane]) -> list[Record]:
+    """What each lane did."""
+    return [{"name": lane.name, "state": lane.state.value, "note": lane.note} for lane in lanes]
+
+
+def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:
+    """One memory that answers, with its evidence."""
+    memory = hit.memory
+    if memory.trust is session_module.Trust.UNTRUSTED:
+        paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
+        paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
+    else:
+        _render_words(paper, rank, memory)
+    facts = (
+        hit.confidence.value,
+        hit.space or "",
+        "an agent's proposal" if memory.proposed else "",
+        place_name(memory),
+        when(memory.created),
+        f"importance\u00a0{memory.importance}",
+        short_id(memory),
+    )
+    paper.line(dim(joined(facts)), indent=_INDENT)
+    _render_notes(paper, hit)
+    if explain:
+        _render_components(paper, hit.score, hit.components)
+
+
+def _render_words(paper: Paper, rank: int, memory: Memory) -> None:
+    paper.line(
+        bold(f"{rank:>2}"), "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT
+    )
+    if text.normalise(memory.content) != text.normalise(memory.subject):
+        paper.line(text.shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)
+
+
+def _render_notes(paper: Paper, hit: MemoryHit) -> None:
+    memory = hit.memory
+    if hit.candidate:
+        keep = f"pending candidate; to keep it: nacre review keep {short_id(memory)}"
+        paper.line(Span(keep, "yellow"), indent=_INDENT)
+    if hit.outdated_by:
+        newer = joined([one[-SHORT_ID:] for one in hit.outdated_by], ", ")
+        paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
+    if hit.doubt:
+        paper.line(Span(f"may be out of date: {hit.doubt}", "yellow"), indent=_INDENT)
+    if hit.evidence:
+        _evidence_line(paper, hit.evidence, memory)
+
+
+def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
+    first = next((one for one in evidence if one.speaker is memory.speaker), evidence[0])
+    tool, _, native_id = first.session_id.partition(":")
+    more = f" and {count(len(evidence) - 1, 'more turn')}" if len(evidence) > 1 else ""
+    said_by = speaker_name(memory.speaker, memory.author)
+    told_by = f"said by {said_by} in {tool} {short_session(native_id)}{more}"
+    date = when(first.time) if when(first.time) != when(memory.created) else ""
+    quote = text.shorten(first.excerpt, _QUOTE_CHARACTERS)
+    is_own = (
+        first.speaker is memory.speaker
+    )  # words of another are not quoted as the memory's speaker's
+    quoted = f": “{quote}”" if is_own and not says_the_same(first.excerpt, memory.content) else ""
+    paper.line(dim(f"{joined((told_by, date), ', ')}{quoted}"), indent=_INDENT)
+
+
+def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
+    """What a score is made of, and how: lanes and bonuses add up, ``×`` multiplies, the rest are absolute signals."""
+    names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
+    rows = [(dim("score"), dim(f"{score:.4f}{_formula(parts)}"))]
+    rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
+    paper.table(rows, indent=_INDENT)
+
+
+def _formula(parts: dict[str, float]) -> str:
+    """How a memory's score is worked out; those of turns are sums."""
+    factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
+    return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
+
+
+def render_turn_hits(
+    paper: Paper, turns: Sequence[TurnHit], *, explain: bool, offset: int = 0
+) -> None:
+    """Who said it in which session, and the words."""
+    for rank, hit in enumerate(turns, start=offset + 1):
+        session = hit.session
+        title = f"“{text.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+        where = f"{session.tool} {short_session(session.native_id)}"
+        place = joined((hit.confidence.value, where, hit.project, when(hit.turn.time), title))
+        paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
+        who = speaker_name(hit.turn.speaker, hit.turn.author)
+        if hit.turn.trust is session_module.Trust.UNTRUSTED:
+            told = f"from {who} in {session.tool} {short_session(session.native_id)}"
+            paper.framed(hit.excerpt, told, indent=_INDENT)
+        else:
+            paper.line(Span(f"{who}:", "bold"), " ", hit.excerpt, indent=_INDENT)
+        if explain:
+            _render_components(paper, hit.score, hit.components)
+        paper.blank()
+
+
+def render_beginning(paper: Paper) -> None:
+    """How to begin."""
+    paper.line(bold(EMPTY))
+    paper.facts(
+        (
+            ("nacre ingest", "reads the sessions of the agents on this machine"),
+            ('nacre store "…"', "keeps something you tell it"),
+        ),
+        indent=2,
+    )
+
+
+def render_nothing(paper: Paper, message: str) -> None:
+    """That nothing was found, and what to try."""
+    paper.line(bold(message))
+    paper.line(dim("Try other words, or fewer filters."), indent=2)
+
+
+def render_span(paper: Paper, result: RecallResult) -> None:
+    """The times that were asked for, and how to leave out those that were read from the question."""
+    if not result.span:
+        return
+    paper.blank()
+    if result.time_words:
+        paper.line(
+            dim(
+                f"“{result.time_words}”: what is {result.span} counts more. To leave this out: --ignore-time"
+            )
+        )
+    else:
+        paper.line(dim(f"Only what is {result.span}."))
+
+
+def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
+    """What each lane did, or only those that did less than they should."""
+    lanes: Sequence[Lane] = result.lanes if explain else result.degraded
+    corrected = next(
+        (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None
+    )
+    if corrected and not explain:
+        paper.blank()
+        paper.line(dim(f"spelling: {corrected}"))
+    if not lanes:
+        return
+    told = describe_lanes(lanes)
+    paper.blank()
+    took = f" · {result.took_ms:.0f} ms" if explain else ""
+    paper.line(dim(f"lanes: {told}{took}" if explain else f"degraded: {told}"))
+
+
+def describe_lanes(lanes: Sequence[Lane]) -> str:
+    """What each lane did, in one line."""
+    return "; ".join(
+        f"{lane.name} {lane.state.value}{f' ({lane.note})' if lane.note else ''}" for lane in lanes
+    )
