@@ -26,7 +26,7 @@ from nacre.store import maintenance
 from nacre.store.schema import UNREADABLE, turn_identity
 from nacre.values.memory import Memory, Project, SeenMemoryFile
 from nacre.values.reports import OK, Check, OnProgress, Progress
-from nacre.values.session import SeenFile, Session, Turn
+from nacre.values.session import SeenFile, Session
 from nacre.vault import files
 from nacre.vault.documents import parse
 from nacre.vault.files import LEDGER, FileStat
@@ -299,16 +299,12 @@ def _lacking(home: Home, sound: maintenance.Soundness, path: Path, tool: str) ->
             elif session is None or (row is None and not item.unique):
                 unknown += 1
             else:
-                turns[_identity(session, row, item)] = None
+                turns[turn_identity(session.tool, row or 0, item)] = None
     identifiers = list(turns)
     present = sum(
         sound.known_turns(identifiers[at : at + 500]) for at in range(0, len(identifiers), 500)
     )
     return len(identifiers) - present + unknown, len(identifiers) + unknown
-
-
-def _identity(session: Session, row: int | None, turn: Turn) -> bytes:
-    return turn_identity(session.tool, row or 0, turn)
 
 
 def _counter(row: int) -> Mend:

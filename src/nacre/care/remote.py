@@ -540,7 +540,14 @@ def give(
     changes = {path: change for path, change in changes.items() if path not in held_back}
     sent = 0
     for part in _parts(changes):
-        documents = [_pushed(state, path, changes[path].after) for path in part]
+        documents = [
+            PushedDocument(
+                path,
+                None if (data := changes[path].after) is None else data.decode(),
+                state.knows(path),
+            )
+            for path in part
+        ]
         state = _push(home, server, state, documents)
         state = state.having({path: changes[path].after for path in part})
         keep(state)
@@ -650,10 +657,6 @@ def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
             part, size = [], 0
     if part:
         yield part
-
-
-def _pushed(state: State, path: str, data: bytes | None) -> PushedDocument:
-    return PushedDocument(path, None if data is None else data.decode(), state.knows(path))
 
 
 def _push(home: Home, server: Connection, state: State, documents: list[PushedDocument]) -> State:

@@ -220,7 +220,12 @@ def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | N
         places = sent.add(session.project or session.session.cwd, messages)
         if draw.share_at(_began(session)) == share and session.session.tool in tools:
             is_steady = draw.is_steady(_began(session), to_ms(session.ended) or 0)
-            usable = bool(messages) and is_steady and _is_over(home, session)
+            usable = (
+                bool(messages)
+                and is_steady
+                and session.ended is not None
+                and home.now() - session.ended >= GOES_ON
+            )
             counted.append(_Counting(session, _counts(turns, messages) if usable else None, places))
     repeated = sent.repeated()
     for item in counted:
@@ -243,10 +248,6 @@ class _Counting:
 
 def _began(session: StoredSession) -> int:
     return to_ms(session.session.started) or 0
-
-
-def _is_over(home: Home, session: StoredSession) -> bool:
-    return session.ended is not None and home.now() - session.ended >= GOES_ON
 
 
 def _counts(turns: Sequence[Turn], messages: Sequence[Utterance]) -> dict[Aspect, tuple[int, int]]:

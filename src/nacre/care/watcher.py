@@ -235,7 +235,9 @@ def survey(home: Home, paths: Sequence[Path]) -> Survey:
     findings = discovery.find(home, paths, with_discovery=not paths)
     jobs = unread(home, (findings if paths else discovery.without_put_off(home, findings)).files)
     watched = [] if paths else _of_tools(home)
-    watched += _named([*territory.folders, *territory.files])
+    watched += [
+        Watched(path, None, path.exists()) for path in (*territory.folders, *territory.files)
+    ]
     unread_bytes = sum(job.unread for job in jobs)
     return Survey(
         tuple(watched), len(findings.files), len(jobs), unread_bytes, tuple(findings.problems)
@@ -245,10 +247,6 @@ def survey(home: Home, paths: Sequence[Path]) -> Survey:
 def _of_tools(home: Home) -> list[Watched]:
     folders = ((adapter.label, root.folder) for adapter, root in discovery.tool_roots(home, (), []))
     return [Watched(folder, tool, folder.is_dir()) for tool, folder in dict.fromkeys(folders)]
-
-
-def _named(paths: Iterable[Path]) -> list[Watched]:
-    return [Watched(path, None, path.exists()) for path in paths]
 
 
 # -- Following transcripts -------------------------------------------------------------------------

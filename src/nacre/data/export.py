@@ -424,7 +424,11 @@ def _pack(home: Home, options: ExportOptions) -> Parcel:
         options,
         tuple((paths.get(memory.id, ""), memory) for memory in cleaned),
         tuple(_pages(home, options)),
-        tuple(entry for entry in _entries(home) if _concerns(entry, ids, options)),
+        tuple(
+            entry
+            for entry in _entries(home)
+            if options.project is None or entry.details.get("memory") in ids
+        ),
         home.usage.of(list(ids)),
         tuple(reversed(sessions)),
         len(in_project) - len(selected),
@@ -468,10 +472,6 @@ def _entries(home: Home) -> Iterator[files.LedgerEntry]:
     with contextlib.suppress(FileNotFoundError):
         for entry in files.read(home.vault.read(LEDGER)):
             yield replace(entry, details=clean_values(home.redactor, entry.details))
-
-
-def _concerns(entry: files.LedgerEntry, ids: set[str], options: ExportOptions) -> bool:
-    return options.project is None or entry.details.get("memory") in ids
 
 
 class _Lines:

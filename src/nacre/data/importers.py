@@ -26,7 +26,7 @@ from nacre.base.lazy import load
 from nacre.base.text import normalise, one_line, title_of
 from nacre.base.times import parsed
 from nacre.errors import InvalidInput, MemoryInvalid, NotFound
-from nacre.store.foreign import ForeignDatabase, open_foreign
+from nacre.store.foreign import open_foreign
 from nacre.values import reports
 from nacre.values.memory import Confidence, Kind, Memory, Source
 from nacre.values.review import Usage
@@ -350,7 +350,9 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
             continue
         try:
             with open_foreign(tree.path_of(name)) as database:
-                if _has(database, tables):
+                if all(
+                    columns <= set(database.columns(table)) for table, columns in tables.items()
+                ):
                     return tree.path_of(name)
         except InvalidInput:
             continue
@@ -362,10 +364,6 @@ def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
             yield Skipped(str(tree.path_of(name)), reason)
-
-
-def _has(database: ForeignDatabase, tables: Tables) -> bool:
-    return all(columns <= set(database.columns(table)) for table, columns in tables.items())
 
 
 # -- Notes as statements ---------------------------------------------------------------------------

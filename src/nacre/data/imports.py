@@ -34,7 +34,6 @@ from nacre.data.importers import (
     Skipped,
     Talk,
     Transcript,
-    Tree,
     detect,
     get_source,
     open_tree,
@@ -547,13 +546,11 @@ def _why(plan: ImportPlan) -> str:
     return f"from {plan.source.label}, {plan.options.path}, {'trusted' if plan.options.trust else 'untrusted'}"
 
 
-def _talks(tree: Tree, source: ImportSource) -> Iterator[Talk]:
-    return (item for item in source.read(tree) if isinstance(item, Talk))
-
-
 def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
     """Store new sessions. Nothing is learned from them: the memories are imported."""
-    for talk in _talks(open_tree(plan.options.path, home.redactor.clean), plan.source):
+    for talk in plan.source.read(open_tree(plan.options.path, home.redactor.clean)):
+        if not isinstance(talk, Talk):
+            continue
         if home.sessions.find(talk.session.id):
             continue
         with home.database.transaction():

@@ -488,7 +488,9 @@ def _in_parts(
             _parts(home, files, plan.given_up)
         )  # computed here, so that no one has to wait for it
         local_ids = home.memories.all_ids()
-        awaits = _new(files) <= max(_MANY_MEMORIES, len(local_ids))
+        awaits = sum(
+            change.before is None for path, change in files.items() if is_memory_file(path)
+        ) <= max(_MANY_MEMORIES, len(local_ids))
         for part in parts:
             with run.part() as change:
                 obstacle = _take_part(change, part, held_files, awaits=awaits)
@@ -497,11 +499,6 @@ def _in_parts(
         if not awaits:
             _await_models(home, local_ids)
     return None
-
-
-def _new(files: Mapping[str, FileChange]) -> int:
-    """Return the number of new memories."""
-    return sum(change.before is None for path, change in files.items() if is_memory_file(path))
 
 
 def _await_models(home: Home, local_ids: Collection[str]) -> None:

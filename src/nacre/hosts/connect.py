@@ -479,13 +479,10 @@ def is_own(words: Sequence[str], project: Path | None) -> bool:
         (first, second.partition(".")[0]) == ("-m", "nacre") for first, second in pairwise(words)
     )
     return named and not (
-        project and program.resolve().is_relative_to(project) and not _is_interpreter(program)
+        project
+        and program.resolve().is_relative_to(project)
+        and program.parent != Path(sys.executable).parent
     )
-
-
-def _is_interpreter(program: Path) -> bool:
-    """Return True if the program is next to the interpreter that runs this nacre."""
-    return program.parent == Path(sys.executable).parent
 
 
 # -- States and previews ---------------------------------------------------------------------------
@@ -574,7 +571,7 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
         plan.commands,
         plan.left_alone + plan.kept,
         plan.own_memories,
-        _notes(plan),
+        tuple(dict.fromkeys(note for _, note in plan.notes)),
     )
 
 
@@ -590,7 +587,3 @@ def diff_of(change: FileChange, clean: Clean) -> list[str]:
 
 def _lines(content: bytes | None, clean: Clean) -> list[str]:
     return [] if content is None else clean(content.decode("utf-8", "replace")).splitlines()
-
-
-def _notes(plan: WiringPlan) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(note for _, note in plan.notes))

@@ -219,7 +219,7 @@ def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailable:
         hint = f"check models.providers.{target.provider.name}.base_url: a server on a machine of yours may want http"
         message = f"{target.host} does not speak TLS ({target.name})"
         return UnexpectedService(message, hint=hint, retry=False, may_cost=False)
-    has_begun = _broke(text)
+    has_begun = bool(re.search(r"disconnect|reset|peer closed|incomplete", text, re.I))
     if target.is_here:
         hint = f"start {target.provider.label}, or check models.providers.{target.provider.name}.base_url"
         message = f"nothing answers at {target.host} for {target.name}"
@@ -229,10 +229,6 @@ def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailable:
         hint="check the network, and HTTPS_PROXY if there is a proxy",
         may_cost=has_begun,
     )
-
-
-def _broke(text: str) -> bool:
-    return bool(re.search(r"disconnect|reset|peer closed|incomplete", text, re.I))
 
 
 def late(target: CallTarget, seconds: float) -> ModelUnavailable:

@@ -113,11 +113,7 @@ def _with_overrides(
     for pattern, table in own.items():
         if _matches(pattern, (f"{provider.name}:{model}", model, bare_name(model))):
             able = _changed(able, pattern, table)
-    return replace(able, thinking=_thinking(provider))
-
-
-def _thinking(provider: Provider) -> int:
-    return _THINKING_TOKENS if provider.api == "openai" else 0
+    return replace(able, thinking=_THINKING_TOKENS if provider.api == "openai" else 0)
 
 
 def bare_name(model: str) -> str:
@@ -146,11 +142,10 @@ def _tables() -> Sequence[tuple[tuple[str, ...], Capabilities]]:
 
 
 def _listed(name: str) -> Capabilities | None:
-    return next((able for names, able in _tables() if _matches_any(names, name)), None)
-
-
-def _matches_any(patterns: Sequence[str], name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return next(
+        (able for names, able in _tables() if any(fnmatchcase(name, pattern) for pattern in names)),
+        None,
+    )
 
 
 def _matches(pattern: str, names: Sequence[str]) -> bool:

@@ -319,7 +319,7 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
             (
                 candidate
                 for candidate in of_methods[method.provider]
-                if _is_taken(settings, candidate, method.provider)
+                if candidate.is_usable and fits(settings, candidate, method.provider)
             ),
             None,
         )
@@ -339,10 +339,6 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
             places,
             name in used and any(place.is_usable for place in places),
         )
-
-
-def _is_taken(settings: Settings, place: Place, provider: str) -> bool:
-    return place.is_usable and fits(settings, place, provider)
 
 
 def expects_key(settings: Settings, provider: str) -> bool:
