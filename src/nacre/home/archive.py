@@ -277,16 +277,16 @@ def _has_same_sessions(
 
 
 def _append(
-    work: _Work, state: sessions.Archived, pack: packs.Pack | None, fresh: Iterator[packs.Fresh]
+    work: _Work, state: sessions.Archived, pack: packs.Pack | None, segments: Iterator[packs.Fresh]
 ) -> packs.Pack:
     old_end = pack.end if pack else 0
     if pack is None:
         place = archive_packs.place_for(work.home, state.tool, state.path)
         pack = packs.create(
-            place, archive_packs.titled(state, packs.LINES), fresh, durable=work.waits
+            place, archive_packs.titled(state, packs.LINES), segments, durable=work.waits
         )
     else:
-        pack.append(fresh, durable=work.waits)
+        pack.append(segments, durable=work.waits)
     work.stored += pack.end - old_end
     work.files += pack.end > old_end
     return pack
@@ -382,8 +382,8 @@ def _keep_whole(
     with readers_adapter.FileSource(path) as source:
         if not _outlines_match(home, adapter, source, [(0, payload)]):
             raise _NeedsRewrite
-    fresh = packs.Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
-    _replace(work, state, packs.LINES, [fresh])
+    segment = packs.Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
+    _replace(work, state, packs.LINES, [segment])
     work.read += size
 
 
@@ -436,17 +436,17 @@ def _keep_turns(work: _Work, state: sessions.Archived) -> None:
         with home.database.transaction():
             home.archive.save(replace(remaining, kind=packs.TURNS), [])
         return
-    fresh = []
+    segments = []
     offset = 0
     for text in _in_portions(lines):
         payload = packs.Payload(text)
-        fresh.append(
+        segments.append(
             packs.Fresh(
                 offset, offset + len(text), packs.digest_of(payload.pack()), payload, state.changed
             )
         )
         offset += len(text)
-    _replace(work, state, packs.TURNS, fresh)
+    _replace(work, state, packs.TURNS, segments)
 
 
 def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
@@ -463,13 +463,13 @@ def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _replace(
-    work: _Work, state: sessions.Archived, kind: str, fresh: Sequence[packs.Fresh]
+    work: _Work, state: sessions.Archived, kind: str, segments: Sequence[packs.Fresh]
 ) -> None:
     home = work.home
     archive_packs.give_up(home, state)
     place = archive_packs.folder_of(home) / state.pack if state.pack else None
     place = place or archive_packs.place_for(home, state.tool, state.path)
-    pack = packs.create(place, archive_packs.titled(state, kind), fresh, durable=work.waits)
+    pack = packs.create(place, archive_packs.titled(state, kind), segments, durable=work.waits)
     with home.database.transaction():
         archive_packs.remember(home, state, pack)
     work.files += 1

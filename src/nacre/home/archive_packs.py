@@ -69,7 +69,7 @@ def finder(home: Home, path: str, *, beside: bool = True) -> Callable[[bytes], P
         if holder is None:
             return None
         pack = packs.load(folder_of(home) / holder)
-        own = next(
+        segment_found = next(
             (
                 segment
                 for segment in pack.segments
@@ -77,7 +77,7 @@ def finder(home: Home, path: str, *, beside: bool = True) -> Callable[[bytes], P
             ),
             None,
         )
-        return pack.payload(own, lambda _: None) if own else None
+        return pack.payload(segment_found, lambda _: None) if segment_found else None
 
     return find
 

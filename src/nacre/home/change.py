@@ -450,7 +450,7 @@ def _read_changed(
     home: home.Home, indexed: Mapping[str, Project], present: Mapping[str, int]
 ) -> list[tuple[Project, dict[str, Any]]]:
     read = []
-    taken = {project.id: slug for slug, project in indexed.items() if slug in present}
+    slug_by_id = {project.id: slug for slug, project in indexed.items() if slug in present}
     for slug, seen_ns in present.items():
         if slug in indexed and indexed[slug].mtime_ns == seen_ns:
             continue
@@ -468,10 +468,10 @@ def _read_changed(
         except (MemoryInvalid, VaultUnusable) as error:
             home.problems.append(f"{_shown(page_path(slug))}: {error.message}")
             continue
-        own = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
-        if taken.setdefault(own, slug) != slug:
-            own = slug  # the page was copied with its folder; the first one keeps the id
-        read.append((Project(own, slug, mtime_ns), values))
+        project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
+        if slug_by_id.setdefault(project_id, slug) != slug:
+            project_id = slug  # the page was copied with its folder; the first one keeps the id
+        read.append((Project(project_id, slug, mtime_ns), values))
     return read
 
 
@@ -547,8 +547,8 @@ def resolve_project(
 
 def likely_project(home: home.Home, session: Session) -> str | None:
     """Return the project that a session belongs to or would belong to, without creating it."""
-    found = resolve_project(home, session, create=False)
-    return found or _slug(home, location.locate(session.cwd, session.repository)) or None
+    slug = resolve_project(home, session, create=False)
+    return slug or _slug(home, location.locate(session.cwd, session.repository)) or None
 
 
 def project_of_work(home: home.Home, folder: Path) -> str | None:
@@ -560,9 +560,9 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
     project has that name. Raises StoreBusy.
     """
     place = location.locate(str(folder))
-    found, slug = location.known_project(home, place), _slug(home, place)
-    if found or not slug:
-        return found
+    existing, slug = location.known_project(home, place), _slug(home, place)
+    if existing or not slug:
+        return existing
     with home.vault_lock.if_free() as is_ours:
         if not is_ours and slug not in {project.slug for project in home.files.projects()}:
             return slug

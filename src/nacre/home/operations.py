@@ -175,8 +175,10 @@ def subject_of(memories: Sequence[Memory]) -> str | None:
     """Return a description of the memories that an operation concerns."""
     if not memories:
         return None
-    more = len({memory.id for memory in memories}) - 1
-    return f"{shorten(memories[0].subject, 80)} and {more} more" if more else memories[0].subject
+    others = len({memory.id for memory in memories}) - 1
+    return (
+        f"{shorten(memories[0].subject, 80)} and {others} more" if others else memories[0].subject
+    )
 
 
 def _lock_of(home: Home, operation_id: str) -> Path:
@@ -192,9 +194,11 @@ def _subject(home: Home, operation: Operation) -> str | None:
         return None
     path, memory_id = touched[0]
     memory = home.memories.find(memory_id) if memory_id else None
-    more = len({memory or path for path, memory in touched}) - 1
+    others = len({memory or path for path, memory in touched}) - 1
     first = memory.subject if memory else path
-    return _clean_line(home, f"{first} and {more} more" if more else first, _MAX_SUBJECT_CHARACTERS)
+    return _clean_line(
+        home, f"{first} and {others} more" if others else first, _MAX_SUBJECT_CHARACTERS
+    )
 
 
 def _line(home: Home, operation: Operation) -> str:

@@ -256,8 +256,8 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
                 with open(path, "rb", opener=files.open_file) as file:
                     text = file.read(_MAX_BYTES).decode("utf-8", "replace")
                 since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                name, project, given = _fields_of_path(path)
-                yield Handoff(name, project, "", text.strip(), "", since, since, given=given)
+                name, project, recipient = _fields_of_path(path)
+                yield Handoff(name, project, "", text.strip(), "", since, since, given=recipient)
 
 
 def _fields_of_path(path: Path) -> tuple[str, str, str]:
@@ -283,10 +283,10 @@ def _read(path: Path) -> Handoff:
     values |= {
         name: datetime.fromisoformat(values[name]).astimezone(UTC) for name in ("written", "said")
     }
-    name, project, given = _fields_of_path(path)
-    given = given and (values.get("given") or given)
+    name, project, recipient = _fields_of_path(path)
+    recipient = recipient and (values.get("given") or recipient)
     return Handoff(
-        **values | {"id": name, "project": project, "content": content.strip(), "given": given}
+        **values | {"id": name, "project": project, "content": content.strip(), "given": recipient}
     )
 
 
@@ -338,11 +338,11 @@ class FurtherSpaces:
 
     def homes(self) -> Mapping[str, Home | NacreError]:
         """Return the spaces by name, or the error for one that cannot be read."""
-        own, names = (
+        tenant, names = (
             self._home.settings.text("storage.tenant"),
             self._home.settings.texts("storage.spaces"),
         )
-        return {name: self._read(name) for name in dict.fromkeys(names) if name != own}
+        return {name: self._read(name) for name in dict.fromkeys(names) if name != tenant}
 
     def close(self) -> None:
         """Close the open spaces."""
@@ -369,7 +369,7 @@ class FurtherSpaces:
 # The same documents, stored as rows that only nacre edits.
 
 
-_NANOSECONDS = 1_000_000
+_NANOSECONDS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,7 +560,7 @@ def _is_page(parts: Sequence[str]) -> bool:
 
 
 def _stat(head: postgres.Head) -> FileStat:
-    return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS)
+    return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS_PER_MS)
 
 
 def _checked(path: str) -> str:

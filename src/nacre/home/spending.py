@@ -82,9 +82,9 @@ def set_for(home: Home, task: Task) -> str:
     Dreams use the writer's model unless they have their own.
     """
     settings = home.settings
-    own = "" if task is Task.TEST else settings[f"models.{task.value}"]
-    own = own or (settings[f"models.{Task.EXTRACTION.value}"] if task is Task.DREAM else "")
-    return own or settings.text("models.default") or NONE
+    name = "" if task is Task.TEST else settings[f"models.{task.value}"]
+    name = name or (settings[f"models.{Task.EXTRACTION.value}"] if task is Task.DREAM else "")
+    return name or settings.text("models.default") or NONE
 
 
 def has_writer(settings: Settings) -> bool:
@@ -325,15 +325,15 @@ def _abandoned_spools(home: Home) -> list[Path]:
 
 def _take_spool(home: Home) -> list[Path]:
     spool = home.folder / SPOOL
-    taken = spool.with_name(f"notes.{home.ids()}.taken")
+    renamed = spool.with_name(f"notes.{home.ids()}.taken")
     if not os.access(spool, os.R_OK):
         return []
     try:
         with _lock(home):
-            spool.rename(taken)
+            spool.rename(renamed)
     except (FileNotFoundError, StoreBusy):
         return []
-    return [taken]
+    return [renamed]
 
 
 def _lock(home: Home) -> FileLock:

@@ -432,12 +432,12 @@ def _settle(
 
 def _absorb(change: Change, memory: Memory, comparison: Comparison) -> StoreOutcome:
     """Retire the later of two memories with the same meaning, and add its source to the other."""
-    kept, absorbed = comparison.other, memory
-    if last_said(kept) > last_said(absorbed):
-        kept, absorbed = absorbed, kept
+    remaining, absorbed = comparison.other, memory
+    if last_said(remaining) > last_said(absorbed):
+        remaining, absorbed = absorbed, remaining
     if absorbed.speaker is Speaker.OWNER:
-        confirm(change, kept, absorbed)
-    reason = f"says the same as {kept.id}"
+        confirm(change, remaining, absorbed)
+    reason = f"says the same as {remaining.id}"
     retired = replace(absorbed, retired=Retirement(change.home.now(), reason))
     change.put([retired], [change.entry("retire", memory=absorbed.id, reason=reason)])
-    return StoreOutcome("known", kept.id, comparison.verdict.reason)
+    return StoreOutcome("known", remaining.id, comparison.verdict.reason)

@@ -129,20 +129,20 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
     }
     missing = _missing_paths(home, seen, stats, from_remote=from_remote)
     moved_ids = {_id_in(home, path) for path in changed} if missing else set()
-    rest = _FollowUp(awaits=bool(seen))
+    follow_up = _FollowUp(awaits=bool(seen))
     if not seen and len(changed) > _MANY_FILES:
         change.describe(action=ADOPT)
     is_in_git = not seen and home.vault.exists(GIT_FOLDER)  # a new database: git has the history
 
     def journal_edits() -> None:
-        _journal(change, [] if is_in_git else rest.written)
-        rest.written.clear()
+        _journal(change, [] if is_in_git else follow_up.written)
+        follow_up.written.clear()
 
     with home.database.transaction():
         home.files.keep_unreadable(
             {(path, stat.mtime_ns, stat.size) for path, stat in stats.items()}
         )
-        rest.written.extend(
+        follow_up.written.extend(
             _removal_of(home, seen[path]) for path in missing if seen[path].memory in moved_ids
         )
         _journal(
@@ -153,21 +153,21 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
                 if seen[path].memory not in moved_ids
             ],
         )
-        count = _read_all(change, changed, seen, rest, journal_edits)
-        for file in rest.deferred:  # a single transaction from here on
+        count = _read_all(change, changed, seen, follow_up, journal_edits)
+        for file in follow_up.deferred:  # a single transaction from here on
             _accept(
                 home,
-                _with_own_id(change, file, changed, rest, seen.get(file.stat.path)),
+                _with_own_id(change, file, changed, follow_up, seen.get(file.stat.path)),
                 seen,
-                rest,
+                follow_up,
             )
         journal_edits()
-        _finish(change, rest, from_remote=from_remote)
+        _finish(change, follow_up, from_remote=from_remote)
     for part in (change, removal):
         part.keep_open()
     _retire_unfiled(removal, home.files.unfiled())
     removal.keep_open()
-    _give_ids(change, rest.nameless)
+    _give_ids(change, follow_up.nameless)
     return count + len(missing)
 
 
@@ -175,7 +175,7 @@ def _read_all(
     change: Change,
     changed: Mapping[str, FileStat],
     seen: Mapping[str, SeenMemoryFile],
-    rest: _FollowUp,
+    follow_up: _FollowUp,
     journal_edits: Callable[[], None] | None = None,
 ) -> int:
     """Read changed files and return how many had new content.
@@ -187,8 +187,8 @@ def _read_all(
     for path, stat in changed.items():
         file = _read(change.home, stat, seen.get(path))
         if file:
-            file = _with_own_id(change, file, changed, rest, seen.get(path))
-            _accept(change.home, file, seen, rest, defers=journal_edits is not None)
+            file = _with_own_id(change, file, changed, follow_up, seen.get(path))
+            _accept(change.home, file, seen, follow_up, defers=journal_edits is not None)
             count += 1
         if journal_edits:
             change.home.database.yield_write_lock(journal_edits)
@@ -206,17 +206,17 @@ def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
     stats = {path: stat for path in paths if is_memory_file(path) and (stat := _stat(home, path))}
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
     missing = [file for path, file in seen.items() if path not in stats]
-    rest = _FollowUp(awaits=awaits)
+    follow_up = _FollowUp(awaits=awaits)
     with home.database.transaction():
         for file in missing:
             home.files.forget(file.path)
-        _read_all(change, changed, seen, rest)
-        _journal(change, [intent for intent in rest.written if intent.document is None])
-        _finish(change, rest, from_remote=True)
+        _read_all(change, changed, seen, follow_up)
+        _journal(change, [intent for intent in follow_up.written if intent.document is None])
+        _finish(change, follow_up, from_remote=True)
     _retire_unfiled(
         change, [file.memory for file in missing if home.files.file_of(file.memory) is None]
     )
-    _give_ids(change, rest.nameless)
+    _give_ids(change, follow_up.nameless)
 
 
 def _stat(home: Home, path: str) -> FileStat | None:
@@ -229,11 +229,11 @@ def _stat(home: Home, path: str) -> FileStat | None:
         return None
 
 
-def _finish(change: Change, rest: _FollowUp, *, from_remote: bool) -> None:
+def _finish(change: Change, follow_up: _FollowUp, *, from_remote: bool) -> None:
     """Record the consequences in the transaction that reads the edits."""
-    for item in (rest, *(file.rest for file in rest.nameless)) if from_remote else ():
+    for item in (follow_up, *(file.rest for file in follow_up.nameless)) if from_remote else ():
         item.returned.clear()
-    _follow(change, rest)
+    _follow(change, follow_up)
 
 
 def _missing_paths(
@@ -348,7 +348,7 @@ def _with_own_id(
     change: Change,
     file: _ReadFile,
     changed: Collection[str],
-    rest: _FollowUp,
+    follow_up: _FollowUp,
     seen: SeenMemoryFile | None,
 ) -> _ReadFile:
     """Give a copied file its own id, so that it becomes a separate memory with the same text."""
@@ -369,10 +369,10 @@ def _with_own_id(
     has_reserved_id = (
         seen is not None and not seen.hash
     )  # the id was assigned before a crash but not written
-    own = replace(memory, id=seen.memory if seen and has_reserved_id else home.ids())
+    copy = replace(memory, id=seen.memory if seen and has_reserved_id else home.ids())
     if not has_reserved_id:
-        rest.entries.append(change.entry("copy", memory=own.id, of=memory.id, path=path))
-    return replace(file, memory=own, text=without_id(file.text), has_id=False)
+        follow_up.entries.append(change.entry("copy", memory=copy.id, of=memory.id, path=path))
+    return replace(file, memory=copy, text=without_id(file.text), has_id=False)
 
 
 def _id_in(home: Home, path: str) -> str | None:
@@ -393,7 +393,7 @@ def _accept(
     home: Home,
     file: _ReadFile,
     seen_before: Mapping[str, SeenMemoryFile],
-    rest: _FollowUp,
+    total: _FollowUp,
     *,
     defers: bool = False,
 ) -> None:
@@ -419,38 +419,38 @@ def _accept(
     follow_up = _follow_up_of(file, before, memory)
     if file.has_id and follow_up.follows:
         if defers:
-            rest.deferred.append(file)
+            total.deferred.append(file)
             return
-        rest.add(follow_up)
+        total.add(follow_up)
     stat = file.stat
     entry = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, file.digest)
     home.files.save(entry if file.has_id else replace(entry, mtime_ns=0, hash=b""))
     home.memories.put(memory)
-    if rest.awaits or not file.has_id:
+    if total.awaits or not file.has_id:
         await_models(home, memory, before)
     if file.has_id:
-        rest.written.append(_seen_intent(home, stat.path, file.text, memory.id, former_text))
+        total.written.append(_seen_intent(home, stat.path, file.text, memory.id, former_text))
     else:
         front, _ = split(file.text)
         is_dated = bool(front and {"created", "updated"} & load(front).keys())
         created = None if is_dated else stamp(memory.created)
-        rest.nameless.append(
+        total.nameless.append(
             _FileWithoutId(stat.path, file.text, file.digest, memory.id, created, follow_up)
         )
 
 
 def _follow_up_of(file: _ReadFile, before: Memory | None, memory: Memory) -> _FollowUp:
     """Return the work caused by a memory that was new or different before."""
-    rest = _FollowUp()
+    follow_up = _FollowUp()
     if memory is not file.memory or file.said.differs(memory.kind, memory.project):
-        rest.misplaced.append(memory)
+        follow_up.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
-        rest.changed.append((before, memory))
+        follow_up.changed.append((before, memory))
     if before and memory.retired and not before.retired and not _has_key(file.text, "retired"):
-        rest.retired.append(memory)
+        follow_up.retired.append(memory)
     elif before and before.retired and not memory.retired:
-        rest.returned.append(memory)
-    return rest
+        follow_up.returned.append(memory)
+    return follow_up
 
 
 def _seen_intent(
@@ -459,19 +459,19 @@ def _seen_intent(
     return Intent("seen", path, without_secrets(home.redactor, text), memory=memory, former=former)
 
 
-def _follow(change: Change, rest: _FollowUp) -> None:
+def _follow(change: Change, follow_up: _FollowUp) -> None:
     """Write the consequences of people's edits; each step builds on the previous one.
 
     This happens in the transaction that reads the edits, because a crash would lose them.
     """
     home = change.home
-    change.put(rest.misplaced, rest.entries)
-    change.put(agreed(home, rest.changed))
-    retired = [_retired(home, memory) for memory in rest.retired]
+    change.put(follow_up.misplaced, follow_up.entries)
+    change.put(agreed(home, follow_up.changed))
+    retired = [_retired(home, memory) for memory in follow_up.retired]
     entries = [change.entry("retire", memory=memory.id, reason=MOVED) for memory in retired]
-    entries += [change.entry("restore", memory=memory.id) for memory in rest.returned]
+    entries += [change.entry("restore", memory=memory.id) for memory in follow_up.returned]
     if entries:
-        returned = [home.memories.find(memory.id) or memory for memory in rest.returned]
+        returned = [home.memories.find(memory.id) or memory for memory in follow_up.returned]
         change.put([*retired, *returned, *released(home, retired)], entries)
 
 

@@ -759,11 +759,11 @@ def link(home: home.Home, request: LinkRequest) -> LinkChange:
             subject=operations.subject_of([item.source for item in allowed or requested])
         )
         with change.transaction():
-            made, changed = _write_links(change, allowed)
-        waiting = _request_review(
+            added, changed = _write_links(change, allowed)
+        pending = _request_review(
             home, [item for item in requested if item not in allowed], "linked"
         )
-        return LinkChange(_as_lines(home, requested), made, changed, waiting=waiting)
+        return LinkChange(_as_lines(home, requested), added, changed, waiting=pending)
 
 
 def unlink(home: home.Home, request: UnlinkRequest) -> LinkChange:
@@ -1134,19 +1134,19 @@ class _Walk:
             self.followed |= members
         return self.names[first_new:]
 
-    def _follow(self, edge: LinksEdge, here: str, there: str, *, is_outgoing: bool) -> None:
-        is_again = there in self._places
+    def _follow(self, edge: LinksEdge, start: str, end: str, *, is_outgoing: bool) -> None:
+        is_again = end in self._places
         if not is_again and len(self.names) > self._request.limit:
             self.more = True
             return
         self._seen.add((edge.source, edge.rel, edge.target))
         if not is_again:
-            self._places[there] = len(self.names)
-            self.names.append(there)
+            self._places[end] = len(self.names)
+            self.names.append(end)
         self.hops.append(
             Hop(
-                self._places[here],
-                self._places[there],
+                self._places[start],
+                self._places[end],
                 edge.rel,
                 is_outgoing,
                 edge.origin,

@@ -205,9 +205,9 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
         and sorted(old.order) == sorted(new.order)
         and not (_has_inverting_word(old) or _has_inverting_word(new))
     )
-    named = {*old.names, *new.names}
+    names = {*old.names, *new.names}
     of_old, of_new = (
-        [word.text.lower() for word in statement.tokens if word.text.lower() in named]
+        [word.text.lower() for word in statement.tokens if word.text.lower() in names]
         for statement in (old, new)
     )
     is_named = of_old == of_new or (

@@ -94,7 +94,7 @@ def place(
 def _place(
     change: Change,
     memory: Memory,
-    more: Sequence[Memory],
+    candidates: Sequence[Memory],
     *,
     by_hand: bool,
     touched: set[str] | None,
@@ -116,7 +116,7 @@ def _place(
     if rule and not is_owners_request:
         return _retire_at_once(change, memory, rule)
     outcome = _compare_and_put(
-        change, memory, more, touched=touched, is_echo=is_echo, decision=decision
+        change, memory, candidates, touched=touched, is_echo=is_echo, decision=decision
     )
     if rule:
         reason = f"your word goes before the standing retirement of {rule.pattern!r} (nacre unretire {rule.id[-8:]} ends it)"  # noqa: E501
@@ -127,7 +127,7 @@ def _place(
 def _compare_and_put(
     change: Change,
     memory: Memory,
-    more: Sequence[Memory],
+    candidates: Sequence[Memory],
     *,
     touched: set[str] | None,
     is_echo: bool,
@@ -135,7 +135,7 @@ def _compare_and_put(
 ) -> StoreOutcome:
     home = change.home
     rows = home.comparisons.alike(memory, limit=_MAX_CANDIDATES)
-    others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *more)}
+    others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *candidates)}
     present = [other for other in others.values() if not other.superseded_by]
     comparisons = compare(memory, present, rarity=rarity_of(home))
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
@@ -317,10 +317,10 @@ def again_of(memory: Memory) -> Confirmation:
 
 
 def _with_confirmation(
-    confirmed: Sequence[Confirmation], again: Confirmation
+    confirmed: Sequence[Confirmation], added: Confirmation
 ) -> tuple[Confirmation, ...]:
     return tuple(
-        sorted((*confirmed, again), key=lambda confirmation: confirmation.at)[-MOST_CONFIRMATIONS:]
+        sorted((*confirmed, added), key=lambda confirmation: confirmation.at)[-MOST_CONFIRMATIONS:]
     )
 
 
@@ -557,11 +557,11 @@ def _insert_into_history(change: Change, memory: Memory, successor: Replaced) ->
     )
     update(change, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, successor.reason))))
     if predecessors:
-        own = tuple(
+        links_added = tuple(
             Link(SUPERSEDES, comparison.other.id, comparison.verdict.reason)
             for comparison in predecessors
         )
-        update(change, replace(memory, links=(*memory.links, *own)))
+        update(change, replace(memory, links=(*memory.links, *links_added)))
 
 
 def update(change: Change, memory: Memory) -> bool:

@@ -182,11 +182,11 @@ def _retire_for_agent(
     if persist and not memories:
         home.actor.require_owner("keeping out what is stored later")
     pending = [memory for memory in memories if persist or is_owners(memory)]
-    what = "retired, and kept out from then on" if persist else "retired"
-    wish(home, pending, f"{what}: {reason}" if reason else what)
+    action = "retired, and kept out from then on" if persist else "retired"
+    wish(home, pending, f"{action}: {reason}" if reason else action)
     pending_ids = {memory.id for memory in pending}
-    own = [memory.id for memory in memories if memory.id not in pending_ids]
-    retired = {memory.id: memory for memory in (retire(home, own, reason) if own else ())}
+    own_ids = [memory.id for memory in memories if memory.id not in pending_ids]
+    retired = {memory.id: memory for memory in (retire(home, own_ids, reason) if own_ids else ())}
     return [retired.get(memory.id, memory) for memory in memories]
 
 

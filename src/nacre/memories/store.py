@@ -75,7 +75,7 @@ PAIRED_A_USE = 5
 PAIRED_A_SESSION = 20
 MOST_BY_USE = 9
 _SITTING_GAP_MS = 30 * 60 * 1000
-_SHORT_ID = 8
+_SHORT_ID_CHARACTERS = 8
 _RETENTION_MS = 30 * 86_400_000
 _DAY_MS = 86_400_000
 _LATEST_MS = 2**62
@@ -187,7 +187,7 @@ def queue_reviews(home: Home) -> None:
         home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
     for doubt in home.reviews.doubts():
         why = f" ({doubt.reason})" if doubt.reason else ""
-        detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise{why}"
+        detail = f"{doubt.newer[-_SHORT_ID_CHARACTERS:]} says otherwise{why}"
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
     for proposed in home.reviews.proposed():
         home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", at, once=True)
@@ -245,12 +245,12 @@ def _steps_taken(home: Home) -> dict[str, int]:
         entries = [item for item in ledger.read(home.vault.read(LEDGER)) if item.action == RAISED]
     except FileNotFoundError:
         return {}
-    taken: dict[str, int] = {}
+    steps_by_memory: dict[str, int] = {}
     for item in entries:
         memory, steps = str(item.details.get("memory")), item.details.get("steps")
         if isinstance(steps, int):
-            taken[memory] = max(taken.get(memory, 0), steps)
-    return taken
+            steps_by_memory[memory] = max(steps_by_memory.get(memory, 0), steps)
+    return steps_by_memory
 
 
 def _fold(change: Change, spool: Path, deadline: float) -> int:
@@ -360,15 +360,15 @@ def _is_readable(spool: Path) -> bool:
 def _take_spool(home: Home) -> Iterator[Path]:
     """Rename the spool and yield it, so that no process writes to it."""
     spool = home.folder / SPOOL
-    taken = spool.with_name(f"usage.{home.ids()}.taken")
+    renamed = spool.with_name(f"usage.{home.ids()}.taken")
     if not _is_readable(spool):
         return
     try:
         with _spool_lock(home):
-            spool.rename(taken)
+            spool.rename(renamed)
     except (FileNotFoundError, StoreBusy):
         return
-    yield taken
+    yield renamed
 
 
 def _spool_lock(home: Home) -> FileLock:
@@ -409,7 +409,7 @@ class Said:
 def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
-    If another process writes, it waits, and the memory gets its vector with the next ingest.
+    If another process is writing, wait for it and leave the vector to the next ingest.
 
     A memory that repeats another one of the same project is not stored twice, and one that
     contradicts it replaces it, except with ``force``. Once durable, it gets a vector if the model

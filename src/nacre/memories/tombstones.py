@@ -182,7 +182,7 @@ class Barred:
         return bool(self.words) and any(words_value(key, text) in self.words for key in self.keys)
 
     def is_before(self, moment: datetime | None, project: str | None, session_id: str = "") -> bool:
-        """Return True if everything from a project before a forgotten date includes ``moment``."""
+        """Return True if ``moment`` is forgotten in a project, unless the session was allowed again."""
         if moment is None or session_id in self.allowed:
             return False
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
