@@ -111,7 +111,7 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
             books.write(change, rewritten)
     if wiring.is_removal and not failed:
         _remove_copies(settings, wiring)
-    left_alone = {file_left.path for file_left in books.left_alone}
+    left_alone = {skipped_file.path for skipped_file in books.left_alone}
     undone = [setting for setting in wiring.set if setting.path in left_alone]
     given_back = [setting for setting in wiring.given_back if setting.path not in left_alone]
     programs = own_programs(settings)

@@ -595,9 +595,9 @@ def _workspaces(places: Places) -> Sequence[Path]:
         *(entries.values() if isinstance(entries, dict) else ()),
     ]
     named = [
-        path_text["workspace"]
-        for path_text in agent_entries
-        if isinstance(path_text, dict) and isinstance(path_text.get("workspace"), str)
+        entry["workspace"]
+        for entry in agent_entries
+        if isinstance(entry, dict) and isinstance(entry.get("workspace"), str)
     ]
     above = [
         places.user / path_text[2:] if path_text.startswith("~/") else Path(path_text)

@@ -349,7 +349,8 @@ def prove_servers(
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
     hint = next(
-        (file_left.hint for file_left in left_alone if file_left.path.resolve() in own), None
+        (skipped_file.hint for skipped_file in left_alone if skipped_file.path.resolve() in own),
+        None,
     )
     for server in written.servers:
         if is_own(server.words, wish.project):
@@ -633,8 +634,10 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
 
 def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
     """Check that the files are as expected. Differences from another nacre are only warnings."""
-    for file_left in expected.left_alone:
-        yield Check("files", FAILURE, f"{file_left.path}: {file_left.reason}", file_left.hint)
+    for skipped_file in expected.left_alone:
+        yield Check(
+            "files", FAILURE, f"{skipped_file.path}: {skipped_file.reason}", skipped_file.hint
+        )
     differs = [change for change in expected.changes if change.action in _DIFFERS]
     if other and differs:
         finding = f"{len(differs)} file{'s' if differs[1:] else ''} would be otherwise"

@@ -567,8 +567,8 @@ class Servers:
         )
 
     def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:
-        file_left = LeftAlone(path, wish.host, reason, hint)
-        self.kept += [file_left] if file_left not in self.kept else []
+        skipped_file = LeftAlone(path, wish.host, reason, hint)
+        self.kept += [skipped_file] if skipped_file not in self.kept else []
 
 
 def _server_at(piece: ServerPiece, words: str) -> Server | None:
@@ -800,7 +800,9 @@ class Drafts:
 
     def may_run(self, command: HostCommand) -> bool:
         """Return True if a host's command may run: it must not write into a file that is left alone."""
-        return not {file_left.path for file_left in self.left_alone}.intersection(command.touches)
+        return not {skipped_file.path for skipped_file in self.left_alone}.intersection(
+            command.touches
+        )
 
     def _leave(self, path: Path, wish: WiringWish, error: Exception) -> None:
         again = init_command(wish, *(["--uninstall"] if self._is_removal else []))
@@ -810,8 +812,8 @@ class Drafts:
             hint = "take out by hand what is nacre's in it"
         else:
             hint = f"change it by hand, or make it a file of your own, then run {again}"
-        file_left = LeftAlone(path, wish.host, str(error), hint)
-        self.left_alone += [file_left] if file_left not in self.left_alone else []
+        skipped_file = LeftAlone(path, wish.host, str(error), hint)
+        self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 
     def _opened(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
         mode = _PROJECT_MODE if wish.project and path.is_relative_to(wish.project) else _OWN_MODE

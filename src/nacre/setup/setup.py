@@ -513,9 +513,9 @@ def about(memory: Memory) -> str | None:
         return spaced.format(_in_sentence_case(memory))
     name = next(
         (
-            found_name
-            for found_name in _NAME.findall(memory.content)
-            if not _is_date(found_name, memory.created)
+            proper_name
+            for proper_name in _NAME.findall(memory.content)
+            if not _is_date(proper_name, memory.created)
         ),
         None,
     )
