@@ -24,7 +24,7 @@ from nacre.base.environment import (
     user_home,
     without_login,
 )
-from nacre.base.environment import environment as environment_environment
+from nacre.base.environment import environment as process_environment
 from nacre.base.lazy import Module
 from nacre.errors import SettingsInvalid
 from nacre.known_settings import SETTINGS, Setting, check, known
@@ -190,7 +190,7 @@ def load_settings(
 
     The file's value of the key ``mending`` may be invalid, since it will be replaced.
     """
-    environ = environment_environment() if environ is None else dict(environ)
+    environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
     folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()

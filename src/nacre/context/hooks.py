@@ -259,7 +259,7 @@ def _words(names: Sequence[str]) -> list[str]:
 
 # -- The holdout group --------------------------------------------------------
 # A share of sessions, chosen by a hash of their names, gets no context; the comparison measures its
-# effect (:mod:`nacre.usefulness`). ``hold-out.json`` in the home has the salt and the history of
+# effect (:mod:`nacre.care.usefulness`). ``hold-out.json`` in the home has the salt and the history of
 # shares, so that the assignment can be reproduced.
 
 

@@ -55,7 +55,7 @@ from nacre.memories.compare import (
     judgements,
     todos_prompt,
 )
-from nacre.memories.compare import resolve as compare_resolve
+from nacre.memories.compare import resolve as resolution_of
 from nacre.memories.decision import Expected
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import (
@@ -425,7 +425,7 @@ def _judged(
         judgement = replace(judgement, explanation=home.redactor.clean(judgement.explanation))
         earlier, later = in_order(memory, other)
         findings.append(
-            Found(other, judgement, compare_resolve(earlier, later, judgement, sure), model.name)
+            Found(other, judgement, resolution_of(earlier, later, judgement, sure), model.name)
         )
     return findings
 

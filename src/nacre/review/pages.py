@@ -19,7 +19,7 @@ from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
 from nacre.base.times import shown_day
 from nacre.errors import MemoryInvalid, NacreError, VaultUnusable
-from nacre.home.change import Page as change_Page
+from nacre.home.change import Page as ProjectFile
 from nacre.home.change import page_path
 from nacre.home.home import Home
 from nacre.home.location import locate, without_secrets
@@ -461,7 +461,7 @@ JOINS_A_NIGHT = 1
 
 _ENTRY = re.compile(rb'"action": ?"project-merge"')
 
-Pages = Mapping[str, change_Page | None]
+Pages = Mapping[str, ProjectFile | None]
 
 
 def joined(home: Home, project: str | None) -> list[Step]:
@@ -501,7 +501,7 @@ def _step(home: Home, source: str, into: str, pages: Pages) -> Step | None:
     return Step(DreamAction.JOIN, (), None, source, "; ".join(reasons), mark=mark, project=into)
 
 
-def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, change_Page | None]]:
+def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, ProjectFile | None]]:
     for slug in slugs:
         try:
             yield slug, projects.page_of(home, slug)

@@ -30,7 +30,6 @@ from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, ended, without_doubt
 from nacre.memories.placement import await_models, place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
-from nacre.memories.store import store as store_store
 from nacre.memories.usage import KEPT_QUALITY
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
@@ -58,7 +57,6 @@ from nacre.review.contradictions import (
     settle,
     target_of,
 )
-from nacre.review.contradictions import resolve as contradictions_resolve
 from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation
 from nacre.values.models import NARROWED, NOT_SURE, PROJECTS, Trace
 from nacre.values.recall import Filter, RecallQuery
@@ -545,7 +543,7 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
             raise Conflict(
                 "these two are in no conflict", hint="--link contradicts says that they are"
             )
-        settled = contradictions_resolve(home, pair, request.keep)
+        settled = contradictions.resolve(home, pair, request.keep)
         return _reflected("settled", settled, first)
     with home.change(_ACTION, subject=first.subject) as change, change.transaction():
         if request.link:
@@ -795,7 +793,7 @@ def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
         speaker=Speaker.OWNER,
         project=projects[0][0] if projects else None,
     )
-    return store_store(home, new)
+    return store.store(home, new)
 
 
 def _groups(

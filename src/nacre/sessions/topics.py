@@ -51,7 +51,7 @@ from nacre.sessions.summary import (
     unmended,
     unticked,
 )
-from nacre.sessions.summary import opening as summary_opening
+from nacre.sessions.summary import opening as first_sentence
 from nacre.values.session import (
     Action,
     Ending,
@@ -542,7 +542,7 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
             Ending.FAILED, "the agent says that it did not work", report, gave_up
         )
     if has_failing_check and not done and any(map(changes, calls(end.work, 0, len(end.work)))):
-        return _with_agent_words(Ending.FAILED, _CHECK_FAILED, report, summary_opening(text))
+        return _with_agent_words(Ending.FAILED, _CHECK_FAILED, report, first_sentence(text))
     if question := asks_last(text):
         return _with_agent_words(Ending.STOPPED, "the agent waits for an answer", report, question)
     if objection := _against(
@@ -556,20 +556,20 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
             Ending.DONE,
             f"{reason}, and its checks pass" if passes else reason,
             report,
-            summary_opening(text),
+            first_sentence(text),
         )
     if passes:
         return _with_agent_words(
-            Ending.DONE, "its checks pass at the end", report, summary_opening(text)
+            Ending.DONE, "its checks pass at the end", report, first_sentence(text)
         )
     if end.has_acted and tells_work(text):
         return _with_agent_words(
-            Ending.DONE, "the agent reported what it changed", report, summary_opening(text)
+            Ending.DONE, "the agent reported what it changed", report, first_sentence(text)
         )
     if not end.has_acted and not end.asks_for_work:
-        return _with_agent_words(Ending.DONE, "the agent answered", report, summary_opening(text))
+        return _with_agent_words(Ending.DONE, "the agent answered", report, first_sentence(text))
     return _with_agent_words(
-        Ending.UNKNOWN, "nothing tells that it was done", report, summary_opening(text)
+        Ending.UNKNOWN, "nothing tells that it was done", report, first_sentence(text)
     )
 
 
