@@ -21,8 +21,8 @@ import nacre
 from nacre.base.environment import environment
 from nacre.base.link import CHORES_LOCK, Away, ask, socket_path
 from nacre.base.locks import FileLock
+from nacre.cli.speed import percentile, statement, subject, write_notes
 from nacre.errors import StoreUnusable
-from nacre.testing.speed import percentile, statement, subject, write_notes
 from nacre.values.reports import OnProgress, Progress
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "SessionEnd")

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from nacre.cli.growth import gather, grow, scatter
+from nacre.cli.speed import draw_questions, percentile
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.recall.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.store.postgres_connection import connect
-from nacre.testing.growth import gather, grow, scatter
-from nacre.testing.speed import draw_questions, percentile
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import OnProgress, Progress
 

@@ -9,8 +9,8 @@ from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.recipes import ABLATIONS, LANES, PLAIN, Variation, rankers
 from benchmarks.retrieval.scoring import Gain, Scored, mean, paired_gain, score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
+from nacre.cli.speed import percentile
 from nacre.protocols import Embedder
-from nacre.testing.speed import percentile
 from nacre.values.reports import OnProgress, Progress
 
 Scores = Mapping[str, float]

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from nacre.base.ids import Clock, Ids, utc_now
 from nacre.context import build, handoff, hooks
-from nacre.context.build import HandoffRequest
+from nacre.context.requests import HandoffRequest
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
 from nacre.data import undo
@@ -24,8 +24,8 @@ from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
 from nacre.home.views import Listed, Pending, PendingPage, Step
 from nacre.learn import ingest, learn
-from nacre.learn.extract import ProposalRequest, Way
 from nacre.learn.learn import Proposal
+from nacre.learn.requests import ProposalRequest, Way
 from nacre.memories import retire as answers
 from nacre.memories import store as remembering
 from nacre.memories.decision import EditRequest, StoreRequest
@@ -43,11 +43,11 @@ from nacre.python_values import (
 )
 from nacre.recall import deep as deep_recalling
 from nacre.recall import recall
-from nacre.recall.ranking import DeepQuery
+from nacre.recall.requests import DeepQuery
 from nacre.serve.operation import Needs
 from nacre.settings import load_settings
 from nacre.setup import chores as flushing
-from nacre.setup.chores import FlushRequest
+from nacre.setup.requests import FlushRequest
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, ForgetPlan, ForgetReport, Forgotten, Kind, Memory, Scope
 from nacre.values.recall import (

@@ -16,8 +16,9 @@ from nacre.data.scrub import scrub
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
 from nacre.recall import recall
-from nacre.recall.ranking import TurnQuery, admission
+from nacre.recall.ranking import admission
 from nacre.recall.recall import search_sessions
+from nacre.recall.requests import TurnQuery
 from nacre.sessions.find import DidQuery, FixQuery, match_turns
 from nacre.sessions.work import did, fix
 from nacre.values.memory import DeedFilter

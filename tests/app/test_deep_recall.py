@@ -12,7 +12,7 @@ import pytest
 from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, QueryInvalid
 from nacre.recall.deep import deep_recall, recent_of
-from nacre.recall.ranking import DeepQuery
+from nacre.recall.requests import DeepQuery
 from nacre.values.memory import Scope
 from nacre.values.models import Prompt
 from nacre.values.recall import DecidedBy, DeepResult, Filter, Route

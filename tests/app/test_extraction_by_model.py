@@ -15,8 +15,8 @@ from nacre.api import MemoryHome
 from nacre.care.watcher import RoundRequest, go_round
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
 from nacre.home.home import open_home
-from nacre.learn.extract import ProposalRequest, Way
 from nacre.learn.learn import propose
+from nacre.learn.requests import ProposalRequest, Way
 from nacre.values.memory import Confidence, Memory, Why
 from nacre.values.models import Capabilities, Completion, Prompt
 from nacre.values.reports import IngestReport, ModelExtraction

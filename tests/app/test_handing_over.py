@@ -16,16 +16,18 @@ import pytest
 
 from nacre.care.health import contents
 from nacre.context import delivery
-from nacre.context.build import HandoffRequest, build
+from nacre.context.build import build
 from nacre.context.handoff import handoff
 from nacre.context.hooks import write_state
+from nacre.context.requests import HandoffRequest
 from nacre.errors import MemoryInvalid, ModelUnavailable, StoreUnusable
 from nacre.home.home import Home
 from nacre.learn.ingest import ingest
 from nacre.memories.store import list_active
 from nacre.serve.hook_shapes import leave_chore
-from nacre.setup.chores import Chore, FlushRequest, do_waiting, flush, given_up, put, waiting
+from nacre.setup.chores import Chore, do_waiting, flush, given_up, put, waiting
 from nacre.setup.chores import Kind as ChoreKind
+from nacre.setup.requests import FlushRequest
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.recall import Filter
 from nacre.values.session import Handoff

@@ -97,7 +97,7 @@ def test_a_store_that_fails_after_it_became_durable_may_be_stored(
         raise Unavailable("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("nacre.home.change.apply_intents", full)
+        patched.setattr("nacre.home.operations.apply_intents", full)
         refused = nacre("store", "The ferry leaves at seven.", "--json", code=5)
     assert json.loads(refused.err or refused.out)["error"]["code"] == "may_be_stored"
     assert "ferry" in nacre("list").out

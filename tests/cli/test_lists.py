@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.testing.speed import write_notes
+from nacre.cli.speed import write_notes
 from tests.cli.conftest import Nacre
 
 MANY = 510

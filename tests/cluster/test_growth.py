@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from nacre.cli.growth import steps_of
 from nacre.cluster.cluster import list_tenants
 from nacre.errors import InvalidInput
 from nacre.settings import load_settings
-from nacre.testing.growth import steps_of
 from tests.benchmarks.test_size import material
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes

@@ -18,7 +18,7 @@ import click
 from nacre.base import ids
 from nacre.base.ids import utc_now
 from nacre.base.json import to_plain
-from nacre.cli import output
+from nacre.cli import growth, output
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim, printable
 from nacre.cli.gateway import stopped_by_signals
 from nacre.cli.hits import memory_record
@@ -31,12 +31,11 @@ from nacre.cluster import cluster as cluster_api
 from nacre.cluster import queue
 from nacre.cluster import worker as cluster_worker
 from nacre.serve import server_web as daemon_web
-from nacre.testing import growth
 from nacre.values.memory import Quota
 
 if TYPE_CHECKING:
+    from nacre.cli import speed as speed_clients
     from nacre.memories.spaces import Key, Member, NewKey, Note, Shared, Space
-    from nacre.testing import speed as speed_clients
 
 
 @click.group(

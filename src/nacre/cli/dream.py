@@ -32,16 +32,15 @@ from nacre.cli.options import (
     tokens_record,
 )
 from nacre.home.home import territory
-from nacre.learn import extract as requests
-from nacre.learn import learn
+from nacre.learn import learn, requests
 from nacre.review import consolidate as dreams
 from nacre.values import memory, models
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.learn.checks import Overtaken
-    from nacre.learn.extract import ProposalRequest
     from nacre.learn.learn import Proposal
+    from nacre.learn.requests import ProposalRequest
     from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
     from nacre.review.dream import Alike
     from nacre.values.memory import Candidate
@@ -454,7 +453,11 @@ def extract(  # noqa: PLR0913 - one parameter an option
         if output.exists():
             raise click.UsageError(f"{output} exists already: name another file, or remove it")
     way = (
-        requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
+        requests.Way.WHOLE
+        if whole
+        else requests.Way.CHUNKS
+        if in_chunks
+        else requests.Way.FITTING
     )
     with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
         wanted = requests.ProposalRequest(

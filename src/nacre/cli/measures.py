@@ -14,6 +14,7 @@ from nacre import __version__
 from nacre.care import usefulness as evaluating
 from nacre.care.usefulness import Aspect, Finding, needed_at
 from nacre.cli import output
+from nacre.cli import speed as measurement
 from nacre.cli.cluster import scale
 from nacre.cli.command import (
     Cell,
@@ -44,7 +45,6 @@ from nacre.cli.root import answer_measured
 from nacre.errors import InvalidInput
 from nacre.home import change as home_baseline
 from nacre.home import location
-from nacre.testing import speed as measurement
 
 if TYPE_CHECKING:
     from nacre.care.usefulness import (
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         SavedQuery,
         Usefulness,
     )
-    from nacre.testing.speed import Latency, SpeedResult
+    from nacre.cli.speed import Latency, SpeedResult
 
 _LABELS = {
     Aspect.MESSAGES: "your messages in a session",

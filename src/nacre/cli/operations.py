@@ -39,7 +39,7 @@ def ask(run: Run, operation: str, /, **fields: Any) -> Any:
     """
     entry = operation_called(operation)
     request = entry.make(fields)
-    found = lazy.load("nacre.cli.command:ask_daemon")(run, entry, request)
+    found = lazy.load("nacre.cli.operations:ask_daemon")(run, entry, request)
     return entry.run(run.home, request) if found is None else found
 
 

@@ -13,11 +13,11 @@ import click
 from nacre import __version__
 from nacre.base import environment
 from nacre.cli import output
+from nacre.cli import speed as speed_machine
 from nacre.cli.command import Group, Paper, Run, dim, load_command, show_help
-from nacre.testing import speed as speed_machine
 
 if TYPE_CHECKING:
-    from nacre.testing.speed import Machine
+    from nacre.cli.speed import Machine
 
 
 class Program(Group):

@@ -41,7 +41,7 @@ from nacre.cli.options import (
     with_turn_filter,
 )
 from nacre.cli.sessions import call_record
-from nacre.recall.ranking import ASPECTS, ROLES
+from nacre.recall.requests import ASPECTS, ROLES
 from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
 from nacre.values.session import Trust

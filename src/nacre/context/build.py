@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from msgspec import Meta
+from typing import TYPE_CHECKING
 
 from nacre.base.ids import bytes_hash, first_id, to_ms
-from nacre.base.request import Request
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
@@ -45,6 +42,7 @@ from nacre.context.categories import (
     worthiest,
 )
 from nacre.context.hooks import just_ended, read_state
+from nacre.context.requests import GivenRequest, OwnPageRequest, WritePageRequest
 from nacre.errors import EditConflict, InvalidInput, VaultUnusable
 from nacre.home import change
 from nacre.home.change import Change, page_path
@@ -985,64 +983,6 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
     if not request.alone:
         catch_up(home, _PATIENCE_SECONDS)
     return build(home, request)
-
-
-# -- Requests -----------------------------------------------------------------
-
-
-PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
-
-
-class HandoffRequest(Request, frozen=True, kw_only=True):
-    """The latest handoff of a folder's project; with ``store`` a session is handed over now."""
-
-    folder: Annotated[str | None, Meta(description="Where the agent works: tells the project.")] = (
-        None
-    )
-    store: Annotated[bool, Meta(description="Hand the session over now.")] = False
-    session: Annotated[
-        str | None,
-        Meta(description="As <tool>:<id>; by default the agent's own, else the last one there."),
-    ] = None
-    words: Annotated[
-        str | None, Meta(description="In these words, else in what was said last.")
-    ] = None
-
-
-class GivenRequest(Request, frozen=True, kw_only=True):
-    """What a host's session was given, once its agent has it."""
-
-    session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
-    state: Annotated[
-        SessionState | None, Meta(description="The state of the context that was given.")
-    ] = None
-
-
-class OwnPageRequest(Request, frozen=True, kw_only=True):
-    """A page of the owner's, or of a project."""
-
-    name: PageName
-    project: Annotated[
-        str | None, Meta(description="Whose page, where it is that of a project.")
-    ] = None
-
-
-class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
-    """Write a page of the owner's, or of a project."""
-
-    text: Annotated[
-        str,
-        Meta(
-            description="The whole page; empty: it is taken away, unless a project's.",
-            max_length=200_000,
-        ),
-    ]
-    expected: Annotated[
-        str | None,
-        Meta(
-            description="The etag under which it was read: where it is another page by now, nothing is written."
-        ),
-    ] = None
 
 
 # -- Operations ---------------------------------------------------------------

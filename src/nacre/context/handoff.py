@@ -15,8 +15,9 @@ import msgspec
 
 from nacre.base.text import identifiers, one_line, shorten, words
 from nacre.context import delivery
-from nacre.context.build import HandoffRequest, is_trivial
+from nacre.context.build import is_trivial
 from nacre.context.hooks import read_state
+from nacre.context.requests import HandoffRequest
 from nacre.errors import AnswerUnusable, InvalidInput, NacreError, NotFound
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder

@@ -44,7 +44,8 @@ from nacre.home.home import Home
 from nacre.learn.ingest import read_files
 from nacre.recall.recall import recall
 from nacre.settings import Settings
-from nacre.setup.chores import FlushRequest, flush
+from nacre.setup.chores import flush
+from nacre.setup.requests import FlushRequest
 from nacre.store.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Kept, Line
 from nacre.values.context import ContextRequest, Moment, Part
 from nacre.values.gateway import (

@@ -34,8 +34,6 @@ from nacre.learn.checks import Caller
 from nacre.learn.explicit import is_refused
 from nacre.learn.extract import (
     Amendments,
-    ExtractRequest,
-    ProposalRequest,
     WaitingCandidates,
     accounted_for,
     begun,
@@ -52,6 +50,7 @@ from nacre.learn.extract import (
 )
 from nacre.learn.prompts import Doubt, Held, Outdateds, doubts, for_later
 from nacre.learn.reading import in_time
+from nacre.learn.requests import ExtractRequest, ProposalRequest
 from nacre.learn.sentences import utterances
 from nacre.learn.writer import (
     Extraction,
@@ -68,9 +67,10 @@ from nacre.learn.writer import (
     touched,
     touched_by,
 )
-from nacre.memories.decision import Asking, Decisions, count_by_action, decisions, may_ask
+from nacre.memories.decision import Asking
 from nacre.memories.judge import Decision
 from nacre.memories.placement import place, write_touched
+from nacre.memories.requests import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.store import learned_together
 from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_memories

@@ -26,7 +26,7 @@ from nacre.errors import EmbedderUnavailable
 from nacre.home import consent
 from nacre.home.home import Home
 from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, overtaken, standing
-from nacre.learn.extract import Way, doubt, extract, is_agreed, is_quiet, may_be_shown
+from nacre.learn.extract import doubt, extract, is_agreed, is_quiet, may_be_shown
 from nacre.learn.prompts import (
     CHARACTERS_A_TOKEN,
     CHUNK,
@@ -58,6 +58,7 @@ from nacre.learn.prompts import (
     without_middle,
 )
 from nacre.learn.reading import MAX_STRONG, STRONG, content_words, weighed
+from nacre.learn.requests import Way
 from nacre.learn.sentences import (
     Statement,
     before,

@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import numpy as np
 
 from nacre.base import json as json_values
 from nacre.base.environment import NO_VECTORS, install_hint, turn_off_telemetry
+from nacre.base.lazy import Module
 from nacre.errors import EmbedderUnavailable, RerankerUnavailable
 from nacre.llm import minilm
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    np = Module("numpy")
 
 _UNKNOWN = "unknown"
 _BUNDLED = "minilm-l6-v2-int8"

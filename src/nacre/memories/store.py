@@ -43,17 +43,11 @@ from nacre.home.location import redacted, with_dependencies
 from nacre.home.operations import subject_of
 from nacre.home.spending import fold_notes
 from nacre.memories import decision
-from nacre.memories.decision import (
-    Decisions,
-    StoreRequest,
-    as_proposed,
-    as_quoted,
-    decisions,
-    weigh,
-)
+from nacre.memories.decision import StoreRequest, as_proposed, as_quoted
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import Decision, released
 from nacre.memories.placement import await_models, place, put
+from nacre.memories.requests import Decisions, decisions, weigh
 from nacre.memories.vectors import embed_memories, has_vectors
 from nacre.store.sqlite import noted_pair
 from nacre.values.codec import keys_of

@@ -29,8 +29,9 @@ from nacre.memories.edit import catch_up
 from nacre.memories.store import spool_use
 from nacre.recall.advice import Adviser, advised, prompt_of
 from nacre.recall.question import Question, asks, read_question
-from nacre.recall.ranking import DeepQuery, note_deep_case
+from nacre.recall.ranking import note_deep_case
 from nacre.recall.recall import check, recall
+from nacre.recall.requests import DeepQuery
 from nacre.recall.scoring import BORDER
 from nacre.values.memory import Kind, Memory, Scope
 from nacre.values.models import Step, TraceKind

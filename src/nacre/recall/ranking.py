@@ -11,12 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from msgspec import Meta
-
-from nacre.base.bounds import bounds
-from nacre.base.request import Request
 from nacre.base.text import count, excerpt, one_line, shorten, words
 from nacre.base.times import Window, day_interval
 from nacre.home import spending
@@ -32,6 +28,7 @@ from nacre.recall.lanes import (
     rescored,
     sureness_kind,
 )
+from nacre.recall.requests import DeepQuery
 from nacre.recall.scoring import BORDER, Scale, Signals, answering, min_max
 from nacre.store import memories
 from nacre.values import models
@@ -43,7 +40,6 @@ from nacre.values.recall import (
     Mode,
     RecallQuery,
     RecallResult,
-    Said,
     TurnHit,
 )
 from nacre.values.review import Judged, Verdict
@@ -118,64 +114,6 @@ def _patterns() -> dict[Aspect, re.Pattern[str]]:
 def _compiled(kinds: dict[str, list[str]]) -> re.Pattern[str]:
     words = rf"\b(?:{'|'.join(kinds['words'])})\b"
     return re.compile("|".join([words, *kinds["signs"]]), re.IGNORECASE)
-
-
-# -- Requests (see also :class:`nacre.values.recall.RecallQuery`) ----------------------------------
-
-
-ASPECTS = "all|errors|plans|configs|tools|files|decisions"
-ROLES = "all|owner|agent"
-
-
-@dataclass(frozen=True, slots=True)
-class TurnQuery(RecallQuery):
-    """A search of turns."""
-
-    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
-    aspect: Annotated[str, bounds("Only turns about this.", pattern=f"^({ASPECTS})$")] = "all"
-    role: Annotated[str, bounds("Only turns of this speaker.", pattern=f"^({ROLES})$")] = "all"
-
-
-class DeepQuery(Request, frozen=True, kw_only=True):
-    """What an agent should know before it answers a question: whole memories of one project.
-
-    ``recent`` are the messages before it, the latest last.
-    """
-
-    text: Annotated[str, Meta(description="The question.")]
-    filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
-    recent: Annotated[
-        tuple[Said, ...], Meta(description="The messages before, the latest last.")
-    ] = ()
-    here: Annotated[
-        str | None, Meta(description="The project of the folder that it is asked in.")
-    ] = None
-    update: Annotated[bool, Meta(description="Count what is found as used.")] = True
-    session: Annotated[str | None, Meta(description="The host's session that asks.")] = None
-
-
-class FeedbackRequest(Request, frozen=True, kw_only=True):
-    """Which memories an agent's reply used: those named, else those used in the session since the last feedback."""
-
-    reply: Annotated[str, Meta(description="The agent's reply; it is compared, never kept.")]
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
-    ] = ()
-    session: Annotated[
-        str | None, Meta(description="The host's session in which memories were used.")
-    ] = None
-    stored: Annotated[
-        tuple[str, ...], Meta(description="Memories that the agent stored meanwhile.")
-    ] = ()
-
-
-class JudgeRequest(Request, frozen=True, kw_only=True):
-    """What a person says of memories."""
-
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.", min_length=1)
-    ]
-    good: Annotated[bool, Meta(description="Whether they are good; bad ones wait for review.")]
 
 
 # -- Cases: traces of questions and answers --------------------------------------------------------

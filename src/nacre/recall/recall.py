@@ -65,9 +65,6 @@ from nacre.recall.ranking import (
     DIVERSIFY_FROM,
     LAMBDA,
     Aspect,
-    FeedbackRequest,
-    JudgeRequest,
-    TurnQuery,
     admission,
     confident,
     diverse,
@@ -83,6 +80,7 @@ from nacre.recall.ranking import (
     window_of,
     with_error,
 )
+from nacre.recall.requests import FeedbackRequest, JudgeRequest, TurnQuery
 from nacre.recall.scoring import BORDER, answering, in_words, is_sure, matches, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus

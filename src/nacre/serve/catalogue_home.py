@@ -677,7 +677,7 @@ SESSIONS = (
     Operation(
         "search-sessions",
         "recall.recall:search_sessions_answers",
-        "recall.ranking:TurnQuery",
+        "recall.requests:TurnQuery",
         "values.recall:RecallResult",
     ),
     Operation(
@@ -721,14 +721,14 @@ SESSIONS = (
     Operation(
         "extract",
         "learn.learn:preview",
-        "learn.extract:ExtractRequest",
+        "learn.requests:ExtractRequest",
         "home.views:Extracted",
         takes_long=True,
     ),
     Operation(
         "extract-propose",
         "learn.learn:propose",
-        "learn.extract:ProposalRequest",
+        "learn.requests:ProposalRequest",
         "list[learn.learn:Proposal]",
         takes_long=True,
         reports_progress=True,
@@ -830,28 +830,28 @@ AGENTS = (
         "values.context:ContextRequest",
         "values.context:ContextBlock",
     ),
-    Operation("context-given", "context.build:note_given", "context.build:GivenRequest", "None"),
+    Operation("context-given", "context.build:note_given", "context.requests:GivenRequest", "None"),
     Operation(
         "hook", "context.build:answer", "values.context:HookCall", "values.context:HookAnswer"
     ),
     Operation(
         "handoff",
         "context.handoff:handoff",
-        "context.build:HandoffRequest",
+        "context.requests:HandoffRequest",
         "values.session:HandoffView",
         writes=True,
     ),
     Operation(
         "flush",
         "setup.chores:flush",
-        "setup.chores:FlushRequest",
+        "setup.requests:FlushRequest",
         "values.session:FlushReport",
         **LONG,
     ),
     Operation(
         "chores",
         "setup.chores:do_waiting_answers",
-        "setup.chores:ChoresRequest",
+        "setup.requests:ChoresRequest",
         "values.session:ChoresReport",
         writes=True,
         takes_long=True,
@@ -859,13 +859,13 @@ AGENTS = (
     Operation(
         "page-own",
         "context.build:own_page_answers",
-        "context.build:OwnPageRequest",
+        "context.requests:OwnPageRequest",
         "context.build:OwnPage",
     ),
     Operation(
         "page-write",
         "context.build:write_own_page_answers",
-        "context.build:WritePageRequest",
+        "context.requests:WritePageRequest",
         "context.build:OwnPage",
         writes=True,
         command="page",

@@ -11,7 +11,7 @@ MEMORIES = (
     Operation(
         "deep-recall",
         "recall.deep:deep_recall",
-        "recall.ranking:DeepQuery",
+        "recall.requests:DeepQuery",
         "values.recall:DeepResult",
         takes_long=True,
     ),
@@ -95,14 +95,14 @@ MEMORIES = (
     Operation(
         "feedback",
         "recall.recall:judge_by_reply",
-        "recall.ranking:FeedbackRequest",
+        "recall.requests:FeedbackRequest",
         "values.review:FeedbackReport",
         writes=True,
     ),
     Operation(
         "feedback-judge",
         "recall.recall:judge_answers",
-        "recall.ranking:JudgeRequest",
+        "recall.requests:JudgeRequest",
         "values.review:FeedbackReport",
         writes=True,
         command="feedback",

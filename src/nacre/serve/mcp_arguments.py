@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from nacre.base.bounds import bounds_of
 from nacre.code.ask import CodeRequest
-from nacre.learn.extract import ExtractRequest
+from nacre.learn.requests import ExtractRequest
 from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
 from nacre.memories.graph import (
     AnalysisRequest,

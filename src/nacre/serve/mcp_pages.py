@@ -13,7 +13,7 @@ from nacre.base.times import shown_day, shown_minute
 from nacre.errors import InvalidInput, NacreError, NotFound
 from nacre.home.change import PageRequest
 from nacre.memories.decision import GetRequest
-from nacre.recall import ranking
+from nacre.recall import requests
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
@@ -318,7 +318,7 @@ def _match_words(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
     """Return the matching turns, the best first, whether there are more, and a remark."""
-    query = ranking.TurnQuery(
+    query = requests.TurnQuery(
         arguments.query or "",
         turn_filter,
         _MODES[arguments.match],

@@ -20,7 +20,7 @@ from nacre.memories.graph import (
     TraverseRequest,
     UnlinkRequest,
 )
-from nacre.recall.ranking import DeepQuery
+from nacre.recall.requests import DeepQuery
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,

@@ -11,8 +11,8 @@ from nacre.code.ask import CallersRequest, CodeRequest, ImpactRequest, StaleRequ
 from nacre.errors import InvalidInput, NacreError
 from nacre.home import location
 from nacre.home.views import PendingKind
-from nacre.learn.extract import ExtractRequest
 from nacre.learn.ingest import IngestOptions
+from nacre.learn.requests import ExtractRequest
 from nacre.memories.decision import RetireRequest, StoreRequest
 from nacre.memories.graph import AnalysisRequest, BriefRequest
 from nacre.review.contradictions import ReflectRequest, ReviewRequest, UnansweredRequest

@@ -18,7 +18,7 @@ from nacre.learn import discovery
 from nacre.memories import edit
 from nacre.readers import adapter, nacre_chat, registry
 from nacre.readers.conversation import is_own_call
-from nacre.recall import ranking, recall
+from nacre.recall import ranking, recall, requests
 from nacre.sessions import find, topics
 from nacre.sessions.find import (
     ChatSearchRequest,
@@ -507,7 +507,7 @@ def _meant(home: Home, what: str, folder: Path) -> StoredSession:
         if found := _first(home, titled):
             return found
     result = recall.search_sessions_answers(
-        home, ranking.TurnQuery(what, limit=_MAX_TRIED, mode=Mode.LEXICAL, update=False)
+        home, requests.TurnQuery(what, limit=_MAX_TRIED, mode=Mode.LEXICAL, update=False)
     )
     ids = dict.fromkeys(hit.session.id for hit in result.turns)
     if found := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):

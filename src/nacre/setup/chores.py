@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import files, json
 from nacre.base.ids import to_ms
 from nacre.base.link import CHORES_LOCK, chores_folder
 from nacre.base.locks import FileLock
-from nacre.base.request import Request
 from nacre.code.ask import note_stale
 from nacre.context import delivery
 from nacre.context.handoff import hand_over, hand_over_late, improve, put_away
@@ -36,6 +34,7 @@ from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage, session_name
 from nacre.memories.vectors import embed_pending
 from nacre.recall.recall import feedback
+from nacre.setup.requests import ChoresRequest, FlushRequest
 from nacre.values.models import Step, TraceKind
 from nacre.values.reports import OnProgress
 from nacre.values.session import (
@@ -567,23 +566,6 @@ def do_waiting(
             hint="is the disk full? it waits till there is room",
         ) from error
     return replace(work.report, left=len(waiting(home.settings.home)))
-
-
-# -- Requests --------------------------------------------------------------------------------------
-
-
-class ChoresRequest(Request, frozen=True, kw_only=True):
-    """Do what hooks left to be done."""
-
-    seconds: Annotated[float, Meta(description="Longest time, in seconds.", ge=0)] = 300.0
-
-
-class FlushRequest(Request, frozen=True, kw_only=True):
-    """Read and learn at once from what agents wrote until now, in one session or in all that grew within a day."""
-
-    session: Annotated[str | None, Meta(description="The host's session, as <tool>:<id>.")] = None
-    transcript: Annotated[str | None, Meta(description="The file that the session writes.")] = None
-    seconds: Annotated[float, Meta(description="Longest time for chores, in seconds.", ge=0)] = 60.0
 
 
 # -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------

@@ -19,14 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.cluster.cluster import migrate_server, remove_tenant
-from nacre.errors import Conflict, InvalidInput, NotFound
-from nacre.home.home import Home, open_home
-from nacre.learn.ingest import IngestOptions, ingest
-from nacre.serve.catalogue import CATALOGUE
-from nacre.settings import Settings, load_settings
-from nacre.store.postgres_schema import Registry
-from nacre.testing.speed import (
+from nacre.cli.speed import (
     RECALL,
     Load,
     Tenant,
@@ -36,6 +29,13 @@ from nacre.testing.speed import (
     scatter_vectors,
     under_load,
 )
+from nacre.cluster.cluster import migrate_server, remove_tenant
+from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.home.home import Home, open_home
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.serve.catalogue import CATALOGUE
+from nacre.settings import Settings, load_settings
+from nacre.store.postgres_schema import Registry
 from nacre.values.memory import SessionFilter
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Speaker, StoredSession, Turn

@@ -1,0 +1,70 @@
+"""Requests of the operations in ``nacre.context``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta
+
+from nacre.base.request import Request
+from nacre.values.context import (
+    SessionState,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
+
+
+class HandoffRequest(Request, frozen=True, kw_only=True):
+    """The latest handoff of a folder's project; with ``store`` a session is handed over now."""
+
+    folder: Annotated[str | None, Meta(description="Where the agent works: tells the project.")] = (
+        None
+    )
+    store: Annotated[bool, Meta(description="Hand the session over now.")] = False
+    session: Annotated[
+        str | None,
+        Meta(description="As <tool>:<id>; by default the agent's own, else the last one there."),
+    ] = None
+    words: Annotated[
+        str | None, Meta(description="In these words, else in what was said last.")
+    ] = None
+
+
+class GivenRequest(Request, frozen=True, kw_only=True):
+    """What a host's session was given, once its agent has it."""
+
+    session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
+    state: Annotated[
+        SessionState | None, Meta(description="The state of the context that was given.")
+    ] = None
+
+
+class OwnPageRequest(Request, frozen=True, kw_only=True):
+    """A page of the owner's, or of a project."""
+
+    name: PageName
+    project: Annotated[
+        str | None, Meta(description="Whose page, where it is that of a project.")
+    ] = None
+
+
+class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
+    """Write a page of the owner's, or of a project."""
+
+    text: Annotated[
+        str,
+        Meta(
+            description="The whole page; empty: it is taken away, unless a project's.",
+            max_length=200_000,
+        ),
+    ]
+    expected: Annotated[
+        str | None,
+        Meta(
+            description="The etag under which it was read: where it is another page by now, nothing is written."
+        ),
+    ] = None

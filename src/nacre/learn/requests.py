@@ -1,0 +1,53 @@
+"""Requests of the operations in ``nacre.learn``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from nacre.base.request import Request
+
+SessionId = Annotated[
+    str, Meta(description="A session that was read, by its id or the beginning of it.")
+]
+
+
+class Way(StrEnum):
+    """How a session is shown to a model: as a whole where it fits, always, or never."""
+
+    FITTING = "fitting"
+    WHOLE = "whole"
+    CHUNKS = "chunks"
+
+
+class ExtractRequest(Request, frozen=True, kw_only=True):
+    """What a text or a session that was read would teach."""
+
+    text: Annotated[
+        str,
+        Meta(description="A transcript or notes, as plain text or Markdown.", max_length=400_000),
+    ] = ""
+    session: SessionId | None = None
+    by_model: Annotated[bool, Meta(description="False: by rules, without the language model.")] = (
+        True
+    )
+
+
+class ProposalRequest(Request, frozen=True, kw_only=True):
+    """Which sessions, and how: those of a transcript, or the one of the home that ``session`` names.
+
+    With both it names one of the transcript.
+    """
+
+    path: Annotated[Path | None, Meta(description="A transcript.")] = None
+    session: SessionId | None = None
+    model: Annotated[
+        str | None,
+        Meta(description="provider:model, instead of the one that is set; none: by the rules."),
+    ] = None
+    way: Annotated[Way, Meta(description="How the model is shown a session.")] = Way.FITTING
+    owner_only: Annotated[bool, Meta(description="Show the model the owner's turns alone.")] = False
+    related: Annotated[bool, Meta(description="Show the model what is known of the topic.")] = True

@@ -1,0 +1,393 @@
+"""Requests of the operations in ``nacre.memories``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nacre.base.text import shorten
+from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.home import consent, home
+from nacre.home.spending import NONE, Answered, Run, ask_all, is_final, model_for, name_for, tracing
+from nacre.llm import failures, local_model
+from nacre.memories import placement
+from nacre.memories import vectors as memories_vectors
+from nacre.memories.judge import (
+    LONGEST,
+    Action,
+    Choice,
+    Comparison,
+    Decision,
+    compare,
+    decide,
+    prompt_for,
+    standing_for,
+)
+from nacre.protocols import LanguageModel
+from nacre.values import models
+from nacre.values.memory import Memory
+from nacre.values.session import Task
+
+if TYPE_CHECKING:
+    import numpy as np
+if TYPE_CHECKING:
+    Matrix = np.typing.NDArray[np.float32]
+from nacre.memories.decision import Asking
+
+_Answer = Answered[Choice] | NacreError | None
+
+AT_ONCE = 4
+"""Maximum concurrent questions."""
+
+_MAX_NEAR = 5
+_MAX_NEAR_AGGRESSIVE = 10
+_MAX_BY_WORDS = 12
+_MAX_BY_MEANING = 48
+_MAX_TITLE_CHARACTERS = 80
+
+
+@dataclass
+class Decisions:
+    """A model's decisions by the new memory's id, the number of memories asked about, and why some have no answer."""
+
+    made: dict[str, Decision] = field(default_factory=dict)
+    asked: int = 0
+    note: str | None = None
+
+    def of(self, memory: Memory) -> Decision | None:
+        """Return the decision about a memory, if any."""
+        return self.made.get(memory.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """A new memory that the rules cannot place, and the stored ones close to it, nearest first."""
+
+    memory: Memory
+    near: tuple[Memory, ...]
+
+
+def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
+    """Return a model's decisions about new memories that are about to be placed, in the given order.
+
+    Call it without a lock or a transaction. Failures of the model are reported in ``note``.
+    """
+    if not may_ask(home, asking):
+        return Decisions(note="no language model is set (nacre setup)" if asking.online else None)
+    undecided = [memory for memory in memories if not _is_settled(home, memory)]
+    if not undecided:
+        return Decisions()
+    try:
+        model = model_for(home, Task.DEDUP, background=not asking.online)
+    except NacreError as error:
+        return Decisions(note=_note(error))
+    if model is None:
+        return Decisions()
+    try:
+        doubtful = list(_doubtful(home, undecided, asking))
+        return _decide(home, model, doubtful, asking.seconds) if doubtful else Decisions()
+    except EmbedderUnavailable as error:
+        is_expected = home.settings.text("embedding.model") == "none" and not asking.online
+        return Decisions(note=None if is_expected else _note(error))
+    finally:
+        model.close()
+
+
+def weigh(
+    home: home.Home, memories: Sequence[Memory]
+) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
+    """Yield each new memory, its comparisons with similar ones according to the rules, and their cosines by id.
+
+    Earlier items of ``memories`` count as stored. Raises EmbedderUnavailable.
+    """
+    vectors = _Vectors(home)
+    vectors.make(memories)
+    for at, memory in enumerate(memories):
+        cosines_by_row = vectors.of_index(memory)
+        nearest = sorted(cosines_by_row, key=lambda row: -cosines_by_row[row])[:_MAX_BY_MEANING]
+        rows = dict.fromkeys((*home.comparisons.alike(memory, limit=_MAX_BY_WORDS), *nearest))
+        stored = home.memories.by_rows(list(rows))
+        cosines = {
+            stored[row].id: cosines_by_row[row] for row in stored.keys() & cosines_by_row.keys()
+        }
+        others = [other for other in (*stored.values(), *memories[:at]) if _may_meet(memory, other)]
+        vectors.make([other for other in others if other.id not in cosines])
+        cosines |= {
+            other.id: vectors.cosine(memory, other) for other in others if other.id not in cosines
+        }
+        model, seen = consent.embedder_in_use(home).name, home.vectors.seen()
+        yield (
+            memory,
+            compare(
+                memory,
+                others,
+                cosines=cosines,
+                model=model,
+                seen=seen,
+                rarity=placement.rarity_of(home),
+            ),
+            cosines,
+        )
+
+
+def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
+    is_aggressive = (
+        home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
+    )
+    limits = local_model.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
+    min_cosine = _min_cosine(home, asking, limits.ask_more if is_aggressive else limits.ask)
+    max_near = _MAX_NEAR_AGGRESSIVE if is_aggressive else _MAX_NEAR
+    outcomes = _Outcomes()
+    for memory, comparisons, cosines in weigh(home, memories):
+        if any(item.repeats or item.replaces or item.is_replaced for item in comparisons):
+            outcomes.judged(memory, comparisons)
+            continue
+        near = [
+            item.other
+            for item in comparisons
+            if cosines[item.other.id] >= min_cosine and len(item.other.content) <= LONGEST
+        ]
+        near.sort(key=lambda other: -cosines[other.id])
+        if near:
+            yield Doubtful(memory, outcomes.all(near)[:max_near])
+
+
+def _min_cosine(home: home.Home, asking: Asking, default: float) -> float:
+    """Return the minimum cosine for asking a model: from the call, the setting or the calibration."""
+    if asking.threshold is not None:
+        return asking.threshold
+    return home.settings.number("dedup.threshold") or default
+
+
+def may_ask(home: home.Home, asking: Asking) -> bool:
+    """Return True if a model for new memories is configured and may be called."""
+    is_enabled = home.settings.flag("models.background") if asking.online is None else asking.online
+    return bool(is_enabled) and name_for(home, Task.DEDUP) != NONE
+
+
+def _is_settled(home: home.Home, memory: Memory) -> bool:
+    """Return True if the rules decide without comparing, or the memory is too long to be judged."""
+    same = home.memories.find(home.memories.same_content(memory.content, memory.project) or "")
+    return (
+        (same is not None and not same.retired)
+        or len(memory.content) > LONGEST
+        or standing_for(home, memory) is not None
+    )
+
+
+def _may_meet(memory: Memory, other: Memory) -> bool:
+    return other.shares_place(memory) and not (other.superseded_by or other.id == memory.id)
+
+
+class _Vectors:
+    """Vectors of memories, from the index or computed on demand."""
+
+    def __init__(self, home: home.Home) -> None:
+        self._embedder = consent.embedder_in_use(home)
+        self._index = home.vectors.of(self._embedder.name)
+        self._has_index = memories_vectors.has_vectors(home)
+        self._own: dict[str, Matrix] = {}
+
+    def make(self, memories: Iterable[Memory]) -> None:
+        """Compute the missing vectors of some memories."""
+        texts = {
+            memory.id: memories_vectors.passages(f"{memory.subject}. {memory.content[:LONGEST]}")
+            for memory in memories
+            if memory.id not in self._own
+        }
+        if not texts:
+            return
+        vectors = self._embedder.embed([text for pieces in texts.values() for text in pieces])
+        start = 0
+        for memory_id, pieces in texts.items():
+            self._own[memory_id] = vectors[start : start + len(pieces)]
+            start += len(pieces)
+
+    def of_index(self, memory: Memory) -> dict[int, float]:
+        """Return the cosines of the stored memories in the index, by row."""
+        best: dict[int, float] = {}
+        for piece in self._own[memory.id] if self._has_index else ():
+            for row, cosine in self._index.memory_cosines(piece).items():
+                best[row] = max(best.get(row, -1.0), cosine)
+        return best
+
+    def cosine(self, memory: Memory, other: Memory) -> float:
+        """Return the highest cosine of any two passages."""
+        return float((self._own[memory.id] @ self._own[other.id].T).max())
+
+
+def _decide(
+    home: home.Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
+) -> Decisions:
+    subject = shorten(doubtful[0].memory.subject, _MAX_TITLE_CHARACTERS)
+    suffix = f" and {len(doubtful) - 1:,} more" if len(doubtful) > 1 else ""
+    result = Decisions(asked=len(doubtful))
+    with tracing(home, models.TraceKind.DEDUP, subject + suffix) as run:
+        session = _Deciding(home, model, seconds, result, run)
+        for item, answer in zip(doubtful, session.ask(doubtful), strict=True):
+            session.take(item, answer)
+        run.outcome = _outcome(result)
+    if seconds is not None and result.note is None and len(result.made) < len(doubtful):
+        result.note = (
+            f"{model.name} did not answer within {seconds:g} seconds (dedup.model_seconds)"
+        )
+    return result
+
+
+class _Deciding:
+    """Answers about new memories, in the order in which the memories will be placed.
+
+    All questions describe the present state. If an earlier decision changes the target of a later
+    one, that question is asked again with the new state.
+    """
+
+    def __init__(
+        self,
+        home: home.Home,
+        model: LanguageModel,
+        seconds: float | None,
+        result: Decisions,
+        run: Run,
+    ) -> None:
+        longest = home.settings.number("models.timeout_seconds")
+        self._home = home
+        self._model = model
+        self._result = result
+        self._run = run
+        self._until = None if seconds is None else time.monotonic() + seconds
+        self._seconds_each = longest if seconds is None else min(seconds, longest)
+        self._outcomes = _Outcomes()
+        self._is_over = False
+
+    def ask(self, doubtful: Sequence[Doubtful]) -> list[_Answer]:
+        """Return the answers.
+
+        ``None`` means out of time, or that the model is not available any more.
+        """
+        if self._is_over:
+            return [None] * len(doubtful)
+        questions = [partial(self._choose, item) for item in doubtful]
+        seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
+        answers = ask_all(self._home, questions, AT_ONCE, seconds)
+        self._is_over = any(map(is_final, answers))
+        return answers
+
+    def take(self, item: Doubtful, answer: _Answer) -> None:
+        """Record a decision, or the reason for its absence."""
+        decision = self._made(item, answer)
+        target = next(
+            (other for other in item.near if decision and other.id == decision.target), None
+        )
+        if target and self._outcomes.of(target) != target:
+            item = replace(item, near=self._outcomes.all(item.near))
+            (answer,) = self.ask([item])
+            decision = self._made(item, answer)
+            target = next(
+                (other for other in item.near if decision and other.id == decision.target), None
+            )
+        if decision is None:
+            return
+        self._result.made[item.memory.id] = decision
+        if target:
+            self._outcomes.follow(self._home, item.memory, target, decision)
+
+    def _choose(self, item: Doubtful) -> Choice:
+        return failures.ask(
+            self._model, prompt_for(item.memory, item.near, seconds=self._seconds_each), Choice
+        )
+
+    def _made(self, item: Doubtful, answer: _Answer) -> Decision | None:
+        if not isinstance(answer, Answered):
+            self._result.note = self._result.note or (_note(answer) if answer else None)
+            step = (
+                _step(item, answer.message, "failed")
+                if answer
+                else _step(item, "not answered", "skipped")
+            )
+            self._run.add(step)
+            return None
+        decision = decide(answer.value, item.memory, item.near, self._model.name)
+        clean = self._home.redactor.clean
+        decision = replace(decision, reason=clean(decision.reason), merged=clean(decision.merged))
+        self._run.add(_step(item, f"{decision.action}: {decision.reason}"))
+        return decision
+
+
+class _Outcomes:
+    """The future state of memories once earlier ones are placed: unchanged, rewritten or replaced."""
+
+    def __init__(self) -> None:
+        self._as: dict[str, Memory] = {}
+
+    def of(self, memory: Memory) -> Memory:
+        """Return the future state of a memory."""
+        while (after := self._as.get(memory.id)) and after.id != memory.id:
+            memory = after
+        return after or memory
+
+    def all(self, memories: Iterable[Memory]) -> tuple[Memory, ...]:
+        """Return the distinct future states of some memories, in order."""
+        return tuple({memory.id: memory for memory in map(self.of, memories)}.values())
+
+    def follow(self, home: home.Home, memory: Memory, target: Memory, decision: Decision) -> None:
+        """Apply a model's decision."""
+        if decision.action is Action.SUPERSEDE:
+            self._lead(target, memory)
+        elif decision.action is Action.UPDATE:
+            self._as[target.id] = self._as[memory.id] = placement.united(
+                home, target, memory, decision
+            )
+        elif decision.action is Action.AMEND:
+            self._as[target.id] = placement.left_of(home, target, memory, decision)
+        elif decision.action is Action.SKIP:
+            self._lead(memory, target)
+
+    def judged(self, memory: Memory, comparisons: Sequence[Comparison]) -> None:
+        """Apply the rules' comparisons of a memory."""
+        covering = [comparison for comparison in comparisons if comparison.repeats] or [
+            comparison for comparison in comparisons if comparison.is_replaced
+        ]
+        if covering:
+            self._lead(memory, covering[0].other)
+            return
+        for comparison in comparisons:
+            if comparison.replaces:
+                self._lead(comparison.other, memory)
+
+    def _lead(self, memory: Memory, to: Memory) -> None:
+        """Replace a memory by another. A circle is impossible, because ``to`` has no successor yet."""
+        to = self.of(to)
+        if to.id != memory.id:
+            self._as[memory.id] = to
+
+
+def _step(item: Doubtful, output: str, status: str = "done") -> models.Step:
+    """Return the step that records an answer. The model call is a separate step with time and cost."""
+    return models.Step(
+        "decide",
+        shorten(item.memory.content, _MAX_TITLE_CHARACTERS),
+        output,
+        status,
+        (item.memory.id, *(other.id for other in item.near)),
+    )
+
+
+def _outcome(result: Decisions) -> str:
+    counts = count_by_action(result.made.values())
+    missing = result.asked - len(result.made)
+    parts = [f"{number} {action}" for action, number in counts.items()]
+    return ", ".join([*parts, f"{missing} without an answer"] if missing else parts)
+
+
+def count_by_action(made: Iterable[Decision]) -> Mapping[str, int]:
+    """Return the number of decisions per action."""
+    actions = [decision.action for decision in made]
+    return {action.value: actions.count(action) for action in Action if action in actions}
+
+
+def _note(error: NacreError) -> str:
+    hint = f" ({error.hint})" if error.hint else ""
+    return f"{error.message}{hint}"

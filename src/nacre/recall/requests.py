@@ -1,0 +1,70 @@
+"""Requests of the operations in ``nacre.recall``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from nacre.base.bounds import bounds
+from nacre.base.request import Request
+from nacre.values.recall import (
+    Filter,
+    RecallQuery,
+    Said,
+)
+
+ASPECTS = "all|errors|plans|configs|tools|files|decisions"
+ROLES = "all|owner|agent"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnQuery(RecallQuery):
+    """A search of turns."""
+
+    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
+    aspect: Annotated[str, bounds("Only turns about this.", pattern=f"^({ASPECTS})$")] = "all"
+    role: Annotated[str, bounds("Only turns of this speaker.", pattern=f"^({ROLES})$")] = "all"
+
+
+class DeepQuery(Request, frozen=True, kw_only=True):
+    """What an agent should know before it answers a question: whole memories of one project.
+
+    ``recent`` are the messages before it, the latest last.
+    """
+
+    text: Annotated[str, Meta(description="The question.")]
+    filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
+    recent: Annotated[
+        tuple[Said, ...], Meta(description="The messages before, the latest last.")
+    ] = ()
+    here: Annotated[
+        str | None, Meta(description="The project of the folder that it is asked in.")
+    ] = None
+    update: Annotated[bool, Meta(description="Count what is found as used.")] = True
+    session: Annotated[str | None, Meta(description="The host's session that asks.")] = None
+
+
+class FeedbackRequest(Request, frozen=True, kw_only=True):
+    """Which memories an agent's reply used: those named, else those used in the session since the last feedback."""
+
+    reply: Annotated[str, Meta(description="The agent's reply; it is compared, never kept.")]
+    references: Annotated[
+        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
+    ] = ()
+    session: Annotated[
+        str | None, Meta(description="The host's session in which memories were used.")
+    ] = None
+    stored: Annotated[
+        tuple[str, ...], Meta(description="Memories that the agent stored meanwhile.")
+    ] = ()
+
+
+class JudgeRequest(Request, frozen=True, kw_only=True):
+    """What a person says of memories."""
+
+    references: Annotated[
+        tuple[str, ...], Meta(description="Memories, by their ids or subjects.", min_length=1)
+    ]
+    good: Annotated[bool, Meta(description="Whether they are good; bad ones wait for review.")]
