@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from nacre.errors import ChannelUnavailable
 from nacre.gateway.channels import ChannelSetup, ServesHttp
-from nacre.gateway.engine import Listener
+from nacre.gateway.listener import Listener
 from nacre.gateway.webhook import KIND, Webhook
 from nacre.values.gateway import Chat, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox

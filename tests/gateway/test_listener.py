@@ -16,9 +16,9 @@ from starlette.responses import Response
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from nacre.base.serving import Bounded
+from nacre.base.listening import Bounded
 from nacre.errors import InvalidInput, Unavailable
-from nacre.gateway.engine import Listener
+from nacre.gateway.listener import Listener
 from tests.gateway.sites import Routes, client_of, hello, listening, run, signed, webhook
 
 

@@ -21,15 +21,8 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nacre.base.serving import (
-    LOOPBACK,
-    NO_TOKEN,
-    Bounded,
-    Guard,
-    Names,
-    listening_config,
-    shows_token,
-)
+from nacre.base.listening import Bounded, listening_config
+from nacre.base.serving import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
 from nacre.serve.mcp import Face, HomeCalls
 from nacre.serve.mcp_http import MOST_BYTES, endpoint
 from tests.mcp.conftest import FOLDER, told

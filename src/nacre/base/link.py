@@ -10,15 +10,17 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacre.base import environment, locks
+
+if TYPE_CHECKING:
+    import subprocess
 
 LOCK = "daemon.lock"
 """Lock file in the home. The daemon holds it while it runs."""
@@ -229,6 +231,8 @@ def start_process(
 
     It runs as the owner's process even if an agent starts it. Raises OSError.
     """
+    import subprocess  # noqa: PLC0415 - every hook loads this module
+
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(
         subprocess, "CREATE_NEW_PROCESS_GROUP", 0
     )

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 import re
 import socket
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
-
-import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from typing import TYPE_CHECKING, cast
 
 from nacre.errors import InvalidInput, Unavailable
 
@@ -225,201 +219,6 @@ def _has(names: frozenset[tuple[str, int | None]], place: tuple[str, int | None]
 def values_of(scope: Scope, name: bytes) -> list[str]:
     """Return the values of a header, named in lower case."""
     return [value.decode("latin-1") for header, value in scope["headers"] if header == name]
-
-
-# -- Connection limits -----------------------------------------------------------------------------
-# Any process on the machine can open connections. They must not use up the file descriptors or the
-# room of callers with the token.
-
-
-_GRACE_SECONDS = 1
-_MAX_MESSAGE_BYTES = 65_536
-_BACKLOG = 32
-"""Connections accepted in one batch, before the first is handled."""
-
-
-_MAX_LEAVING = 32
-_LEAVE_SECONDS = 1.0
-_BUSY_RESPONSE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n%b\r\n%b" % (
-    b"".join(b"%b: %b\r\n" % header for header in TOO_MANY.headers),
-    TOO_MANY.body,
-)
-
-
-class Bounded(H11Protocol):
-    """A connection with a time limit, which makes room for other connections.
-
-    A stranger is a connection without a valid token whose request is incomplete. If there are too
-    many, the oldest gets ``503``. The newest stays, as it may be about to send the token.
-    """
-
-    most_strangers = 64
-    """Maximum of strangers; with all others it stays below 256, the file limit of some systems."""
-
-    most_strangers_of_peer = 48
-    """Maximum of strangers from the same address."""
-
-    most_served = 64
-    """Maximum of open connections with the token or a complete request."""
-
-    patience_seconds = 10.0
-    """Time limit for receiving a request and for sending its answer; may take twice as long."""
-
-    _timer: asyncio.TimerHandle | None = None
-    _is_known = False
-    _is_leaving = False
-    _since = 0.0
-
-    def connection_made(self, transport: Any) -> None:
-        """See asyncio.Protocol."""
-        super().connection_made(transport)
-        self._since = time.monotonic()
-        self.app_state = {**self.app_state, ADMIT: self._admit}
-        self._check_later()
-        self._make_room()
-
-    def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
-        if not self._is_leaving:
-            super().data_received(data)
-
-    def handle_websocket_upgrade(self, event: Any) -> None:
-        """See uvicorn: another protocol takes over the connection."""
-        if self._timer:
-            self._timer.cancel()
-        super().handle_websocket_upgrade(event)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
-        if self._timer:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
-    @property
-    def _is_held_up(self) -> bool:
-        """Return True if it waits for the client to send a request or receive an answer."""
-        cycle = self.cycle
-        return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
-
-    @property
-    def _is_stranger(self) -> bool:
-        return self._is_held_up and not self._is_known and not self._is_leaving
-
-    @property
-    def _peer(self) -> str:
-        return self.client[0] if self.client else ""
-
-    def _open(self) -> list[Bounded]:
-        """Return all open connections, including this one."""
-        return [
-            connection
-            for connection in self.connections
-            if isinstance(connection, Bounded) and not connection.transport.is_closing()
-        ]
-
-    def _make_room(self) -> None:
-        strangers = sorted(
-            (connection for connection in self._open() if connection._is_stranger),
-            key=lambda connection: connection._since,
-        )
-        per_peer = Counter(connection._peer for connection in strangers)
-        if per_peer[self._peer] > self.most_strangers_of_peer:
-            peer = self._peer
-        elif len(strangers) > self.most_strangers:
-            peer = per_peer.most_common(1)[0][0]
-        else:
-            return
-        next(connection for connection in strangers if connection._peer == peer)._turn_away()
-
-    def _turn_away(self) -> None:
-        """Send ``503`` unless an answer has started, then close the connection."""
-        self._is_leaving = True
-        if (
-            self.flow.write_paused
-            or sum(connection._is_leaving for connection in self._open()) > _MAX_LEAVING
-        ):
-            self.transport.abort()
-            return
-        if self.cycle is None or (self.cycle.more_body and not self.cycle.response_started):
-            self.transport.write(_BUSY_RESPONSE)
-        if not self.transport.can_write_eof():  # as over TLS
-            self.transport.close()
-            return
-        self.transport.write_eof()  # close() would reset the connection if more of the request arrives
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self.loop.call_later(_LEAVE_SECONDS, self.transport.abort)
-
-    def _admit(self, has_token: bool) -> bool:
-        """Return True if there is room for this request; a connection with the token stays.
-
-        If there is no room, drop the connection that has waited longest for its body: even one with
-        the token may be slow on purpose.
-        """
-        served = [
-            connection
-            for connection in self._open()
-            if connection is not self and not connection._is_stranger and not connection._is_leaving
-        ]
-        if len(served) >= self.most_served and not self._is_known:
-            slow = [
-                connection
-                for connection in served
-                if connection.cycle is not None and connection.cycle.more_body
-            ]
-            if not slow:
-                return False
-            min(slow, key=lambda connection: connection._since)._turn_away()
-        self._is_known = has_token
-        return True
-
-    def _check_later(self) -> None:
-        self._timer = self.loop.call_later(self.patience_seconds, self._check, self.cycle)
-
-    def _check(self, before: object) -> None:
-        """Abort the connection if the same request has blocked it since the last check."""
-        if self._is_held_up and self.cycle is before:
-            self.transport.abort()
-        else:
-            self._check_later()
-
-
-def listening_config(
-    app: ASGIApp,
-    cert: str = "",
-    key: str = "",
-    *,
-    most_message: int = _MAX_MESSAGE_BYTES,
-    room: int = 0,
-) -> uvicorn.Config:
-    """Return uvicorn's configuration for an app, with TLS if ``cert`` is given.
-
-    ``most_message`` is the maximum size of a WebSocket message in bytes. ``room`` replaces the
-    limits on connections: behind a load balancer, all come from the same address.
-    """
-    return uvicorn.Config(
-        app,
-        http=_roomy(room) if room else Bounded,
-        ws="websockets-sansio",
-        ws_max_size=most_message,
-        log_level="critical",
-        access_log=False,
-        log_config=None,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-        backlog=max(_BACKLOG, room),
-        server_header=False,
-        proxy_headers=False,
-        ssl_certfile=cert or None,
-        ssl_keyfile=key or None,
-    )
-
-
-def _roomy(room: int) -> type[Bounded]:
-    return type(
-        "Roomy",
-        (Bounded,),
-        dict.fromkeys(("most_served", "most_strangers", "most_strangers_of_peer"), room),
-    )
 
 
 # -- Listening addresses ---------------------------------------------------------------------------

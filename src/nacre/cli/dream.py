@@ -453,11 +453,7 @@ def extract(  # noqa: PLR0913 - one parameter an option
         if output.exists():
             raise click.UsageError(f"{output} exists already: name another file, or remove it")
     way = (
-        requests.Way.WHOLE
-        if whole
-        else requests.Way.CHUNKS
-        if in_chunks
-        else requests.Way.FITTING
+        requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
     )
     with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
         wanted = requests.ProposalRequest(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from nacre.values.reports import Progress
 
 _MESSAGE_CHARACTERS = 200
-_STORAGE = str(Path("nacre", "storage"))
+_STORAGE = str(Path("nacre", "store"))
 
 
 def describe(run: Run, error: Exception) -> str:

@@ -430,7 +430,7 @@ def _hand_over(done: queue.Queue[Read | None], over: threading.Event, found: Rea
 
 
 def _start(root: Path) -> Popen[bytes]:
-    script = f"import sys; sys.path[:] = {sys.path!a}; from nacre.code.worker import main; main()"
+    script = f"import sys; sys.path[:] = {sys.path!a}; from nacre.code.ingest import main; main()"
     # In a group of its own: Ctrl-C is for the process that stores, which then ends this one.
     process = Popen(
         [sys.executable, "-P", "-c", script],

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.base import files
+from nacre.base import files, listening
 from nacre.base import serving as serving_guard
 from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module
@@ -166,7 +166,7 @@ class Web:
             lambda: mcp_face.Face(homes.KeyCalls(site.home, site.run), everything=site.everything),
         )
         app = site.around(app) if site.around else app
-        config = serving_guard.listening_config(
+        config = http_listening.listening_config(
             app, self._door.cert, self._door.key, room=self._door.room
         )
         try:

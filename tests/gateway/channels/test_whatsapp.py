@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nacre.base.ids import Clock, utc_now
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid, StoreBusy
 from nacre.gateway.channels import ChannelSetup, LeftOut, ServesHttp
-from nacre.gateway.engine import Listener
+from nacre.gateway.listener import Listener
 from nacre.gateway.whatsapp import KIND, Number, WhatsApp, read
 from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
