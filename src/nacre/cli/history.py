@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli import output
+from nacre.cli import hits, operations, output
 from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.hits import memory_record, render_table
-from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     EVERYTHING,
     JSON_LINES,
@@ -115,7 +113,7 @@ def log(
     slug, most = find_project(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        found = ask(
+        found = operations.ask(
             run, "log", reference=reference, project=slug, action=action, limit=size, offset=at
         )
         return found, len(found) == size
@@ -145,7 +143,7 @@ def diff(run: Run, reference: str | None) -> None:
 
     Without an id it is the last one; for a memory, the last one on it.
     """
-    answer = ask(run, "diff", reference=reference)
+    answer = operations.ask(run, "diff", reference=reference)
     operation, found = answer.operation, answer.differences
     run.answer(_diff_record(operation, found), lambda paper: _render_diff(paper, operation, found))
 
@@ -168,7 +166,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
     """
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
-        planned: Undoing = perform(run, "undo-plan", operation=operation, force=force)
+        planned: Undoing = operations.perform(run, "undo-plan", operation=operation, force=force)
         if dry_run:
             run.answer(_undo_record(planned), lambda paper: _render_undo(paper, planned))
             return
@@ -178,7 +176,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
         if not planned.conflicts and (planned.steps or planned.waiting):
             run.confirm("Undo?")
         operation = planned.operation.id  # another may be the last one by now
-    done: Undoing = perform(run, "undo", operation=operation, force=force)
+    done: Undoing = operations.perform(run, "undo", operation=operation, force=force)
     run.answer(_undo_record(done), lambda paper: _render_undo(paper, done, is_seen=is_seen))
 
 
@@ -208,7 +206,7 @@ def commit(run: Run, quiet: bool) -> None:
     if quiet:
         committing.commit_quietly(run.home)
         return
-    done: Committed = perform(run, "commit")
+    done: Committed = operations.perform(run, "commit")
     run.answer(_committed_record(done), lambda paper: _render_committed(paper, done))
 
 
@@ -465,7 +463,7 @@ def forget(
     planned = (
         example_sessions.plan_to_forget(run.home)
         if examples
-        else perform(run, "forget-plan", **_wanted(run, **wanted))
+        else operations.perform(run, "forget-plan", **_wanted(run, **wanted))
     )
     if dry_run or planned.is_empty:
         _answer(run, planned, None)
@@ -516,7 +514,7 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 
 def _list(run: Run) -> None:
-    found: list[Forgotten] = perform(run, "forgotten")
+    found: list[Forgotten] = operations.perform(run, "forgotten")
     run.answer(
         {"forgotten": [_forgotten_record(one) for one in found]},
         lambda paper: _render_forgotten_list(paper, found),
@@ -524,7 +522,7 @@ def _list(run: Run) -> None:
 
 
 def _allow(run: Run, reference: str) -> None:
-    allowed: Forgotten = perform(run, "forget-allow-again", reference=reference)
+    allowed: Forgotten = operations.perform(run, "forget-allow-again", reference=reference)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
@@ -550,11 +548,11 @@ def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
             {"session": name, "turns": turns} for name, turns in plan.sessions.items()
         ],
         "cut_sessions": [{"session": name, "turns": turns} for name, turns in plan.parts.items()],
-        "forgotten_memories": [memory_record(memory) for memory in plan.memories],
+        "forgotten_memories": [hits.memory_record(memory) for memory in plan.memories],
         "untitled_sessions": list(plan.untitled),
         "forgotten_handoffs": list(plan.handoffs),
-        "losing": [memory_record(memory) for memory in plan.losing],
-        "released": [memory_record(memory) for memory in plan.released],
+        "losing": [hits.memory_record(memory) for memory in plan.losing],
+        "released": [hits.memory_record(memory) for memory in plan.released],
         "excerpts": [{"of": one.of, "excerpt": one.text} for one in plan.excerpts],
         "erased": report.is_erased if report else False,
         "unreached": [
@@ -680,7 +678,7 @@ def _named(paper: Paper, title: str, sessions: Mapping[str, int]) -> None:
 def _shown(paper: Paper, title: str, memories: Sequence[Memory]) -> None:
     if memories:
         paper.heading(title)
-        render_table(paper, memories[:_SHOWN], indent=2)
+        hits.render_table(paper, memories[:_SHOWN], indent=2)
         _more(paper, len(memories))
 
 
@@ -791,7 +789,7 @@ def scrub(
         "vectors": vectors,
     }
     with output.shown(run) as notify:
-        report: ScrubReport = perform(run, "scrub", notify, **wanted)
+        report: ScrubReport = operations.perform(run, "scrub", notify, **wanted)
     run.answer(_scrub_record(report), lambda paper: _render_scrub(paper, report))
 
 

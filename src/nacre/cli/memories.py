@@ -10,21 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base import text
+from nacre.cli import hits
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.hits import (
-    HIT_CHARACTERS,
-    LINE_CHARACTERS,
-    evidence_record,
-    link_facts,
-    memory_record,
-    origin_of,
-    render_beginning,
-    render_list,
-    render_outcome,
-    render_outcomes,
-    render_table,
-    waits_for_owner,
-)
 from nacre.cli.operations import DAY, ask, is_empty, perform
 from nacre.cli.options import (
     EVERYTHING,
@@ -189,10 +176,10 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
         else _edit_file(run, reference)
     )
     memory: Memory = edited
-    waits = waits_for_owner(run, memory)
+    waits = hits.waits_for_owner(run, memory)
     run.answer(
-        {"memory": memory_record(memory), "waits_for_review": waits},
-        lambda paper: render_outcome(
+        {"memory": hits.memory_record(memory), "waits_for_review": waits},
+        lambda paper: hits.render_outcome(
             paper, "Waits for the owner's review" if waits else "Saved", memory
         ),
     )
@@ -248,13 +235,13 @@ def _outcome_record(outcome: StoreOutcome, memory: Memory, *, dry_run: bool = Fa
         "action": outcome.action,
         "id": outcome.memory_id,
         "reason": outcome.reason,
-        "memory": memory_record(memory),
+        "memory": hits.memory_record(memory),
         "supersedes": [
-            {**memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes
+            {**hits.memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes
         ],
-        "newer": {**memory_record(by.memory), "reason": by.reason} if by else None,
-        "amended": memory_record(outcome.amended) if outcome.amended else None,
-        "similar": [memory_record(one) for one in outcome.similar],
+        "newer": {**hits.memory_record(by.memory), "reason": by.reason} if by else None,
+        "amended": hits.memory_record(outcome.amended) if outcome.amended else None,
+        "similar": [hits.memory_record(one) for one in outcome.similar],
         "decided_by": outcome.decided_by or "rules",
         "note": outcome.note,
         "dry_run": dry_run,
@@ -265,9 +252,9 @@ def _render_stored(
     paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False
 ) -> None:
     """What became of a memory that was to be stored, or would become, and which others it concerns."""
-    render_outcome(paper, _STORED[outcome.action][dry_run], memory)
+    hits.render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
-        paper.line(text.shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
+        paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2, hang=2)
     if outcome.reason:
         forced = {
             "known": "; --force stores it beside",
@@ -302,7 +289,7 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
     facts = joined((reason, day(memory.created), short_id(memory)))
     paper.line(
         f"{how}: ",
-        text.shorten(memory.content, LINE_CHARACTERS),
+        text.shorten(memory.content, hits.LINE_CHARACTERS),
         "  ",
         dim(facts),
         indent=2,
@@ -353,19 +340,21 @@ def list_memories(
 
     found = pages(page, most, offset)
     if as_lines:
-        run.answer_lines(memory_record(memory) for memory in found)
+        run.answer_lines(hits.memory_record(memory) for memory in found)
         return
     memories = list(found)
     record = {
-        "memories": [memory_record(memory) for memory in memories],
+        "memories": [hits.memory_record(memory) for memory in memories],
         "total": total,
         "limit": most,
         "offset": offset,
     }
     if memories:
-        run.answer(record, lambda paper: render_list(paper, memories, total=total, offset=offset))
+        run.answer(
+            record, lambda paper: hits.render_list(paper, memories, total=total, offset=offset)
+        )
     elif is_empty(run):
-        run.answer(record, render_beginning)
+        run.answer(record, hits.render_beginning)
     else:
         run.answer(
             record,
@@ -429,13 +418,13 @@ def _view_record(view: MemoryView, vault: Path) -> Record:
     """One memory with its evidence, links and file."""
     memory = view.memory
     return {
-        **memory_record(memory),
+        **hits.memory_record(memory),
         **plain_fields(
             memory,
             ("valid", "author", "evergreen", "triggers", "suppressed_contexts", "claim", "extra"),
         ),
         "retired_reason": memory.retired.reason if memory.retired else None,
-        "evidence": [evidence_record(item) for item in view.evidence],
+        "evidence": [hits.evidence_record(item) for item in view.evidence],
         "confirmed": [_confirmation_record(one) for one in memory.confirmed],
         "links": [_link_record(link) for link in view.links],
         "path": str(vault / view.path) if view.path else None,
@@ -471,7 +460,7 @@ def _confirmation_record(one: Confirmation) -> Record:
 def _step_record(step: Step) -> Record:
     """One memory in a history."""
     return {
-        **memory_record(step.memory),
+        **hits.memory_record(step.memory),
         "from": step.since.isoformat(),
         "to": step.until.isoformat() if step.until else None,
         "reason": step.reason,
@@ -502,7 +491,7 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
         paper.line(
             mark,
             dim(f"{step.since} to {until}  "),
-            text.shorten(memory.content, HIT_CHARACTERS),
+            text.shorten(memory.content, hits.HIT_CHARACTERS),
             hang=4,
         )
         paper.line(dim(joined((memory.kind.value, memory.subject, short_id(memory)))), indent=4)
@@ -528,7 +517,7 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness)
     if view.doubt and not stale.memories:
         paper.line(Span(f"May be out of date: {view.doubt}", "yellow"), hang=2)
     if memory.trust is values_session.Trust.UNTRUSTED:
-        paper.framed(f"{memory.subject}\n{memory.content}", origin_of(memory))
+        paper.framed(f"{memory.subject}\n{memory.content}", hits.origin_of(memory))
     else:
         paper.line(bold(memory.subject))
         paper.blank()
@@ -614,7 +603,7 @@ def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
 def _link_row(link: LinkView) -> tuple[str, Span, str]:
     relation = link.rel if link.is_outgoing else f"← {link.rel}"
     subject = link.subject or f"(unknown: {link.other})"
-    facts = link_facts(link)
+    facts = hits.link_facts(link)
     return relation, dim(link.other[-8:]), f"{subject} ({facts})" if facts else subject
 
 
@@ -713,7 +702,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         record = {
             "retired": [],
             "standing": [],
-            "would_retire": [memory_record(one) for one in chosen.memories],
+            "would_retire": [hits.memory_record(one) for one in chosen.memories],
         }
         run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
         return
@@ -724,9 +713,9 @@ def retire(  # noqa: PLR0913 - one parameter an option
         [one for one in done if not one.retired],
     )
     record = {
-        "retired": [memory_record(memory) for memory in retired],
+        "retired": [hits.memory_record(memory) for memory in retired],
         "would_retire": [],
-        "waiting_for_review": [memory_record(memory) for memory in waiting],
+        "waiting_for_review": [hits.memory_record(memory) for memory in waiting],
         "standing": [_standing_record(rule) for rule in rules],
     }
     run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
@@ -743,7 +732,7 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
     """
     back: BroughtBack = perform(run, "unretire", references=references)
     record = {
-        "unretired": [memory_record(memory) for memory in back.memories],
+        "unretired": [hits.memory_record(memory) for memory in back.memories],
         "ended": [_standing_record(rule) for rule in back.rules],
     }
     run.answer(record, lambda paper: _render_unretired(paper, back))
@@ -755,7 +744,8 @@ def _list(run: Run) -> None:
     reasons = [one.retired.reason if one.retired else None for one in found]
     record = {
         "retired": [
-            memory_record(one) | {"reason": why} for one, why in zip(found, reasons, strict=True)
+            hits.memory_record(one) | {"reason": why}
+            for one, why in zip(found, reasons, strict=True)
         ],
         "would_retire": [],
         "standing": [_standing_record(rule) for rule in rules],
@@ -773,7 +763,7 @@ def _ask(run: Run, chosen: Chosen, *, persist: bool, yes: bool) -> None:
                 click.get_current_context(),
             )
         return
-    run.show(lambda paper: render_table(paper, chosen.memories))
+    run.show(lambda paper: hits.render_table(paper, chosen.memories))
     run.confirm(
         "Retire, and keep out what is stored later under such a subject?" if persist else "Retire?"
     )
@@ -807,10 +797,10 @@ def _render_retired(
             if memories
             else "Would retire nothing."
         )
-        render_table(paper, memories, indent=2)
+        hits.render_table(paper, memories, indent=2)
         return
-    render_outcomes(paper, "Retired", memories)
-    render_outcomes(paper, "Waits for the owner's review", waiting)
+    hits.render_outcomes(paper, "Retired", memories)
+    hits.render_outcomes(paper, "Waits for the owner's review", waiting)
     for rule in rules:
         paper.line("From now on: ", _standing(rule), hang=2)
         paper.line(dim(f"nacre unretire {rule.id[-SHORT_ID:]} ends that"), indent=2)
@@ -818,7 +808,7 @@ def _render_retired(
 
 def _render_unretired(paper: Paper, back: BroughtBack) -> None:
     """What is not retired any more."""
-    render_outcomes(paper, "Brought back", back.memories)
+    hits.render_outcomes(paper, "Brought back", back.memories)
     for rule in back.rules:
         paper.line("No longer: ", _standing(rule), hang=2)
 
@@ -875,7 +865,7 @@ def _list_todo(run: Run, wanted: Filter, limit: int, offset: int) -> None:
     )
     memories, total = found.memories, found.total
     record = {
-        "todos": [memory_record(memory) for memory in memories],
+        "todos": [hits.memory_record(memory) for memory in memories],
         "total": total,
         "limit": limit,
         "offset": offset,
@@ -883,7 +873,7 @@ def _list_todo(run: Run, wanted: Filter, limit: int, offset: int) -> None:
 
     def render(paper: Paper) -> None:
         if memories:
-            render_list(paper, memories, total=total, offset=offset)
+            hits.render_list(paper, memories, total=total, offset=offset)
         else:
             paper.line("Nothing to do.", dim('  nacre todo add "…"'))
 
@@ -937,7 +927,7 @@ def answer_todo(run: Run, outcome: StoreOutcome) -> None:
         "action": outcome.action,
         "id": outcome.memory_id,
         "reason": outcome.reason,
-        "todo": memory_record(memory),
+        "todo": hits.memory_record(memory),
     }
     verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
     run.answer(
@@ -962,4 +952,4 @@ def done(run: Run, references: tuple[str, ...]) -> None:
                 bold(memory.subject),
             )
 
-    run.answer({"done": [memory_record(memory) for memory in finished]}, render)
+    run.answer({"done": [hits.memory_record(memory) for memory in finished]}, render)

@@ -15,22 +15,8 @@ import click
 from nacre.base import text
 from nacre.base.lazy import load
 from nacre.base.times import shown_minute
+from nacre.cli import hits, operations
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
-from nacre.cli.hits import (
-    EMPTY,
-    NOTHING,
-    describe_lanes,
-    lane_records,
-    memory_hit_record,
-    render_beginning,
-    render_hit,
-    render_lanes,
-    render_nothing,
-    render_span,
-    render_turn_hits,
-    turn_hit_record,
-)
-from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     LANES,
     NO_DAEMON,
@@ -154,7 +140,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
         rerank or settings.text("recall.reranker") == "model",
     )
     result: RecallResult = (
-        perform if any(asks_model) else ask
+        operations.perform if any(asks_model) else operations.ask
     )(  # a model takes its time, and is shown as it goes
         run,
         "recall",
@@ -177,7 +163,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
     )
     message = None
     if not (result.hits or result.turns):
-        message = EMPTY if is_empty(run) else NOTHING
+        message = hits.EMPTY if operations.is_empty(run) else hits.NOTHING
     run.answer(
         recall_record(result, message),
         lambda paper: _render_recall(paper, result, message=message, explain=explain),
@@ -199,7 +185,7 @@ def _recall_deep(
     here = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         here = location.project_of_folder(run.home, Path.cwd())
-    result: DeepResult = perform(
+    result: DeepResult = operations.perform(
         run,
         "deep-recall",
         text=question,
@@ -219,9 +205,9 @@ def recall_record(result: RecallResult, message: str | None) -> Record:
     """The answer of ``recall``."""
     return {
         "query": result.query,
-        "hits": [memory_hit_record(hit) for hit in result.hits],
-        "turns": [turn_hit_record(hit) for hit in result.turns],
-        "lanes": lane_records(result.lanes),
+        "hits": [hits.memory_hit_record(hit) for hit in result.hits],
+        "turns": [hits.turn_hit_record(hit) for hit in result.turns],
+        "lanes": hits.lane_records(result.lanes),
         "message": message,
         "truncated": result.truncated,
         "since": stamp(result.since),
@@ -243,7 +229,7 @@ def _deep_record(result: DeepResult, message: str | None) -> Record:
             {"project": one.slug, "score": one.score, "named": one.named}
             for one in result.candidates
         ],
-        "hits": [memory_hit_record(hit) for hit in result.hits],
+        "hits": [hits.memory_hit_record(hit) for hit in result.hits],
         "context": result.context,
         "steps": [
             {
@@ -254,7 +240,7 @@ def _deep_record(result: DeepResult, message: str | None) -> Record:
             }
             for step in result.steps
         ],
-        "lanes": lane_records(result.lanes),
+        "lanes": hits.lane_records(result.lanes),
         "model": result.model,
         "repeated": result.repeated,
         "message": message,
@@ -266,21 +252,21 @@ def _render_recall(
     paper: Paper, result: RecallResult, *, message: str | None, explain: bool
 ) -> None:
     """Memories first, then turns, then what was less than it should be."""
-    if message == EMPTY:
-        render_beginning(paper)
+    if message == hits.EMPTY:
+        hits.render_beginning(paper)
         return
     for rank, hit in enumerate(result.hits, start=1):
-        render_hit(paper, rank, hit, explain=explain)
+        hits.render_hit(paper, rank, hit, explain=explain)
         paper.blank()
     if message:
-        render_nothing(paper, message)
-    render_turn_hits(paper, result.turns, explain=explain, offset=len(result.hits))
+        hits.render_nothing(paper, message)
+    hits.render_turn_hits(paper, result.turns, explain=explain, offset=len(result.hits))
     _render_notes(paper, result)
-    render_lanes(paper, result, explain=explain)
+    hits.render_lanes(paper, result, explain=explain)
 
 
 def _render_notes(paper: Paper, result: RecallResult) -> None:
-    render_span(paper, result)
+    hits.render_span(paper, result)
     if result.truncated:
         paper.blank()
         paper.line(dim("More memories answer; the token budget left them out."))
@@ -292,7 +278,7 @@ def _message_of(result: DeepResult) -> str | None:
         return None
     if result.route is deep_recall.Route.NONE:
         return "That needs no memory."
-    return "Nothing beside what is known of you." if result.context else NOTHING
+    return "Nothing beside what is known of you." if result.context else hits.NOTHING
 
 
 def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
@@ -302,7 +288,7 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         for slug in result.clarify:
             paper.line(f"--project {slug}", indent=2)
     elif not result.hits:
-        paper.line(bold(_message_of(result) or NOTHING))
+        paper.line(bold(_message_of(result) or hits.NOTHING))
         if result.route is not deep_recall.Route.NONE:
             paper.line(
                 dim(
@@ -314,7 +300,7 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         paper.line(dim("of the project "), bold(result.project))
         paper.blank()
     for rank, hit in enumerate(result.hits, start=1):
-        render_hit(paper, rank, hit, explain=explain)
+        hits.render_hit(paper, rank, hit, explain=explain)
         paper.blank()
     if explain and result.context:
         paper.heading("For an agent")
@@ -334,7 +320,9 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         paper.line(dim("no language model is set: rules decided all of it (nacre setup)"), hang=2)
     lanes = result.lanes if explain else result.degraded
     if lanes:
-        paper.line(dim(f"{'lanes' if explain else 'degraded'}: {describe_lanes(lanes)}"), hang=2)
+        paper.line(
+            dim(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}"), hang=2
+        )
     if explain:
         again = " · answered again from memory" if result.repeated else ""
         paper.line(dim(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}"))
@@ -400,7 +388,7 @@ def context(  # noqa: PLR0913 - one parameter an option
     """
     text = sys.stdin.read() if asked == "-" else asked or " ".join(prompt)
     run.by_itself = no_daemon
-    block: ContextBlock = ask(
+    block: ContextBlock = operations.ask(
         run,
         "context",
         moment=moment or ("prompt" if text.strip() else "start"),
@@ -461,7 +449,7 @@ def _context_record(block: ContextBlock) -> Record:
             {"part": one.part.value, "ref": one.ref, "why": one.why, "subject": one.subject}
             for one in block.left_out
         ],
-        "lanes": lane_records(block.lanes),
+        "lanes": hits.lane_records(block.lanes),
         "took_ms": round(block.took_ms, 2),
     }
 
@@ -484,11 +472,11 @@ def _say_nothing(run: Run, why: str, hint: str) -> None:
 
 def _why_nothing(run: Run, project: str | None, folder: str) -> tuple[str, str]:
     """Why a context is empty, and what helps."""
-    if is_empty(run):
+    if operations.is_empty(run):
         return "nothing is remembered yet", "nacre quickstart"
     if project:
         return f"nothing that is remembered of {project} fits", "--explain tells what was left out"
-    namesake = ask(run, "place", folder=folder).namesake
+    namesake = operations.ask(run, "place", folder=folder).namesake
     helps = tie_hint(namesake) if namesake else "nacre project list shows the projects"
     return f"{folder} belongs to no known project, and no memory that holds everywhere fits", helps
 
@@ -513,7 +501,7 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
         paper.heading("Left out")
         _render_left_out(paper, block.left_out)
     paper.blank()
-    lanes = f"lanes: {describe_lanes(block.lanes)} · " if block.lanes else ""
+    lanes = f"lanes: {hits.describe_lanes(block.lanes)} · " if block.lanes else ""
     paper.line(dim(f"{lanes}{block.took_ms:.0f} ms"), hang=2)
 
 
@@ -569,7 +557,7 @@ def handoff(
         raise click.UsageError("words are stored with --store", click.get_current_context())
     place = str((folder or Path.cwd()).absolute())
     said = " ".join(words) or None
-    view: HandoffView = perform(
+    view: HandoffView = operations.perform(
         run, "handoff", folder=place, store=store, session=session, words=said
     )
     run.answer(_handoff_record(view), lambda paper: _render_handoff(paper, view))
@@ -604,7 +592,7 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         run.answer(told, render_list)
         return
     with acting(Actor(Face.DAEMON)):  # a hook started it, which an agent ran
-        report: ChoresReport = perform(run, "chores", seconds=seconds)
+        report: ChoresReport = operations.perform(run, "chores", seconds=seconds)
     record = {
         "done": report.done,
         "failed": report.failed,

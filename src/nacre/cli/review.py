@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base import text
-from nacre.cli import output, terminal
+from nacre.cli import hits, operations, output, terminal
 from nacre.cli.command import DefaultGroup, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.hits import memory_record, origin_of, render_outcomes, render_table
 from nacre.cli.memories import answer_todo
-from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
@@ -87,7 +85,7 @@ def review(context: click.Context) -> None:
         return
     run: Run = context.obj
     if terminal.can_be_drawn(run):
-        terminal.go_through(run, ask(run, "review", limit=0).items)
+        terminal.go_through(run, operations.ask(run, "review", limit=0).items)
     else:
         _list(run)
 
@@ -101,7 +99,7 @@ def list_items(run: Run, /, **wanted: Any) -> None:
 
 
 def _list(run: Run, **wanted: Any) -> None:
-    page: PendingPage = ask(run, "review", **wanted)
+    page: PendingPage = operations.ask(run, "review", **wanted)
     record = {
         "items": [_record(item) for item in page.items],
         "total": page.total,
@@ -125,15 +123,17 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
     memory that seemed to say otherwise holds beside it.
     """
     try:
-        kept: list[Memory] = perform(run, "review-keep", references=references, **fields)
+        kept: list[Memory] = operations.perform(run, "review-keep", references=references, **fields)
     except DepartedError as error:
         if not run.is_interactive:
             raise
         run.confirm(f"{error.message[:1].upper()}{error.message[1:]}. Keep it anyway?")
-        kept = perform(run, "review-keep", references=references, **{**fields, "anyway": True})
+        kept = operations.perform(
+            run, "review-keep", references=references, **{**fields, "anyway": True}
+        )
     run.answer(
-        {"kept": [memory_record(memory) for memory in kept]},
-        lambda paper: render_outcomes(paper, "Kept", kept),
+        {"kept": [hits.memory_record(memory) for memory in kept]},
+        lambda paper: hits.render_outcomes(paper, "Kept", kept),
     )
 
 
@@ -157,12 +157,14 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
             if not run.home.candidates.find(one.strip())
         ]
         if memories:
-            run.show(lambda paper: render_table(paper, memories))
+            run.show(lambda paper: hits.render_table(paper, memories))
             run.confirm("Retire?")
-    gone: list[Memory] = perform(run, "review-drop", references=references, reason=reason)
+    gone: list[Memory] = operations.perform(
+        run, "review-drop", references=references, reason=reason
+    )
     run.answer(
-        {"dropped": [memory_record(memory) for memory in gone]},
-        lambda paper: render_outcomes(paper, "Dropped", gone),
+        {"dropped": [hits.memory_record(memory) for memory in gone]},
+        lambda paper: hits.render_outcomes(paper, "Dropped", gone),
     )
 
 
@@ -183,15 +185,15 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     With keep-new the newer memory takes the older one's place; with keep-old the newer one is retired; with keep-both
     neither is doubted again. nacre undo takes it back.
     """
-    settled: Pair = perform(
+    settled: Pair = operations.perform(
         run, "review-resolve", reference=reference, choice=choice, reason=reason
     )
     record = {
         "resolved": settled.id,
         "choice": choice,
         "reason": reason,
-        "older": memory_record(settled.older),
-        "newer": memory_record(settled.newer),
+        "older": hits.memory_record(settled.older),
+        "newer": hits.memory_record(settled.newer),
     }
     told = f"  {settled.older.subject}: {_DONE[choice]}"
     run.answer(record, lambda paper: paper.line(bold("Settled"), told, hang=2))
@@ -205,10 +207,10 @@ def undo(run: Run, reference: str) -> None:
 
     A candidate that was kept or dropped can be brought back for a day.
     """
-    memory: Memory = perform(run, "review-undo", reference=reference)
+    memory: Memory = operations.perform(run, "review-undo", reference=reference)
     run.answer(
-        {"waits": memory_record(memory)},
-        lambda paper: render_outcomes(paper, "Waits again", [memory]),
+        {"waits": hits.memory_record(memory)},
+        lambda paper: hits.render_outcomes(paper, "Waits again", [memory]),
     )
 
 
@@ -224,7 +226,7 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
     New memories wait in a queue, and are judged in the background where models.background is on.
     """
     with output.shown(run) as notify:
-        report: JudgeReport = perform(run, "review-judge", notify, background=background)
+        report: JudgeReport = operations.perform(run, "review-judge", notify, background=background)
     if not quiet or run.as_json:
         run.answer(dataclasses.asdict(report), lambda paper: _render_judged(paper, report))
 
@@ -233,13 +235,13 @@ def _record(item: Pending) -> Record:
     """One item; of a conflict, the fields of the older memory."""
     judged = item.judged
     return {
-        **memory_record(item.memory),
+        **hits.memory_record(item.memory),
         "item": item.id,
         "pending": item.kind.value,
         "why": item.why,
         "detail": item.detail,
         "since": stamp(item.since),
-        "newer": memory_record(item.newer) if item.newer else None,
+        "newer": hits.memory_record(item.newer) if item.newer else None,
         "judge": judged.model if judged else None,
         "relation": judged.relation if judged else None,
         "certainty": judged.confidence if judged else None,
@@ -300,7 +302,7 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
     )
     if memory.trust is session.Trust.UNTRUSTED:
         paper.line(f"{name}:", indent=2)
-        paper.framed(text.shorten(memory.content, _CHARACTERS), origin_of(memory), indent=4)
+        paper.framed(text.shorten(memory.content, _CHARACTERS), hits.origin_of(memory), indent=4)
     else:
         paper.line(dim(f"{name}: "), text.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
     paper.line(dim(joined(facts)), indent=9)
@@ -408,12 +410,12 @@ def answer(run: Run, /, **asked: Any) -> None:
     ID is two memories joined by +. --link says how the first relates to the second; a sentence is stored, with a link
     to both; --keep settles a contradiction. nacre undo takes it back.
     """
-    done: Reflected = perform(run, "reflect-answer", **asked)
+    done: Reflected = operations.perform(run, "reflect-answer", **asked)
     run.answer(_answer_record(done), lambda paper: _render_answers(paper, [done]))
 
 
 def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
-    found: Reflection = ask(run, "reflect", limit=limit, project=project)
+    found: Reflection = operations.ask(run, "reflect", limit=limit, project=project)
     record = {
         "questions": [_question_record(one) for one in found.questions],
         "total": found.total,
@@ -424,7 +426,7 @@ def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
 
 def _ask(run: Run) -> None:
     """Show one question after another, and do as the person says."""
-    found: Reflection = ask(run, "reflect")
+    found: Reflection = operations.ask(run, "reflect")
     done: list[Reflected] = []
     for number, question in enumerate(found.questions, 1):
         run.show(
@@ -436,7 +438,7 @@ def _ask(run: Run) -> None:
         if given is None:
             break
         if given:
-            done.append(perform(run, "reflect-answer", **given))
+            done.append(operations.perform(run, "reflect-answer", **given))
     run.answer({}, lambda paper: _render_answers(paper, done, asked=len(found.questions)))
 
 
@@ -474,8 +476,8 @@ def _question_record(question: Question) -> Record:
     """Two memories, and why they are asked about."""
     return {
         "question": question.id,
-        "first": memory_record(question.first),
-        "second": memory_record(question.second),
+        "first": hits.memory_record(question.first),
+        "second": hits.memory_record(question.second),
         "why": question.why,
         "contradicts": question.contradicts,
     }
@@ -485,9 +487,9 @@ def _answer_record(done: Reflected) -> Record:
     """What became of an answer."""
     return {
         "action": done.action,
-        "first": memory_record(done.first),
-        "second": memory_record(done.second),
-        "stored": memory_record(done.stored) if done.stored else None,
+        "first": hits.memory_record(done.first),
+        "second": hits.memory_record(done.second),
+        "stored": hits.memory_record(done.stored) if done.stored else None,
     }
 
 
@@ -589,7 +591,7 @@ def feedback(
     """
     if good is None:
         words = _reply(run, reply)
-        report = perform(
+        report = operations.perform(
             run, "feedback", reply=words, references=references, session=session, stored=stored
         )
     else:
@@ -604,7 +606,9 @@ def _verdict(
         raise click.UsageError(
             "--good and --bad take memories, and nothing else", click.get_current_context()
         )
-    report: FeedbackReport = perform(run, "feedback-judge", references=references, good=good)
+    report: FeedbackReport = operations.perform(
+        run, "feedback-judge", references=references, good=good
+    )
     return report
 
 
@@ -712,7 +716,9 @@ def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: i
 @click.pass_obj
 def todo(run: Run, reference: str, importance: int) -> None:
     """Store a todo to write the answer down."""
-    answer_todo(run, perform(run, "unanswered-todo", reference=reference, importance=importance))
+    answer_todo(
+        run, operations.perform(run, "unanswered-todo", reference=reference, importance=importance)
+    )
 
 
 @gaps.command("dismiss", examples=["nacre gaps dismiss 5f0c2a4d"])
@@ -720,7 +726,7 @@ def todo(run: Run, reference: str, importance: int) -> None:
 @click.pass_obj
 def dismiss(run: Run, reference: str) -> None:
     """Hide a gap in all its wordings."""
-    gap: UnansweredQuestion = perform(run, "unanswered-dismiss", reference=reference)
+    gap: UnansweredQuestion = operations.perform(run, "unanswered-dismiss", reference=reference)
     run.answer(
         {"dismissed": _record_gaps(gap)},
         lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2),
@@ -728,7 +734,7 @@ def dismiss(run: Run, reference: str) -> None:
 
 
 def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
-    found: Unanswered = ask(
+    found: Unanswered = operations.ask(
         run, "unanswered", days=days, project=project, min_times=min_times, limit=limit
     )
     record = {
@@ -830,11 +836,11 @@ def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool
     Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
     """
     if estimate:
-        expected: Estimate = perform(run, "claims-estimate", limit=limit)
+        expected: Estimate = operations.perform(run, "claims-estimate", limit=limit)
         run.answer(_estimate_record(expected), lambda paper: _render_estimate(paper, expected))
         return
     with output.shown(run) as notify:
-        report: Backfill = perform(
+        report: Backfill = operations.perform(
             run, "claims-backfill", notify, limit=limit, batch_size=batch_size
         )
     run.exit_code = 5 if report.note else 0
@@ -899,7 +905,7 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
     A pair gains .1 for each session in which both were used, 1 at most, and loses a twentieth a day. Recall ranks
     memories higher that are often used with its best hits. With ID, only pairs of that memory.
     """
-    found: list[UsedTogether] = ask(run, "edges", reference=reference, limit=limit)
+    found: list[UsedTogether] = operations.ask(run, "edges", reference=reference, limit=limit)
     record = {"edges": [_record_edges(edge) for edge in found]}
     run.answer(record, lambda paper: _render_edges(paper, found))
 

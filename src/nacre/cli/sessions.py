@@ -16,7 +16,7 @@ import click
 
 from nacre.base import files
 from nacre.base import text as passages
-from nacre.cli import options
+from nacre.cli import hits, operations, options
 from nacre.cli.command import (
     TEXT,
     Cell,
@@ -30,8 +30,6 @@ from nacre.cli.command import (
     joined,
     unsteered,
 )
-from nacre.cli.hits import memory_record, render_beginning, render_table
-from nacre.cli.operations import ask, is_empty, perform, place_of
 from nacre.cli.options import (
     EVERYTHING,
     JSON_LINES,
@@ -130,7 +128,7 @@ def ask_session(
 ) -> SessionView:
     """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
     here = str(Path.cwd())
-    view: SessionView = ask(
+    view: SessionView = operations.ask(
         run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here
     )
     tell_which(run, reference, view.session)
@@ -140,7 +138,7 @@ def ask_session(
 def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
     """Where the last session of this folder was wanted, and none of it is known, tell so before another is shown."""
     if reference is None and (
-        session.project is None or place_of(run, None).project != session.project
+        session.project is None or operations.place_of(run, None).project != session.project
     ):
         click.echo("No session in this folder is known: this is the last one of all.", err=True)
 
@@ -253,7 +251,7 @@ def session_view_record(view: SessionView, first: int) -> Record:
         "total": record["turns"],
         "first": first,
         "turns": [turn_record(stored) for stored in view.turns],
-        "memories": [memory_record(memory) for memory in view.memories],
+        "memories": [hits.memory_record(memory) for memory in view.memories],
     }
 
 
@@ -344,7 +342,7 @@ def render_outcome(paper: Paper, view: SessionView) -> None:
         _render_sent(paper, view)
     if view.memories:
         paper.heading("Learned from it")
-        render_table(paper, view.memories, indent=2)
+        hits.render_table(paper, view.memories, indent=2)
 
 
 def _render_sent(paper: Paper, view: SessionView) -> None:
@@ -512,7 +510,7 @@ def list_sessions(
 
     def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
         nonlocal has_more
-        answer: SessionPage = ask(run, "sessions", filter=wanted, limit=size, offset=at)
+        answer: SessionPage = operations.ask(run, "sessions", filter=wanted, limit=size, offset=at)
         has_more = answer.more
         return answer.lines, has_more
 
@@ -531,8 +529,8 @@ def list_sessions(
     def render(paper: Paper) -> None:
         if found:
             _render_sessions(paper, found, has_more=has_more, offset=offset)
-        elif is_empty(run):
-            render_beginning(paper)
+        elif operations.is_empty(run):
+            hits.render_beginning(paper)
         else:
             paper.line("No session fits.")
 
@@ -606,7 +604,7 @@ def summary(run: Run, reference: tuple[str, ...]) -> None:
     is asked: the words are yours and the agent's own, none that draw on text from outside.
     """
     here, named = str(Path.cwd()), dict.fromkeys(reference or (None,))
-    reports = [ask(run, "session-summary", reference=one, folder=here) for one in named]
+    reports = [operations.ask(run, "session-summary", reference=one, folder=here) for one in named]
     tell_which(run, next(iter(named)), reports[0].view.session)
 
     def render(paper: Paper) -> None:
@@ -674,7 +672,7 @@ def _summary_record(report: SessionReport) -> Record:
         ],
         "packages": list(summary.packages),
         "urls": list(summary.urls),
-        "memories": [memory_record(memory) for memory in report.view.memories],
+        "memories": [hits.memory_record(memory) for memory in report.view.memories],
     }
 
 
@@ -806,7 +804,9 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
     them it is the last session of this folder's project. It is opened in the folder where it worked: by claude
     --resume, codex resume, gemini --resume, copilot --resume, cursor-agent --resume or opencode --session.
     """
-    found: Resumption = ask(run, "resume", what=" ".join(what) or None, folder=str(Path.cwd()))
+    found: Resumption = operations.ask(
+        run, "resume", what=" ".join(what) or None, folder=str(Path.cwd())
+    )
     if run.as_json or only_print:
         record = {
             **session_line_record(found.line),
@@ -954,7 +954,9 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
     Without --to, where it was, so that its tool finds it. Secrets are not in it, nor images.
     """
-    restored: Restored = perform(run, "session-restore", reference=reference, folder=folder)
+    restored: Restored = operations.perform(
+        run, "session-restore", reference=reference, folder=folder
+    )
     run.answer(_restored_record(restored), lambda paper: _render_restored(paper, restored))
 
 

@@ -18,7 +18,7 @@ from nacre.base import ids
 from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.care import proofs as prove
-from nacre.cli import output, sessions
+from nacre.cli import hits, operations, output, sessions
 from nacre.cli.command import (
     Cell,
     Command,
@@ -32,8 +32,6 @@ from nacre.cli.command import (
     dim,
     first_sentence,
 )
-from nacre.cli.hits import memory_record, subject_and_content
-from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     Record,
     argument,
@@ -75,7 +73,7 @@ def status(run: Run) -> None:
     It is what nacre alone shows on a terminal. The database is read as it is: nothing is waited for, and what a session
     left just now may not be in it yet.
     """
-    page: Status = perform(run, "status")
+    page: Status = operations.perform(run, "status")
     run.answer(_record(page), lambda paper: _render(paper, page))
 
 
@@ -89,7 +87,7 @@ def _record(page: Status) -> Record:
         "today": [sessions.session_line_record(line) for line in page.today],
         "sessions_today": page.sessions_today,
         "read": stamp(page.read),
-        "learned": [memory_record(memory) for memory in page.learned],
+        "learned": [hits.memory_record(memory) for memory in page.learned],
         "waiting": {
             "candidates": page.candidates,
             "doubts": page.doubts,
@@ -198,7 +196,7 @@ def _memory(memory: Memory) -> tuple[Cell, ...]:
         dim(day(memory.created)),
         kind_span(memory.kind),
         place_name(memory),
-        (*marks, *subject_and_content(memory)),
+        (*marks, *hits.subject_and_content(memory)),
     )
 
 
@@ -301,7 +299,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
     if deep:
         _prove(run, everything=everything, with_repair=repair)
     else:
-        checks: list[Check] = perform(run, "doctor", repair=repair)
+        checks: list[Check] = operations.perform(run, "doctor", repair=repair)
         run.home.problems.clear()  # they are among the checks
         answer_checks(run, checks)
 
@@ -311,7 +309,7 @@ def _prove_hosts(run: Run, *, with_options: bool) -> None:
         raise click.UsageError(
             "hosts goes without --deep and --repair", click.get_current_context()
         )
-    answer_checks(run, perform(run, "doctor-hosts"))
+    answer_checks(run, operations.perform(run, "doctor-hosts"))
 
 
 def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
@@ -467,7 +465,7 @@ def show(run: Run) -> None:
 @click.pass_obj
 def get(run: Run, key: str) -> None:
     """Print one setting's value; of a key its last four characters."""
-    found: SettingView = perform(run, "config-get", key=key)
+    found: SettingView = operations.perform(run, "config-get", key=key)
     run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
 
 
@@ -589,7 +587,7 @@ def project(context: click.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     run: Run = context.obj
-    found = place_of(run, None)
+    found = operations.place_of(run, None)
     record = {"project": found.project, "namesake": found.namesake, "known": list(found.known)}
     run.answer(record, lambda paper: _render_project(paper, found))
 
@@ -598,7 +596,7 @@ def project(context: click.Context) -> None:
 @click.pass_obj
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
-    found: list[ProjectLine] = ask(run, "project-list")
+    found: list[ProjectLine] = operations.ask(run, "project-list")
     run.answer(
         {"projects": [_line_record(one) for one in found]}, lambda paper: _render_list(paper, found)
     )
@@ -609,7 +607,7 @@ def list_(run: Run) -> None:
 @click.pass_obj
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default the one of this folder."""
-    found: ProjectDetail = ask(run, "project-show", project=_named(run, project))
+    found: ProjectDetail = operations.ask(run, "project-show", project=_named(run, project))
     run.answer(_detail_record(found), lambda paper: _render_detail(paper, found))
 
 
@@ -634,7 +632,7 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
     Without FOLDER, the current one. Sessions and memories from before stay in their project.
     """
     meant = Path(os.path.abspath(folder or Path.cwd()))
-    found: Place = perform(run, "project-tie", project=project, folder=str(meant))
+    found: Place = operations.perform(run, "project-tie", project=project, folder=str(meant))
     record = {"project": found.project, "folder": str(meant)}
     run.answer(
         record, lambda paper: paper.line(f"{meant} belongs to ", bold(found.project or ""), " now.")
@@ -654,7 +652,7 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
 
     Its folder in the vault is renamed, too. Its memories keep their ids, and its former name stays as an alias.
     """
-    found: ProjectMoved = perform(
+    found: ProjectMoved = operations.perform(
         run, "project-rename", project=_named(run, project), name=name, reason=reason
     )
     run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now called"))
@@ -680,7 +678,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     it is appended to the page of INTO. nacre undo takes it back.
     """
     wanted: dict[str, Any] = {name: _named(run, given) for name, given in names.items()}
-    plan: ProjectMergePlan = perform(run, "project-merge-plan", **wanted)
+    plan: ProjectMergePlan = operations.perform(run, "project-merge-plan", **wanted)
     if dry_run:
         run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
         return
@@ -690,7 +688,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     run.confirm(
         "Do it?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
     )
-    found: ProjectMoved = perform(run, "project-merge", **wanted, reason=reason)
+    found: ProjectMoved = operations.perform(run, "project-merge", **wanted, reason=reason)
     run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now part of"))
 
 
@@ -710,7 +708,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
 
     Recall and context in PROJECT then include their memories, but not those of their own dependencies.
     """
-    found: ProjectLine = perform(
+    found: ProjectLine = operations.perform(
         run, "project-depend", project=_named(run, project), on=tuple(on), remove=remove
     )
     named = ", ".join(found.dependencies) or "nothing"
@@ -846,7 +844,7 @@ def _detail_record(found: ProjectDetail) -> Record:
         "roots": list(found.roots),
         "labels": list(found.labels),
         "needed_by": list(found.needed_by),
-        "latest": [memory_record(one) for one in found.latest],
+        "latest": [hits.memory_record(one) for one in found.latest],
     }
 
 

@@ -21,10 +21,9 @@ import click
 
 from nacre.base import text
 from nacre.base.text import shorten
+from nacre.cli import hits, operations
 from nacre.cli.command import Paper, Run, Span, bold, cells, cut, dim, joined, printable
-from nacre.cli.hits import subject_and_content
 from nacre.cli.memories import render_evidence, render_memory
-from nacre.cli.operations import ask, perform, resumable
 from nacre.cli.options import (
     count,
     day,
@@ -549,7 +548,7 @@ class Picker:
         found: dict[str, Memory] = {}
         try:
             if asked:
-                result = ask(
+                result = operations.ask(
                     self._run,
                     "recall",
                     text=asked,
@@ -561,7 +560,7 @@ class Picker:
                 found = {hit.memory.id: hit.memory for hit in result.hits if not hit.candidate}
             if len(found) < _ENOUGH:
                 words = self._view.text.strip()
-                listed = ask(
+                listed = operations.ask(
                     self._run, "list", filter=self._wanted, words=words, limit=_MOST
                 ).memories
                 found = {**found, **{one.id: one for one in listed if one.id not in found}}
@@ -576,8 +575,12 @@ class Picker:
             return
         self._screen.scroll_to(0)
         try:
-            view = ask(self._run, "look", reference=self._view.chosen.id, update=True, session=None)
-            stale = ask(self._run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))
+            view = operations.ask(
+                self._run, "look", reference=self._view.chosen.id, update=True, session=None
+            )
+            stale = operations.ask(
+                self._run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd())
+            )
         except NacreError as error:
             self._view.told = joined((error.message, error.hint), "; ")
             return
@@ -595,7 +598,9 @@ class Picker:
             )
             return
         try:
-            path = perform(self._run, "look", reference=memory.id, update=False, session=None).path
+            path = operations.perform(
+                self._run, "look", reference=memory.id, update=False, session=None
+            ).path
             if path is None or self._run.settings.server:
                 self._view.told = "It has no file."
                 return
@@ -658,7 +663,7 @@ class Picker:
                 bold("▸") if first + number == view.at else " ",
                 kind_span(one.kind),
                 dim(day(one.created)),
-                subject_and_content(one),
+                hits.subject_and_content(one),
             )
             for number, one in enumerate(view.found[first:][:rows])
         ]
@@ -853,7 +858,7 @@ class Triage:
             return
         chosen, one = self._decided[-1]
         if chosen != "skip":
-            perform(self._run, "review-undo", reference=one.id)
+            operations.perform(self._run, "review-undo", reference=one.id)
         self._left.appendleft(self._decided.pop()[1])
         self._told = f"Undone: {_DONE[chosen].lower()}."
 
@@ -875,16 +880,18 @@ class Triage:
             is_done = self._merge(one)
         elif chosen in ("newer", "older"):
             choice = Choice.KEEP_NEW if chosen == "newer" else Choice.KEEP_OLD
-            perform(self._run, "review-resolve", reference=one.id, choice=choice)
+            operations.perform(self._run, "review-resolve", reference=one.id, choice=choice)
         elif chosen == "drop":
-            perform(self._run, "review-drop", references=(one.id,))
+            operations.perform(self._run, "review-drop", references=(one.id,))
         elif chosen == "keep":
             self._keep(one)
         return one.memory.subject if is_done else None
 
     def _keep(self, one: Pending, **fields: Any) -> None:
         is_asked, self._departed = self._departed == one.id, one.id
-        perform(self._run, "review-keep", references=(one.id,), anyway=is_asked, **fields)
+        operations.perform(
+            self._run, "review-keep", references=(one.id,), anyway=is_asked, **fields
+        )
 
     def _merge(self, one: Pending) -> bool:
         """Merge it into a memory that the person chooses, in words that start as those of both."""
@@ -1059,6 +1066,6 @@ def go_through(run: Run, waiting: Sequence[Pending]) -> None:
         return
     screen = Screen(run)
     triage = Triage(run, screen, waiting)
-    with resumable(run), screen.open():
+    with operations.resumable(run), screen.open():
         triage.go()
     run.answer({}, lambda paper: paper.line(summary(triage)))

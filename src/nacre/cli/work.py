@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base import text as passages
+from nacre.cli import hits, operations
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.hits import (
-    EMPTY,
-    NOTHING,
-    lane_records,
-    memory_hit_record,
-    render_beginning,
-    render_hit,
-    render_lanes,
-    render_nothing,
-    render_span,
-    render_turn_hits,
-    turn_hit_record,
-)
-from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     JSON_LINES,
     LANES,
@@ -102,7 +89,7 @@ def did(  # noqa: PLR0913 - one parameter an option
     PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
     """
     wanted = {"project": find_project(run, project), "tool": tool, "since": since, "until": until}
-    history: FileHistory = ask(
+    history: FileHistory = operations.ask(
         run,
         "did",
         path=path,
@@ -112,7 +99,7 @@ def did(  # noqa: PLR0913 - one parameter an option
         limit=limit,
         offset=offset,
     )
-    empty = not history.changes and is_empty(run)
+    empty = not history.changes and operations.is_empty(run)
     run.answer(
         _history_record(history, offset),
         lambda paper: _render_history(paper, history, offset=offset, empty=empty),
@@ -146,10 +133,10 @@ def fix(
     ERROR is one line or a whole trace; - reads it from standard input.
     """
     wanted = {"project": find_project(run, project), "tool": tool, "since": since}
-    result: FixResult = ask(
+    result: FixResult = operations.ask(
         run, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
     )
-    empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
+    empty = not (result.troubles or result.lessons or result.talk) and operations.is_empty(run)
     run.answer(_fix_record(result), lambda paper: _render_fix(paper, result, empty=empty))
 
 
@@ -172,8 +159,8 @@ def _fix_record(result: FixResult) -> Record:
     return {
         "error": result.error,
         "troubles": [_trouble_record(trouble) for trouble in result.troubles],
-        "lessons": [memory_hit_record(hit) for hit in result.lessons],
-        "talk": [turn_hit_record(hit) for hit in result.talk],
+        "lessons": [hits.memory_hit_record(hit) for hit in result.lessons],
+        "talk": [hits.turn_hit_record(hit) for hit in result.talk],
     }
 
 
@@ -244,7 +231,7 @@ def _said_record(turn: Turn | None) -> Record | None:
 def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
     """What was done to a file, the newest first."""
     if empty:
-        render_beginning(paper)
+        hits.render_beginning(paper)
         return
     if not history.paths and not history.changes:
         paper.line(bold(f"No agent is known to have touched {history.asked}."))
@@ -278,7 +265,7 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
 def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
     """What followed errors like this one."""
     if empty:
-        render_beginning(paper)
+        hits.render_beginning(paper)
         return
     for number, trouble in enumerate(result.troubles):
         if number:
@@ -287,11 +274,11 @@ def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
     if result.talk:
         paper.line(bold("No command failed with this, but it was talked about:"))
         paper.blank()
-        render_turn_hits(paper, result.talk, explain=False)
+        hits.render_turn_hits(paper, result.talk, explain=False)
     if result.lessons:
         paper.heading("Learned before")
         for rank, hit in enumerate(result.lessons, start=1):
-            render_hit(paper, rank, hit, explain=False)
+            hits.render_hit(paper, rank, hit, explain=False)
     if not (result.troubles or result.talk or result.lessons):
         paper.line(bold("This error was never met in your sessions."))
 
@@ -459,7 +446,7 @@ def search(  # noqa: PLR0913 - one parameter an option
         )
         return
     chosen = "vector" if semantic else mode or run.settings.text("recall.mode")
-    result: RecallResult = ask(
+    result: RecallResult = operations.ask(
         run,
         "search-sessions",
         text=words,
@@ -487,7 +474,7 @@ def search(  # noqa: PLR0913 - one parameter an option
 
 
 def _nothing(run: Run) -> str:
-    return EMPTY if is_empty(run) else NOTHING
+    return hits.EMPTY if operations.is_empty(run) else hits.NOTHING
 
 
 def _match(
@@ -502,7 +489,7 @@ def _match(
     as_lines: bool,
 ) -> None:
     """Match in this process: many seconds of one processor, which the daemon's other callers would wait for."""
-    found: Matches = perform(
+    found: Matches = operations.perform(
         run,
         "match-sessions",
         expression=expression,
@@ -535,8 +522,8 @@ def _search_record(result: RecallResult, message: str | None) -> Record:
     """The answer of ``sessions search``."""
     return {
         "query": result.query,
-        "hits": [turn_hit_record(hit) for hit in result.turns],
-        "lanes": lane_records(result.lanes),
+        "hits": [hits.turn_hit_record(hit) for hit in result.turns],
+        "lanes": hits.lane_records(result.lanes),
         "message": message,
         "more": result.truncated,
         "since": stamp(result.since),
@@ -550,7 +537,7 @@ def _matches_record(found: Matches, expression: str, message: str | None, offset
     """The answer of ``sessions search --regex``."""
     return {
         "query": expression,
-        "hits": [turn_hit_record(hit) for hit in found.turns],
+        "hits": [hits.turn_hit_record(hit) for hit in found.turns],
         "message": message,
         "more": found.more,
         "offset": offset,
@@ -563,25 +550,25 @@ def _render_search(
     paper: Paper, result: RecallResult, *, message: str | None, explain: bool, offset: int = 0
 ) -> None:
     """Turns, then what was less than it should be."""
-    if message == EMPTY:
-        render_beginning(paper)
+    if message == hits.EMPTY:
+        hits.render_beginning(paper)
         return
     if message:
-        render_nothing(paper, message)
-    render_turn_hits(paper, result.turns, explain=explain, offset=offset)
-    render_span(paper, result)
-    render_lanes(paper, result, explain=explain)
+        hits.render_nothing(paper, message)
+    hits.render_turn_hits(paper, result.turns, explain=explain, offset=offset)
+    hits.render_span(paper, result)
+    hits.render_lanes(paper, result, explain=explain)
     if result.truncated:
         paper.line(dim(f"more: --offset {offset + len(result.turns)}"))
 
 
 def _render_matches(paper: Paper, found: Matches, *, message: str | None, offset: int) -> None:
     """Turns that match an expression."""
-    if message == EMPTY:
-        render_beginning(paper)
+    if message == hits.EMPTY:
+        hits.render_beginning(paper)
     elif message:
         paper.line(bold(message))
-    render_turn_hits(paper, found.turns, explain=False, offset=offset)
+    hits.render_turn_hits(paper, found.turns, explain=False, offset=offset)
     if found.more:
         paper.line(dim(f"more: --offset {offset + len(found.turns)}"))
 
@@ -621,7 +608,7 @@ def search_chat_search(
     until: datetime | None,
 ) -> None:
     """Search what was said in channels: passages of question and answer."""
-    found: Passages = ask(
+    found: Passages = operations.ask(
         run,
         "search-chats",
         query=" ".join(question),

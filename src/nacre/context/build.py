@@ -16,7 +16,7 @@ from nacre.base.ids import bytes_hash, first_id, to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
-from nacre.context import delivery, hooks
+from nacre.context import delivery, hooks, requests
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
@@ -42,17 +42,13 @@ from nacre.context.categories import (
     worthiest,
 )
 from nacre.context.hooks import just_ended, read_state
-from nacre.context.requests import GivenRequest, OwnPageRequest, WritePageRequest
 from nacre.errors import EditConflict, InvalidInput, VaultUnusable
 from nacre.home import change
-from nacre.home.change import Change, page_path
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.hosts import files
 from nacre.learn import reading
-from nacre.memories import projects
-from nacre.memories.edit import catch_up
-from nacre.memories.projects import known_project
+from nacre.memories import edit, projects
 from nacre.recall import recall
 from nacre.recall.lanes import Ranking
 from nacre.recall.ranking import doubts, engine_of, projects_named, ranked_by_words
@@ -926,7 +922,7 @@ def write_own_page(
     return _as_shown(home, name, slug)
 
 
-def _write(change: Change, path: str, document: str | None, data: bytes | None) -> None:
+def _write(change: change.Change, path: str, document: str | None, data: bytes | None) -> None:
     base = bytes_hash(data) if data is not None else None
     if document is not None or data is not None:
         change.intend([Intent("write" if document else "remove", path, document, base)])
@@ -948,8 +944,8 @@ def _slug(home: Home, name: str, project: str | None) -> str | None:
         )
     if not project:
         return None
-    catch_up(home)
-    return known_project(home, project)
+    edit.catch_up(home)
+    return projects.known_project(home, project)
 
 
 def _etag(data: bytes | None) -> str:
@@ -960,7 +956,7 @@ def _read(home: Home, name: str, slug: str | None) -> tuple[str, bytes | None]:
     """Return a page's path and content."""
     paths = {
         Part.IDENTITY.value: sorted(OWN_PAGES, reverse=True),
-        Part.PROJECT.value: [page_path(slug or "")],
+        Part.PROJECT.value: [change.page_path(slug or "")],
     }
     places = paths.get(name, ["profile.md"])
     for path in places:
@@ -981,26 +977,26 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
     Hooks skip this, because it may wait for another writer.
     """
     if not request.alone:
-        catch_up(home, _PATIENCE_SECONDS)
+        edit.catch_up(home, _PATIENCE_SECONDS)
     return build(home, request)
 
 
 # -- Operations ---------------------------------------------------------------
 
 
-def own_page_answers(home: Home, request: OwnPageRequest) -> OwnPage:
+def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
     """Return a page of the owner or a project, without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
     return own_page(home, request.name, request.project)
 
 
-def write_own_page_answers(home: Home, request: WritePageRequest) -> OwnPage:
+def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> OwnPage:
     """Replace a page of the owner or a project. Raises InvalidInput, NotFound, EditConflict, VaultUnusable."""
     return write_own_page(
         home, request.name, request.text, request.project, expected=request.expected
     )
 
 
-def note_given(home: Home, request: GivenRequest) -> None:
+def note_given(home: Home, request: requests.GivenRequest) -> None:
     """Save the session's state after its agent received the context."""
     hooks.write_state(home.settings.home, request.session, request.state)
 

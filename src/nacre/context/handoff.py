@@ -14,33 +14,22 @@ from pathlib import Path
 import msgspec
 
 from nacre.base.text import identifiers, one_line, shorten, words
-from nacre.context import delivery
+from nacre.context import delivery, requests
 from nacre.context.build import is_trivial
 from nacre.context.hooks import read_state
-from nacre.context.requests import HandoffRequest
 from nacre.errors import AnswerUnusable, InvalidInput, NacreError, NotFound
+from nacre.home import spending
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
-from nacre.home.spending import model_for, tracing
-from nacre.learn.extract import extract
-from nacre.learn.ingest import find_session, read_recent, read_session
-from nacre.learn.prompts import as_data, framed
-from nacre.learn.reading import bounded, changes, content_words, may_be_others, own_words
-from nacre.learn.sentences import (
-    Utterance,
-    is_chosen,
-    is_content,
-    language_of,
-    utterances,
-    without_chosen,
-)
-from nacre.llm.failures import ask, schema_of
-from nacre.memories.edit import catch_up
-from nacre.readers.trust import Exchange, reached_out
-from nacre.sessions.summary import does, is_check
+from nacre.learn import extract as learn_extract
+from nacre.learn import ingest, prompts, reading, sentences
+from nacre.llm import failures
+from nacre.memories import edit
+from nacre.readers import trust
+from nacre.sessions import summary
 from nacre.sessions.topics import asks_for_work, is_idle, is_telling, open_ends, outcome, words_of
+from nacre.values import models
 from nacre.values.memory import SessionFilter
-from nacre.values.models import Capabilities, Prompt, TraceKind
 from nacre.values.session import (
     BY_RULES,
     HANDED_FOR,
@@ -96,14 +85,16 @@ _SECTIONS = (
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last turns of owner and agent for the model, without text from outside."""
     sound = [
-        bounded(turn)
+        reading.bounded(turn)
         for turn in turns
-        if turn.speaker in _SPEAKERS and is_content(turn) and turn.trust is Trust.TRUSTED
+        if turn.speaker in _SPEAKERS and sentences.is_content(turn) and turn.trust is Trust.TRUSTED
     ]
     return sound[-MOST_TURNS:]
 
 
-def handoff_prompt(turns: Sequence[Turn], able: Capabilities, seconds: float) -> Prompt | None:
+def handoff_prompt(
+    turns: Sequence[Turn], able: models.Capabilities, seconds: float
+) -> models.Prompt | None:
     """Return the prompt for a handoff, or ``None`` if the session is too short."""
     if (
         len(turns) < LEAST_TURNS
@@ -111,11 +102,11 @@ def handoff_prompt(turns: Sequence[Turn], able: Capabilities, seconds: float) ->
     ):
         return None
     text = "\n".join(_last([_line(turn) for turn in turns]))
-    return Prompt(
+    return models.Prompt(
         task=Task.HANDOFF,
         system=_words(),
-        text=f"{framed('session', text)}\n\nWrite the handoff.",
-        answer=schema_of(HandoffAnswer),
+        text=f"{prompts.framed('session', text)}\n\nWrite the handoff.",
+        answer=failures.schema_of(HandoffAnswer),
         name="handoff",
         version=f"handoff/{VERSION}",
         output_tokens=min(_OUTPUT_TOKENS, able.output),
@@ -146,7 +137,7 @@ class _Ground:
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
         self._words = frozenset[str]().union(
-            *(content_words(turn.text, language_of(turn.text)) for turn in turns)
+            *(reading.content_words(turn.text, sentences.language_of(turn.text)) for turn in turns)
         )
 
     def bears(self, entry: str) -> bool:
@@ -154,7 +145,7 @@ class _Ground:
         named = [*identifiers(entry), *_NUMBER.findall(entry)]
         if not all(name.lower().rstrip(".,:") in self._text for name in named):
             return False
-        entry_words = content_words(entry, language_of(entry))
+        entry_words = reading.content_words(entry, sentences.language_of(entry))
         return not entry_words or len(entry_words & self._words) >= _MIN_SUPPORTED_SHARE * len(
             entry_words
         )
@@ -168,7 +159,7 @@ def _entries(entries: Sequence[str]) -> Iterator[str]:
 
 
 def _line(turn: Turn) -> str:
-    return f"{turn.speaker.value}: {as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
+    return f"{turn.speaker.value}: {prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
 
 
 def _last(lines: Sequence[str]) -> list[str]:
@@ -194,8 +185,8 @@ def _words() -> str:
 def has_something(
     session: Session,
     turns: Sequence[Turn],
-    spoken: Sequence[Utterance],
-    telling: Sequence[Utterance],
+    spoken: Sequence[sentences.Utterance],
+    telling: Sequence[sentences.Utterance],
 ) -> bool:
     """Return True if work was requested, done, left open or decided, not only a question answered.
 
@@ -205,11 +196,11 @@ def has_something(
         any(map(_is_work, telling))
         or any(_works(call) for turn in turns for call in turn.tool_calls)
         or _is_open(turns, spoken)
-        or bool(extract(session, turns))
+        or bool(learn_extract.extract(session, turns))
     )
 
 
-def _is_work(utterance: Utterance) -> bool:
+def _is_work(utterance: sentences.Utterance) -> bool:
     """Return True if a message is more than a question, assent or something to read."""
     return any(asks_for_work(statement.text) for statement in utterance.statements)
 
@@ -219,13 +210,13 @@ def _works(call: ToolCall) -> bool:
     if call.outcome != "ok":
         return False
     return (
-        changes(call)
+        reading.changes(call)
         or bool(call.made)
-        or (call.action is Action.RUN and does(call) and not is_check(call))
+        or (call.action is Action.RUN and summary.does(call) and not summary.is_check(call))
     )
 
 
-def _is_open(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:
+def _is_open(turns: Sequence[Turn], spoken: Sequence[sentences.Utterance]) -> bool:
     ended = outcome(turns, spoken)
     return ended.ending in (Ending.STOPPED, Ending.FAILED) or bool(open_ends(turns, spoken, ended))
 
@@ -257,9 +248,11 @@ def by_rules(
 
     ``None`` if the session has no work to hand over. ``is_nod`` recognises more words without a request.
     """
-    shown = [bounded(turn) for turn in turns]
-    sound = [item for item in utterances(shown) if _is_sound(shown[item.index])]
-    outside = next((at for at, turn in enumerate(shown) if reached_out([turn], 0)), len(shown))
+    shown = [reading.bounded(turn) for turn in turns]
+    sound = [item for item in sentences.utterances(shown) if _is_sound(shown[item.index])]
+    outside = next(
+        (at for at, turn in enumerate(shown) if trust.reached_out([turn], 0)), len(shown)
+    )
     messages = [
         (item, words_of(shown[item.index], _own(item, is_outside=item.index >= outside)))
         for item in sound
@@ -281,23 +274,28 @@ def by_rules(
     return LastWords("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
 
 
-def _own(utterance: Utterance, *, is_outside: bool) -> Utterance:
+def _own(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
     """Return a message without pasted or quoted text, and without options chosen after text from ``outside``
     was read.
     """
-    text = own_words(without_chosen(utterance.text) if is_outside else utterance.text)
+    text = reading.own_words(
+        sentences.without_chosen(utterance.text) if is_outside else utterance.text
+    )
     typed = tuple(
         statement
         for statement in utterance.statements
         if text
-        and not (may_be_others(statement) or (is_outside and is_chosen(utterance, statement)))
+        and not (
+            reading.may_be_others(statement)
+            or (is_outside and sentences.is_chosen(utterance, statement))
+        )
     )
     return replace(utterance, text=text, statements=typed)
 
 
 def _has_content(text: str) -> bool:
     """Return True if a message is meaningful on its own."""
-    return is_telling(text) and not language_of(text).summary.onward.match(text)
+    return is_telling(text) and not sentences.language_of(text).summary.onward.match(text)
 
 
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
@@ -305,7 +303,7 @@ def last_turn(turns: Sequence[Turn]) -> Turn | None:
     spoken = (
         turn
         for turn in reversed(turns)
-        if is_content(turn) and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+        if sentences.is_content(turn) and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
     )
     return next(spoken, None)
 
@@ -456,17 +454,20 @@ def _ask(
 ) -> tuple[str, str] | None:
     """Return the supported part of a model's text, and the model's name."""
     shown = shown_turns(turns)
-    model = model_for(home, Task.HANDOFF, background=background)
+    model = spending.model_for(home, Task.HANDOFF, background=background)
     if model is None:
         return None
-    with closing(model), tracing(home, TraceKind.HANDOFF, f"handoff of {session}") as run:
+    with (
+        closing(model),
+        spending.tracing(home, models.TraceKind.HANDOFF, f"handoff of {session}") as run,
+    ):
         prompt = handoff_prompt(
             shown, model.capabilities, home.settings.number("models.timeout_seconds")
         )
         if prompt is None:
             return None
         try:
-            text = borne_out(ask(model, prompt, HandoffAnswer), shown)
+            text = borne_out(failures.ask(model, prompt, HandoffAnswer), shown)
         except AnswerUnusable as error:
             run.outcome = error.message
             return None
@@ -499,9 +500,9 @@ NOTHING = (
 )
 
 
-def handoff(home: Home, request: HandoffRequest) -> HandoffView:
+def handoff(home: Home, request: requests.HandoffRequest) -> HandoffView:
     """Return a project's latest handoff; with ``store``, make a new one. Raises NotFound, InvalidInput."""
-    catch_up(home)
+    edit.catch_up(home)
     if request.store:
         return _store(home, request)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
@@ -511,7 +512,7 @@ def handoff(home: Home, request: HandoffRequest) -> HandoffView:
     )
 
 
-def _store(home: Home, request: HandoffRequest) -> HandoffView:
+def _store(home: Home, request: requests.HandoffRequest) -> HandoffView:
     session = _session(home, request)
     words = (request.words or "").strip() or None
     if words and home.actor.is_agent and _is_from_outside(home, session, words):
@@ -539,7 +540,7 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
     cursor = home.sessions.cursor(session.file) if session.file else None
     return (
         cursor is not None
-        and Exchange(cursor[1].carry.get("exchange")).trust_of(words) is Trust.UNTRUSTED
+        and trust.Exchange(cursor[1].carry.get("exchange")).trust_of(words) is Trust.UNTRUSTED
     )
 
 
@@ -549,14 +550,14 @@ def _is_of(home: Home, session: StoredSession, folder: str | None) -> bool:
     return project in (None, session.project)
 
 
-def _session(home: Home, request: HandoffRequest) -> StoredSession:
+def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
     own = home.settings.session  # in an agent's shell
     if own and not request.session and not read_state(home.settings.home, own).ended:
-        session = read_session(home, own)
+        session = ingest.read_session(home, own)
         if session and _is_of(home, session, request.folder):
             return session
     if request.session:
-        session = read_session(home, request.session)
+        session = ingest.read_session(home, request.session)
         if session is None:
             raise NotFound(
                 f"no session is called {request.session!r}", hint="nacre sessions lists them"
@@ -564,7 +565,7 @@ def _session(home: Home, request: HandoffRequest) -> StoredSession:
         if own and home.actor.is_agent and session.session.id != own:
             raise InvalidInput("an agent hands over its own session", hint="leave --session out")
         return session
-    read_recent(home)
+    ingest.read_recent(home)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
     newest = (
         home.sessions.newest(SessionFilter(project=project, kind=SessionKind.MAIN), limit=1)
@@ -576,4 +577,4 @@ def _session(home: Home, request: HandoffRequest) -> StoredSession:
             "no session of this project was read yet",
             hint="nacre ingest reads them; --session names one",
         )
-    return find_session(home, newest[0].session.id) or newest[0]
+    return ingest.find_session(home, newest[0].session.id) or newest[0]

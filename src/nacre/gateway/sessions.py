@@ -44,8 +44,8 @@ from nacre.home.home import Home
 from nacre.learn.ingest import read_files
 from nacre.recall.recall import recall
 from nacre.settings import Settings
+from nacre.setup import requests
 from nacre.setup.chores import flush
-from nacre.setup.requests import FlushRequest
 from nacre.store.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Kept, Line
 from nacre.values.context import ContextRequest, Moment, Part
 from nacre.values.gateway import (
@@ -398,7 +398,9 @@ def is_due(session: ChatSession, window: int) -> bool:
 def keep_what_matters(home: Home, session: ChatSession, transcript: Path) -> str:
     """The silent flush: the conversation is read, and what it teaches is stored by the usual rules. What went wrong."""
     try:
-        flush(home, FlushRequest(session=f"{TOOL}:{session.id}", transcript=str(transcript)))
+        flush(
+            home, requests.FlushRequest(session=f"{TOOL}:{session.id}", transcript=str(transcript))
+        )
     except NacreError as error:
         return error.message
     return ""

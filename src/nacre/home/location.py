@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from nacre.base.text import aliases_in, called
 from nacre.errors import Conflict, MemoryInvalid, NotFound
 from nacre.home.home import Home
-from nacre.redact.redactor import Redactor
+from nacre.redact import redactor
 from nacre.store.schema import ALIASES
-from nacre.values.codec import with_texts
+from nacre.values import codec
 from nacre.values.memory import NAMES, Memory, SessionFilter
 from nacre.values.session import StoredSession
 from nacre.vault.files import normalise_remote
@@ -224,12 +224,12 @@ def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
 # -- Redaction -----------------------------------------------------------------
 
 
-def without_secrets(redactor: Redactor, text: str | None) -> str | None:
+def without_secrets(redactor: redactor.Redactor, text: str | None) -> str | None:
     """Return a text, or ``None`` if it seems to contain a secret and must not enter the database."""
     return text if text is None or redactor.clean(text) == text else None
 
 
-def redacted(redactor: Redactor, memory: Memory) -> Memory:
+def redacted(redactor: redactor.Redactor, memory: Memory) -> Memory:
     """Return a memory without secrets in its texts. Raises MemoryInvalid if nothing is left."""
     clean = redactor.clean
     subject, content = clean(memory.subject).strip(), clean(memory.content).strip()
@@ -239,10 +239,10 @@ def redacted(redactor: Redactor, memory: Memory) -> Memory:
         raise MemoryInvalid(
             "a memory needs a subject", hint="a few words that say what it is about"
         )
-    cleaned: Memory = with_texts(memory, clean, NAMES)
+    cleaned: Memory = codec.with_texts(memory, clean, NAMES)
     return replace(cleaned, subject=subject, content=content)
 
 
-def clean_values(redactor: Redactor, value: Any) -> Any:
+def clean_values(redactor: redactor.Redactor, value: Any) -> Any:
     """Return JSON values without secrets in their texts."""
-    return with_texts(value, redactor.clean, ())
+    return codec.with_texts(value, redactor.clean, ())

@@ -30,6 +30,7 @@ from nacre.home.spending import (
     tracing,
 )
 from nacre.home.views import Extracted
+from nacre.learn import requests as learn_requests
 from nacre.learn.checks import Caller
 from nacre.learn.explicit import is_refused
 from nacre.learn.extract import (
@@ -50,7 +51,6 @@ from nacre.learn.extract import (
 )
 from nacre.learn.prompts import Doubt, Held, Outdateds, doubts, for_later
 from nacre.learn.reading import in_time
-from nacre.learn.requests import ExtractRequest, ProposalRequest
 from nacre.learn.sentences import utterances
 from nacre.learn.writer import (
     Extraction,
@@ -67,10 +67,10 @@ from nacre.learn.writer import (
     touched,
     touched_by,
 )
+from nacre.memories import requests
 from nacre.memories.decision import Asking
 from nacre.memories.judge import Decision
 from nacre.memories.placement import place, write_touched
-from nacre.memories.requests import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.store import learned_together
 from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_memories
@@ -427,7 +427,7 @@ class Proposal:
 
 
 def propose(
-    home: Home, wanted: ProposalRequest, notify: OnProgress = lambda _: None
+    home: Home, wanted: learn_requests.ProposalRequest, notify: OnProgress = lambda _: None
 ) -> list[Proposal]:
     """Extract candidates without storing anything but the trace of the model calls.
 
@@ -459,7 +459,7 @@ def _model(home: Home, name: str | None) -> LanguageModel | None:
 
 def _proposal(
     home: Home,
-    wanted: ProposalRequest,
+    wanted: learn_requests.ProposalRequest,
     model: LanguageModel | None,
     session: Session,
     project: str | None,
@@ -534,7 +534,7 @@ def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
 # -- Operations (listed in :mod:`nacre.serve.catalogue`) -------------------------------------------
 
 
-def preview(home: Home, request: ExtractRequest) -> Extracted:
+def preview(home: Home, request: learn_requests.ExtractRequest) -> Extracted:
     """Extract memories of a text or a session without storing them.
 
     Raises InvalidInput, NotFound, Conflict, TranscriptUnreadable.
@@ -543,12 +543,14 @@ def preview(home: Home, request: ExtractRequest) -> Extracted:
         raise InvalidInput("give a text or a session", hint="one of them, not both")
     model = None if request.by_model else "none"
     if request.session:
-        proposals = propose(home, ProposalRequest(session=request.session, model=model))
+        proposals = propose(
+            home, learn_requests.ProposalRequest(session=request.session, model=model)
+        )
     else:
         with tempfile.TemporaryDirectory(prefix="nacre-extract-") as folder:
             file = Path(folder) / "text.md"
             file.write_text(request.text, encoding="utf-8")
-            proposals = propose(home, ProposalRequest(path=file, model=model))
+            proposals = propose(home, learn_requests.ProposalRequest(path=file, model=model))
     problem = next(
         (
             proposal.asked.problem
@@ -1023,22 +1025,22 @@ class _Learner:
         self.sessions += len(self.seen)
         return f"learned from {count(self.sessions, 'session')}"
 
-    def decide(self) -> Decisions:
+    def decide(self) -> requests.Decisions:
         """Let a language model decide how to place the pending memories, before any lock is taken.
 
         Large batches are placed without a model (seed facts 1.3).
         """
         if len(self.pending) >= BULK_FROM:
-            if may_ask(self.home, Asking()):
+            if requests.may_ask(self.home, Asking()):
                 self.notes |= {_BULK_NOTE: None}
-            return Decisions()
+            return requests.Decisions()
         fresh = (
             memory
             for memory in self.in_order()
             if not (self.gate.bars(memory) or self.is_known(memory))
         )
-        decided = decisions(self.home, fresh, Asking())
-        self.decided.update(count_by_action(decided.made.values()))
+        decided = requests.decisions(self.home, fresh, Asking())
+        self.decided.update(requests.count_by_action(decided.made.values()))
         self.notes |= {decided.note: None} if decided.note else {}
         return decided
 

@@ -42,12 +42,11 @@ from nacre.home.home import Home
 from nacre.home.location import redacted, with_dependencies
 from nacre.home.operations import subject_of
 from nacre.home.spending import fold_notes
-from nacre.memories import decision
+from nacre.memories import decision, requests
 from nacre.memories.decision import StoreRequest, as_proposed, as_quoted
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import Decision, released
 from nacre.memories.placement import await_models, place, put
-from nacre.memories.requests import Decisions, decisions, weigh
 from nacre.memories.vectors import embed_memories, has_vectors
 from nacre.store.sqlite import noted_pair
 from nacre.values.codec import keys_of
@@ -476,7 +475,7 @@ def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
     try:
         if not is_open or home.settings.text("embedding.model") == "none" or not has_vectors(home):
             return rehearsal
-        comparisons = next(iter(weigh(home, [memory])))[1]
+        comparisons = next(iter(requests.weigh(home, [memory])))[1]
     except EmbedderUnavailable:
         return rehearsal
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
@@ -493,11 +492,11 @@ def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
     return replace(rehearsal, outcome=replace(outcome, supersedes=replaced))
 
 
-def _model_decisions(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
+def _model_decisions(home: Home, memory: Memory, new: StoreRequest) -> requests.Decisions:
     """Return a model's decisions. ``force`` needs none."""
     if new.force:
-        return Decisions()
-    return decisions(
+        return requests.Decisions()
+    return requests.decisions(
         home, [memory], replace(new.asking, seconds=home.settings.number("dedup.model_seconds"))
     )
 

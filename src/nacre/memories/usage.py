@@ -12,44 +12,35 @@ from fnmatch import fnmatchcase
 from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.times import day_of
 from nacre.errors import Conflict, NacreError
-from nacre.home.change import Change
+from nacre.home import change, operations
+from nacre.home import views as home_views
 from nacre.home.home import Home
-from nacre.home.operations import subject_of
-from nacre.home.views import CompanionView, LinkView, MemoryView, Step, UsedTogether
-from nacre.memories.decision import EdgesRequest, evidence_of
-from nacre.memories.edit import catch_up
-from nacre.memories.judge import (
-    APART,
-    SUPERSEDES,
-    SUPPRESSED,
-    active_again,
-    agreed,
-    last_said,
-    superseded,
-    without_link,
-)
-from nacre.memories.store import etag_of, get, spool_use, today
+from nacre.memories import decision, edit, judge, store
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict
 from nacre.vault.files import GIT_FOLDER, LISTING, Entry, global_page, is_derived, project_page
 
 
-def edges(home: Home, request: EdgesRequest) -> list[UsedTogether]:
+def edges(home: Home, request: decision.EdgesRequest) -> list[home_views.UsedTogether]:
     """List pairs of active memories that were used together, strongest first, optionally of one memory.
 
     The weight of a pair grows by .1 per session that used both and decays by a twentieth per day
     (seed facts 1.2.4). Raises NotFound, Conflict.
     """
-    catch_up(home)
+    edit.catch_up(home)
     if request.reference is None:
-        pairs = home.co_recall.strongest(today(home), request.limit)
+        pairs = home.co_recall.strongest(store.today(home), request.limit)
     else:
-        pairs = home.co_recall.of([get(home, request.reference).id], today(home))[: request.limit]
+        pairs = home.co_recall.of([store.get(home, request.reference).id], store.today(home))[
+            : request.limit
+        ]
     ids = sorted({memory for pair in pairs for memory in (pair.memory, pair.other)})
     memories = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
     return [
-        UsedTogether(memories[pair.memory], memories[pair.other], pair.weight, pair.sessions)
+        home_views.UsedTogether(
+            memories[pair.memory], memories[pair.other], pair.weight, pair.sessions
+        )
         for pair in pairs
         if pair.memory in memories and pair.other in memories
     ]
@@ -130,13 +121,13 @@ def maturity(usage: Usage) -> Maturity:
 # -- History -------------------------------------------------------------------
 
 
-def history_of(home: Home, reference: str) -> list[Step]:
+def history_of(home: Home, reference: str) -> list[home_views.Step]:
     """Return a memory with all predecessors and successors, oldest first.
 
     Raises NotFound, Conflict.
     """
-    catch_up(home)
-    memory = get(home, reference)
+    edit.catch_up(home)
+    memory = store.get(home, reference)
     chain = {memory.id: memory}
     _add_predecessors(home, memory, chain)
     newest = memory
@@ -146,7 +137,9 @@ def history_of(home: Home, reference: str) -> list[Step]:
             break
         newest = chain[newer.id] = newer
         _add_predecessors(home, newer, chain)
-    ordered = sorted(chain.values(), key=lambda item: (_start_of(item), last_said(item), item.id))
+    ordered = sorted(
+        chain.values(), key=lambda item: (_start_of(item), judge.last_said(item), item.id)
+    )
     return [_step(item, chain, is_asked=item.id == memory.id) for item in ordered]
 
 
@@ -160,32 +153,36 @@ def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
         return hold_again(change, reference)
 
 
-def hold_again(change: Change, reference: str) -> Memory:
+def hold_again(change: change.Change, reference: str) -> Memory:
     """Restore a memory like :func:`bring_back`, as the first write of a change."""
     home = change.home
-    catch_up(home)
-    memory = get(home, reference)
+    edit.catch_up(home)
+    memory = store.get(home, reference)
     if memory.is_active:
         raise Conflict(
             f"{memory.subject!r} is neither superseded nor retired",
             hint=f"nacre show {memory.id[-8:]}",
         )
     followers = _followers(home, memory)
-    shown = tuple(context for context in memory.suppressed_contexts if context not in SUPPRESSED)
+    shown = tuple(
+        context for context in memory.suppressed_contexts if context not in judge.SUPPRESSED
+    )
     contexts = shown if memory.retired else memory.suppressed_contexts
-    restored = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
+    restored = replace(judge.active_again(memory) if memory.superseded_by else memory, retired=None)
     restored = replace(restored, suppressed_contexts=contexts)
     links_between = tuple(
-        Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by
+        Link(judge.APART, newer.id) for newer in followers if newer.id == memory.superseded_by
     )
-    restored = without_link(replace(restored, links=(*restored.links, *links_between)), memory.id)
-    superseded_again = agreed(home, [(None, restored)]) if memory.retired else []
+    restored = judge.without_link(
+        replace(restored, links=(*restored.links, *links_between)), memory.id
+    )
+    superseded_again = judge.agreed(home, [(None, restored)]) if memory.retired else []
     changed = [
         restored,
-        *(without_link(newer, memory.id) for newer in followers),
+        *(judge.without_link(newer, memory.id) for newer in followers),
         *superseded_again,
     ]
-    change.describe(subject=subject_of(changed))
+    change.describe(subject=operations.subject_of(changed))
     with change.transaction():
         change.put(changed, [change.entry("unretire", memory=memory.id)])
         if memory.retired:
@@ -207,7 +204,7 @@ def _followers(home: Home, memory: Memory) -> list[Memory]:
     sources = [
         link.source
         for link in home.links.of(memory.id)
-        if (link.rel, link.target) == (SUPERSEDES, memory.id)
+        if (link.rel, link.target) == (judge.SUPERSEDES, memory.id)
     ]
     ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *sources])
     followers = (home.memories.find(newer) for newer in ids if newer != memory.id)
@@ -218,10 +215,10 @@ def _start_of(memory: Memory) -> date:
     return memory.valid.since or day_of(memory.created)
 
 
-def _step(memory: Memory, chain: dict[str, Memory], *, is_asked: bool) -> Step:
+def _step(memory: Memory, chain: dict[str, Memory], *, is_asked: bool) -> home_views.Step:
     newer = chain.get(memory.superseded_by or "")
-    reason = superseded(newer).get(memory.id) if newer else None
-    return Step(
+    reason = judge.superseded(newer).get(memory.id) if newer else None
+    return home_views.Step(
         memory, _start_of(memory), memory.valid.until, memory.superseded_by, reason, is_asked
     )
 
@@ -308,7 +305,7 @@ _MAX_COMPANIONS = 10
 
 def look_at(
     home: Home, reference: str, *, update: bool = False, session: str | None = None
-) -> MemoryView:
+) -> home_views.MemoryView:
     """Return a memory in any state with its evidence, links, file and usage.
 
     Raises NotFound, Conflict.
@@ -319,37 +316,39 @@ def look_at(
     file = home.files.file_of(memory.id)
     doubt = home.memories.stale().get(memory.id)
     usage = home.usage.of([memory.id]).get(memory.id, Usage())
-    return MemoryView(
+    return home_views.MemoryView(
         memory,
-        evidence_of(home, memory),
+        decision.evidence_of(home, memory),
         _links(home, memory),
         file.path if file else None,
         usage,
         maturity(usage),
         _companions(home, memory),
-        etag_of(home, memory),
+        store.etag_of(home, memory),
         doubt[1] if doubt else None,
     )
 
 
 def read_memory(home: Home, reference: str, *, update: bool, session: str | None = None) -> Memory:
     """Return a memory in any state and, with ``update``, count a use. Raises NotFound, Conflict."""
-    catch_up(home)
-    memory = get(home, reference)
+    edit.catch_up(home)
+    memory = store.get(home, reference)
     if update and memory.is_active:
-        spool_use(home, [memory.id], session=session, is_look=True)
+        store.spool_use(home, [memory.id], session=session, is_look=True)
     return memory
 
 
-def _companions(home: Home, memory: Memory) -> tuple[CompanionView, ...]:
-    edges = home.co_recall.of([memory.id], today(home))[:_MAX_COMPANIONS]
+def _companions(home: Home, memory: Memory) -> tuple[home_views.CompanionView, ...]:
+    edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
     others = {
         other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()
     }
-    return tuple(CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges)
+    return tuple(
+        home_views.CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges
+    )
 
 
-def _links(home: Home, memory: Memory) -> tuple[LinkView, ...]:
+def _links(home: Home, memory: Memory) -> tuple[home_views.LinkView, ...]:
     views = []
     for link in home.links.of(memory.id):
         is_outgoing = link.source == memory.id
@@ -357,7 +356,7 @@ def _links(home: Home, memory: Memory) -> tuple[LinkView, ...]:
         other_memory = home.memories.find(other)
         subject = other_memory.subject if other_memory else None
         views.append(
-            LinkView(
+            home_views.LinkView(
                 link.rel,
                 other,
                 subject,

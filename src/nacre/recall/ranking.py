@@ -19,6 +19,7 @@ from nacre.home import spending
 from nacre.home.home import Home
 from nacre.memories import store
 from nacre.recall import question as recall_question
+from nacre.recall import requests
 from nacre.recall.lanes import (
     Bm25,
     MemoryRecall,
@@ -28,7 +29,6 @@ from nacre.recall.lanes import (
     rescored,
     sureness_kind,
 )
-from nacre.recall.requests import DeepQuery
 from nacre.recall.scoring import BORDER, Scale, Signals, answering, min_max
 from nacre.store import memories
 from nacre.values import models
@@ -155,7 +155,7 @@ def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
     _note(home, query, steps, shown, _outcome(result), result.took_ms)
 
 
-def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
+def note_deep_case(home: Home, query: requests.DeepQuery, result: DeepResult) -> None:
     """Record a deep question and its answer, with the actor of each step."""
     if not home.settings.flag("traces.cases"):
         return
@@ -183,7 +183,7 @@ def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
 
 def _note(
     home: Home,
-    query: RecallQuery | DeepQuery,
+    query: RecallQuery | requests.DeepQuery,
     steps: Sequence[models.Step],
     shown: Mapping[str, float],
     outcome: str,

@@ -39,7 +39,7 @@ from nacre.memories.usage import (
     verdict,
 )
 from nacre.memories.vectors import passages
-from nacre.recall import ranking
+from nacre.recall import ranking, requests
 from nacre.recall.advice import is_guessed, phrased, regraded
 from nacre.recall.lanes import (
     Lanes,
@@ -80,7 +80,6 @@ from nacre.recall.ranking import (
     window_of,
     with_error,
 )
-from nacre.recall.requests import FeedbackRequest, JudgeRequest, TurnQuery
 from nacre.recall.scoring import BORDER, answering, in_words, is_sure, matches, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
@@ -818,7 +817,7 @@ def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
 # -- Operations (listed in :mod:`nacre.serve.catalogue`) -------------------------------------------
 
 
-def search_sessions_answers(home: Home, request: TurnQuery) -> RecallResult:
+def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallResult:
     """Return the turns of all sessions that answer a question, best first. Raises QueryInvalid."""
     admits = admission(request.aspect, request.role)
     result = search_sessions(home, request, offset=max(0, request.offset), admits=admits)
@@ -829,13 +828,13 @@ def search_sessions_answers(home: Home, request: TurnQuery) -> RecallResult:
     )
 
 
-def judge_by_reply(home: Home, request: FeedbackRequest) -> FeedbackReport:
+def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
     """Learn from an agent's reply which memories were used. Raises QueryInvalid, NotFound, Conflict."""
     return feedback(
         home, request.reply, request.references, session=request.session, stored=request.stored
     )
 
 
-def judge_answers(home: Home, request: JudgeRequest) -> FeedbackReport:
+def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
     """Learn that a person finds memories good or bad. Raises NotFound, Conflict."""
     return judge(home, request.references, good=request.good)

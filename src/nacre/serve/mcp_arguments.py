@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from nacre.base.bounds import bounds_of
 from nacre.code.ask import CodeRequest
-from nacre.learn.requests import ExtractRequest
+from nacre.learn import requests
 from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
 from nacre.memories.graph import (
     AnalysisRequest,
@@ -226,9 +226,9 @@ class List(_Arguments):
 class Extract(_Arguments):
     """The arguments of ``memory_extract``."""
 
-    text: Annotated[str, bounds_of(ExtractRequest, "text")] | None = None
+    text: Annotated[str, bounds_of(requests.ExtractRequest, "text")] | None = None
     session: Session | None = None
-    by_model: Annotated[bool, bounds_of(ExtractRequest, "by_model")] = True
+    by_model: Annotated[bool, bounds_of(requests.ExtractRequest, "by_model")] = True
     budget: Budget = DEFAULT_BUDGET
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.base import files, listening
+from nacre.base import files
 from nacre.base import serving as serving_guard
 from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module

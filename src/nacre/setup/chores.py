@@ -34,7 +34,7 @@ from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage, session_name
 from nacre.memories.vectors import embed_pending
 from nacre.recall.recall import feedback
-from nacre.setup.requests import ChoresRequest, FlushRequest
+from nacre.setup import requests
 from nacre.values.models import Step, TraceKind
 from nacre.values.reports import OnProgress
 from nacre.values.session import (
@@ -571,7 +571,7 @@ def do_waiting(
 # -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
-def do_waiting_answers(home: Home, request: ChoresRequest) -> ChoresReport:
+def do_waiting_answers(home: Home, request: requests.ChoresRequest) -> ChoresReport:
     """Do what hooks left to be done."""
     return do_waiting(home, seconds=request.seconds)
 
@@ -580,7 +580,9 @@ def do_waiting_answers(home: Home, request: ChoresRequest) -> ChoresReport:
 # Reads and learns from sessions so far, and does pending chores.
 
 
-def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = None) -> FlushReport:
+def flush(
+    home: Home, request: requests.FlushRequest, on_progress: OnProgress | None = None
+) -> FlushReport:
     """Read and learn from sessions so far, then do pending chores and place pending memories in the vault.
 
     A language model is used only if it may run in the background. Raises the errors of writing.

@@ -13,6 +13,7 @@ from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base.ids import at_ms, from_ms, to_ms
 from nacre.store.schema import Database, Row, fits_index, in_transaction
+from nacre.values import models
 from nacre.values.memory import (
     Intent,
     Match,
@@ -22,18 +23,6 @@ from nacre.values.memory import (
     StandingRetirement,
     Tombstone,
     TombstoneKind,
-)
-from nacre.values.models import (
-    NOT_SURE,
-    NOTHING_FOUND,
-    Call,
-    Health,
-    Refusal,
-    Spent,
-    Step,
-    Tokens,
-    Trace,
-    TraceKind,
 )
 
 Times = Mapping[str, tuple[int, int]]
@@ -483,11 +472,11 @@ class Spending:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, call: Call) -> None:
+    def add(self, call: models.Call) -> None:
         """Record a call, unless recorded."""
         self._db.run("insert_model_call", **_row(call))
 
-    def finish(self, call: Call) -> None:
+    def finish(self, call: models.Call) -> None:
         """Record the actual usage of a call."""
         self._db.run(
             "finish_model_call",
@@ -526,17 +515,17 @@ class Spending:
         )
         return (row[0], row[1]) if row else (0, 0)
 
-    def since(self, day: date) -> list[Spent]:
+    def since(self, day: date) -> list[models.Spent]:
         """Return calls since a day, grouped by day, task, model and whether they ran in the background."""
         return [
-            Spent(
+            models.Spent(
                 date.fromisoformat(on),
                 task,
                 model,
                 bool(background),
                 calls,
                 failed,
-                Tokens(read, written, from_cache, to_cache),
+                models.Tokens(read, written, from_cache, to_cache),
                 *sums,
             )
             for on, task, model, background, calls, failed, read, written, from_cache, to_cache, *sums in self._db.all(
@@ -557,21 +546,21 @@ class Spending:
             "count_model_refusal", day=day.isoformat(), task=task, model=model, reason=reason
         )
 
-    def refusals(self, day: date) -> list[Refusal]:
+    def refusals(self, day: date) -> list[models.Refusal]:
         """Return the refused calls since a day."""
         return [
-            Refusal(date.fromisoformat(on), task, model, reason, times)
+            models.Refusal(date.fromisoformat(on), task, model, reason, times)
             for on, task, model, reason, times in self._db.all(
                 "list_model_refusals", since=day.isoformat()
             )
         ]
 
-    def health(self, model: str) -> Health | None:
+    def health(self, model: str) -> models.Health | None:
         """Return the state of a model whose last call failed."""
         row = self._db.one("get_model_health", model=model)
-        return Health(row[0], at_ms(row[1]), row[2]) if row else None
+        return models.Health(row[0], at_ms(row[1]), row[2]) if row else None
 
-    def fail(self, health: Health) -> None:
+    def fail(self, health: models.Health) -> None:
         """Record the failure of a model."""
         self._db.run(
             "set_model_health", model=health.model, until=to_ms(health.until), told=health.told
@@ -609,7 +598,7 @@ class Spending:
         )
 
 
-def _row(call: Call) -> dict[str, Any]:
+def _row(call: models.Call) -> dict[str, Any]:
     return {
         "id": call.id,
         "at": to_ms(call.at),
@@ -640,7 +629,7 @@ class Traces:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, trace: Trace) -> None:
+    def add(self, trace: models.Trace) -> None:
         """Store a trace, unless stored."""
         seconds = (trace.ended - trace.began).total_seconds() if trace.ended else 0.0
         self._db.run(
@@ -656,21 +645,21 @@ class Traces:
         )
 
     def latest(
-        self, kind: TraceKind | None = None, since: datetime | None = None, limit: int = 20
-    ) -> list[Trace]:
+        self, kind: models.TraceKind | None = None, since: datetime | None = None, limit: int = 20
+    ) -> list[models.Trace]:
         """Return traces, latest first."""
         rows = self._db.all(
             "list_traces", kind=kind.value if kind else None, since=to_ms(since), limit=limit
         )
         return [_trace(row) for row in rows]
 
-    def unanswered(self, since: datetime) -> list[Trace]:
+    def unanswered(self, since: datetime) -> list[models.Trace]:
         """Return questions without an answer, latest first."""
-        outcomes = json.dumps([NOTHING_FOUND, NOT_SURE])
+        outcomes = json.dumps([models.NOTHING_FOUND, models.NOT_SURE])
         rows = self._db.all("list_unanswered_cases", since=to_ms(since), outcomes=outcomes)
         return [_trace(row) for row in rows]
 
-    def find(self, reference: str) -> list[Trace]:
+    def find(self, reference: str) -> list[models.Trace]:
         """Return traces whose id begins or ends with a reference."""
         return [_trace(row) for row in self._db.all("find_traces", reference=reference)]
 
@@ -680,7 +669,7 @@ class Traces:
         return row[0] if row else None
 
     @in_transaction
-    def add_step(self, trace_id: str, step: Step, outcome: str) -> None:
+    def add_step(self, trace_id: str, step: models.Step, outcome: str) -> None:
         """Append a later step to a trace and update its outcome."""
         for trace in self.find(trace_id):
             steps = _encoded((*trace.steps, step))
@@ -709,7 +698,7 @@ class Traces:
             after = rows[-1][0]
 
 
-def _encoded(steps: tuple[Step, ...]) -> str:
+def _encoded(steps: tuple[models.Step, ...]) -> str:
     return msgspec.json.encode(steps).decode()
 
 
@@ -725,13 +714,13 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _trace(row: tuple[Any, ...]) -> Trace:
+def _trace(row: tuple[Any, ...]) -> models.Trace:
     trace_id, kind, subject, session, began, seconds, outcome, steps = row
     start = at_ms(began)
-    parsed_steps = json_values.parse_json_values(steps, tuple[Step, ...])
-    return Trace(
+    parsed_steps = json_values.parse_json_values(steps, tuple[models.Step, ...])
+    return models.Trace(
         trace_id,
-        TraceKind(kind),
+        models.TraceKind(kind),
         subject,
         start,
         start + timedelta(seconds=seconds),

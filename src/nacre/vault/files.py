@@ -23,7 +23,7 @@ from nacre.base.ids import bytes_hash, to_millisecond
 from nacre.base.text import count, harmless, one_line, shorten
 from nacre.base.times import shown_day
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
-from nacre.values.codec import stamp
+from nacre.values import codec
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory
 from nacre.values.session import Trust
 
@@ -806,7 +806,7 @@ class LedgerEntry:
 
     def line(self) -> str:
         """Return the entry as a line of the ledger."""
-        values = {"op": self.op, "at": stamp(self.at), "action": self.action, **self.details}
+        values = {"op": self.op, "at": codec.stamp(self.at), "action": self.action, **self.details}
         return json.dumps(values, ensure_ascii=False)
 
 
