@@ -36,10 +36,8 @@ from nacre.home.home import (  # noqa: E402
     Home,
     open_home,
 )
-from nacre.llm.local_model import (  # noqa: E402
-    calibration_of,
-    load_minilm,
-)
+from nacre.llm.local_model import load_minilm
+from nacre.llm.calibration import calibration_of
 from nacre.llm.minilm import MODEL_NAME  # noqa: E402
 from nacre.memories.decision import StoreRequest  # noqa: E402
 from nacre.memories.store import store  # noqa: E402

@@ -15,7 +15,7 @@ import msgspec
 from nacre.base.text import normalise, title_of, words
 from nacre.errors import AnswerUnusable
 from nacre.llm.failures import ask, schema_of
-from nacre.llm.local_model import calibration_of
+from nacre.llm.calibration import calibration_of
 from nacre.memories.compare import (
     Bearing,
     ClaimAnswer,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nacre.llm.local_model import calibration_of
+from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import Rarity, Relation, closes, judge
 from nacre.values.memory import Kind, Memory
 

@@ -7,7 +7,8 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from nacre.llm.local_model import Calibration, calibration_of, load_minilm, probes, seen_by
+from nacre.llm.calibration import Calibration, calibration_of, probes, seen_by
+from nacre.llm.local_model import load_minilm
 from nacre.llm.minilm import MODEL_NAME
 
 

@@ -41,7 +41,7 @@ from nacre.errors import (
 from nacre.home.location import redacted
 from nacre.home.parsing import opened
 from nacre.learn.extract import extract
-from nacre.llm.local_model import calibration_of
+from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import judge
 from nacre.memories.statements import read as read_statement
 from nacre.readers.adapter import Adapter, FileSource, Head, log_of

@@ -469,7 +469,7 @@ def test_a_start_that_is_told_alone_loads_little_on_its_way(hooked: Hooked) -> N
         "occasion": "startup",
     }
     script = (
-        f"from nacre.serve.hook_process import answer_alone as answer\ntold = answer({str(hooked.home)!r}, {call!r})\n"
+        f"from nacre.serve.hook_alone import answer_alone as answer\ntold = answer({str(hooked.home)!r}, {call!r})\n"
         "import sys, json\nran = [name for name, one in sys.modules.items() if type(one) is type(sys)]\n"
         "print(json.dumps([told['context'], ran]))"
     )

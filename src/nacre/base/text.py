@@ -10,12 +10,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
-from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import regex
-
+from nacre.base.lazy import Module
 from nacre.errors import QueryInvalid
+
+if TYPE_CHECKING:
+    import regex
+else:
+    regex = Module("regex")
 
 _MARKS = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "…": "..."}
@@ -577,6 +580,8 @@ def _is_of_local_provider(name: str) -> bool:
 
 @cache
 def _words(kind: str) -> frozenset[str]:
+    from importlib.resources import files  # noqa: PLC0415 - it loads tempfile, and hooks load this module
+
     table = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))
     return frozenset(table[kind])
 

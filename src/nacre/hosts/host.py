@@ -13,13 +13,17 @@ from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
-
-import tomlkit
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from nacre.base import files as private_files
+from nacre.base.lazy import Module
 from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, Unparsable
+
+if TYPE_CHECKING:
+    import tomlkit
+else:
+    tomlkit = Module("tomlkit")
 
 _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
 """Continue's file is written by nacre, with JSON values."""

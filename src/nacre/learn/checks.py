@@ -31,7 +31,7 @@ from nacre.learn.pasted import reads_as_rule, without_pasted
 from nacre.learn.prompts import CHANGES, MEMORIES, Seen, State, Told, tidied, tidied_changes
 from nacre.learn.reading import AGENT_CAP, content_words, is_asking
 from nacre.learn.sentences import Language, forms, is_accepted_plan, language_of, split, utterances
-from nacre.llm import local_model
+from nacre.llm import calibration
 from nacre.llm.failures import ask
 from nacre.memories import judge as memories_judge
 from nacre.memories.statements import (
@@ -572,7 +572,7 @@ def _ends(text: str, memory: Memory) -> bool:
         return True
     stated = replace(memory, subject="", content=text, canonical_key=None, claim=None)
     return memories_judge.judge(
-        memory, stated, None, local_model.calibration_of(None)
+        memory, stated, None, calibration.calibration_of(None)
     ).relation in (
         memories_judge.Relation.SUPERSEDES,
         memories_judge.Relation.DOUBTS,

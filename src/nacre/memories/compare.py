@@ -19,7 +19,7 @@ from nacre.base.times import shown_day
 from nacre.errors import AnswerUnusable
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.llm.local_model import calibration_of
+from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import Comparison, Relation, compare, last_said, says_done
 from nacre.memories.placement import confirm, put, rarity_of
 from nacre.values.memory import Claim, Kind, Memory, Retirement

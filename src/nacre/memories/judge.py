@@ -29,8 +29,8 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
 from nacre.llm import minilm
+from nacre.llm.calibration import Calibration, Seen, calibration_of
 from nacre.llm.failures import schema_of
-from nacre.llm.local_model import Calibration, Seen, calibration_of
 from nacre.memories.statements import (
     MOST_LEFT_OUT,
     Departure,

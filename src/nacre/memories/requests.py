@@ -12,7 +12,7 @@ from nacre.base.text import shorten
 from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.home import consent, home
 from nacre.home.spending import NONE, Answered, Run, ask_all, is_final, model_for, name_for, tracing
-from nacre.llm import failures, local_model
+from nacre.llm import calibration, failures
 from nacre.memories import placement
 from nacre.memories import vectors as memories_vectors
 from nacre.memories.judge import (
@@ -137,7 +137,7 @@ def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> It
     is_aggressive = (
         home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
     )
-    limits = local_model.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
+    limits = calibration.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
     min_cosine = _min_cosine(home, asking, limits.ask_more if is_aggressive else limits.ask)
     max_near = _MAX_NEAR_AGGRESSIVE if is_aggressive else _MAX_NEAR
     outcomes = _Outcomes()

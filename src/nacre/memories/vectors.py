@@ -44,7 +44,7 @@ from nacre.home.consent import (
 from nacre.home.home import BUNDLED, Home
 from nacre.home.spending import left_today
 from nacre.known_settings import VECTORS, check
-from nacre.llm.local_model import is_measured, probes, seen_by
+from nacre.llm.calibration import is_measured, probes, seen_by
 from nacre.memories.compare import settle
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.settings import write_setting

@@ -15,7 +15,7 @@ from nacre.errors import EmbedderUnavailable, QueryInvalid
 from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
 from nacre.home.location import with_dependencies
-from nacre.llm.local_model import calibration_of
+from nacre.llm.calibration import calibration_of
 from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
 from nacre.memories.spaces import with_further_spaces

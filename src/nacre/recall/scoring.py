@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from nacre.base.times import Window
 from nacre.errors import RerankerUnavailable
-from nacre.llm.local_model import Calibration, Seen, calibration_of
+from nacre.llm.calibration import Calibration, Seen, calibration_of
 from nacre.memories.usage import maturity
 from nacre.protocols import Reranker
 from nacre.values.memory import Confidence, Expiry, Kind, Memory

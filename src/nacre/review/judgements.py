@@ -12,7 +12,7 @@ from nacre.base.text import STOP_WORDS, stem, title_of, words
 from nacre.errors import EmbedderUnavailable
 from nacre.home.home import Home
 from nacre.learn.sentences import utterances
-from nacre.llm.local_model import calibration_of
+from nacre.llm.calibration import calibration_of
 from nacre.memories.compare import are_one_attribute
 from nacre.memories.judge import (
     APART,

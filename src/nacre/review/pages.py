@@ -35,7 +35,7 @@ from nacre.home.projects import (
 from nacre.hosts.files import blocks_of, drop_blocks, put_block
 from nacre.learn.sentences import language_of
 from nacre.llm import minilm
-from nacre.llm.local_model import calibration_of
+from nacre.llm.calibration import calibration_of
 from nacre.memories import projects
 from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers

@@ -1,4 +1,4 @@
-"""The hook process, and the read-only answer that it computes when no daemon runs."""
+"""The hook process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -18,34 +17,8 @@ from nacre import settings
 from nacre.base import link
 from nacre.base.environment import environment, home_folder, is_own_call
 from nacre.base.link import EVENTS, Away, post
-from nacre.context import build
-from nacre.home import home as home_home
-from nacre.serve import hook_shapes
+from nacre.serve import hook_alone, hook_shapes
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, parsed
-from nacre.settings import load_settings
-from nacre.values import context
-
-PATIENCE_MS = 40
-"""Maximum wait for a database lock."""
-
-
-def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
-    """Answer a call as the daemon would, with a :class:`nacre.values.context.HookAnswer`.
-
-    Return an empty dict if the home does not exist. Raises NacreError.
-    """
-    if not os.path.isdir(home):
-        return {}
-    limits = context.SignalLimits(**call["signals"]) if call.get("signals") else None
-    event, occasion = context.HookEvent(call["event"]), context.Occasion(call["occasion"])
-    fields = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
-    return asdict(
-        build.answer(
-            home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS),
-            context.HookCall(**fields),
-        )
-    )
-
 
 # -- The command that hosts run --------------------------------------------------------------------
 # ``nacre-hook [--home PATH] HOST EVENT`` ends within 150 ms (1.5 s at a session's start), always
@@ -206,7 +179,7 @@ class _Run:
         starts = bool(settings.load_settings(self.home)["daemon.enabled"]) and os.name != "nt"
         answer: dict[str, Any] = {}
         if self.name == "session-start" or (self.name in TELLING and not starts):
-            answer = answer_alone(self.home, self.call)
+            answer = hook_alone.answer_alone(self.home, self.call)
         context = context_of(self.host, self.name, answer)
         how = "held-out" if answer.get("held_out") else "alone"
         if self._send(self._output(context), how, len(context)):

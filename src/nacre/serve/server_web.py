@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.base import files
+from nacre.base import listening as http_listening
 from nacre.base import serving as serving_guard
 from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module

@@ -15,9 +15,8 @@ from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
-import msgspec
-
 from nacre.base.ids import from_ms, to_ms
+from nacre.base.lazy import Module
 from nacre.base.text import aliases_in, called, mentioned
 from nacre.base.times import day_interval
 from nacre.errors import NacreError
@@ -26,7 +25,11 @@ from nacre.values.recall import Filter
 from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Trust, Turn
 
 if TYPE_CHECKING:
+    import msgspec
+
     from nacre.values.memory import DeedFilter
+else:
+    msgspec = Module("msgspec")
 
 _VISIBLE_SCOPES = {
     Scope.PRIVATE: (Scope.PRIVATE, Scope.PERSONAL, Scope.PUBLIC),
@@ -442,8 +445,9 @@ class Names:
 # -- Turns as rows ------------------------------------------------------------
 
 
-encode = msgspec.json.Encoder().encode
-"""Encodes column values as JSON."""
+def encode(values: object) -> bytes:
+    """Encode column values as JSON."""
+    return msgspec.json.encode(values)
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:

@@ -9,15 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import apsw
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from nacre.base.ids import to_ms
-from nacre.base.lazy import load
+from nacre.base.lazy import Module, load
 from nacre.base.text import segment
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.store.schema import (
@@ -32,6 +30,12 @@ from nacre.store.schema import (
 )
 from nacre.store.sqlite import FileDatabase, about_other
 from nacre.values.recall import Filter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = Module("numpy")
 
 _MEMORY_FIELDS = "m.row"
 _TURN_FIELDS = "t.row, t.session, t.seq"
@@ -313,7 +317,6 @@ class FileWords:
 # -- Vectors with one byte or one bit per dimension ---------------------------
 
 
-Matrix = NDArray[np.float32]
 _PASSAGES_AT_ONCE = 16_384
 _ROWS_AT_ONCE = 256
 
@@ -342,7 +345,7 @@ def distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[n
     return result
 
 
-def to_int8(vectors: Matrix) -> NDArray[np.int8]:
+def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
     """Scale vectors so that the largest value of each is 127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(
@@ -351,23 +354,25 @@ def to_int8(vectors: Matrix) -> NDArray[np.int8]:
     return packed
 
 
-def from_int8(blobs: Sequence[bytes]) -> Matrix:
+def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
     """Decode unit vectors from bytes."""
     vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
-    unit: Matrix = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    unit: NDArray[np.float32] = vectors / np.maximum(
+        np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9
+    )
     return unit
 
 
-def cosines_quantised_(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
+def cosines_quantised_(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDArray[np.float32]:
     """Return the cosine of a query to each stored vector."""
-    cosines: Matrix = from_int8(blobs) @ query
+    cosines: NDArray[np.float32] = from_int8(blobs) @ query
     return cosines
 
 
 def near_pairs(
     owners: NDArray[np.int64],
     first_pieces: NDArray[np.int64],
-    pieces: Matrix,
+    pieces: NDArray[np.float32],
     wanted: Sequence[int],
     least: float,
 ) -> list[tuple[int, int, float]]:
@@ -695,7 +700,7 @@ class Vectors:
         self._complete: object = None
         self._memories: NDArray[np.int64] = np.empty(0, np.int64)
         self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
-        self._pieces: Matrix = np.empty((0, 0), np.float32)
+        self._pieces: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
     def kept(self) -> Kept:
         """Return the cached data, so that another connection to the same database can start with it."""
@@ -855,7 +860,7 @@ class Vectors:
         self,
         said: Mapping[int, Sequence[bytes]],
         fresh: Sequence[bytes],
-        vectors: Matrix,
+        vectors: NDArray[np.float32],
         *,
         through: int,
     ) -> None:
@@ -880,7 +885,7 @@ class Vectors:
             self._db.run_many("insert_turn_passage", pairs)
             self._set_value("through", str(max(through, self._count_of("through"))))
 
-    def add_memory_vectors(self, made: Mapping[int, Matrix]) -> None:
+    def add_memory_vectors(self, made: Mapping[int, NDArray[np.float32]]) -> None:
         """Add the vectors of memories, given as row → one unit vector per piece of text.
 
         Memories that were edited or deleted since their text was read have another row or none, and
@@ -899,7 +904,7 @@ class Vectors:
             self._set_value("edition", str(self._count_of("edition") + 1))
 
     def nearest_turns(
-        self, query: Matrix, *, limit: int, admitted: Admission | None = None
+        self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
         """Return the turns whose best passage has the highest cosine to a unit vector, nearest first."""
         few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
@@ -915,7 +920,9 @@ class Vectors:
             portion *= _PORTION_GROWTH
         return sorted(turns, key=lambda near: (-near.cosine, near.row))[:limit]
 
-    def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
+    def cosines_of_turns(
+        self, query: NDArray[np.float32], turns: Sequence[int]
+    ) -> dict[int, float]:
         """Return the cosine of each turn's best passage. Turns without vectors are left out."""
         rows = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
         best: dict[int, float] = {}
@@ -925,7 +932,7 @@ class Vectors:
                 best[turn] = max(best.get(turn, -1.0), float(cosine))
         return best
 
-    def memory_cosines(self, query: Matrix) -> dict[int, float]:
+    def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
         """Return the cosine of every memory's best piece."""
         self._load_memories()
         if not len(self._memories):
@@ -967,7 +974,7 @@ class Vectors:
         """Return these vectors for searches that are valid only for one model."""
         return VectorsOf(self, model, self._db.reading)
 
-    def _check_size(self, vectors: Matrix) -> None:
+    def _check_size(self, vectors: NDArray[np.float32]) -> None:
         present = self.dimensions()
         if present and len(vectors) and vectors.shape[1] != present:
             raise EmbedderUnavailable(
@@ -975,7 +982,9 @@ class Vectors:
                 hint="another model answers by that name: nacre doctor --deep --repair drops its vectors",
             )
 
-    def _add_passages(self, digests: Sequence[bytes], vectors: Matrix) -> dict[bytes, int]:
+    def _add_passages(
+        self, digests: Sequence[bytes], vectors: NDArray[np.float32]
+    ) -> dict[bytes, int]:
         first = int((self._db.one("next_passage") or (1,))[0])
         packed = to_int8(vectors)
         rows: list[dict[str, object]] = [
@@ -986,7 +995,9 @@ class Vectors:
         self._db.run("insert_bits", first=first, count=len(rows), bits=to_bits(packed).tobytes())
         return {digest: first + at for at, digest in enumerate(digests)}
 
-    def _rank(self, query: Matrix, rows: list[int], admitted: Admission | None) -> list[Near]:
+    def _rank(
+        self, query: NDArray[np.float32], rows: list[int], admitted: Admission | None
+    ) -> list[Near]:
         encoded = json.dumps(rows)
         rows_found = self._db.all("find_vectors", rows=encoded)
         if not rows_found:
@@ -1072,7 +1083,7 @@ class VectorsOf:
         return self._vectors.seen()
 
     def nearest_turns(
-        self, query: Matrix, *, limit: int, admitted: Admission | None = None
+        self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
         """See :meth:`Vectors.nearest_turns`."""
         with self._reading():
@@ -1082,12 +1093,14 @@ class VectorsOf:
                 else []
             )
 
-    def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
+    def cosines_of_turns(
+        self, query: NDArray[np.float32], turns: Sequence[int]
+    ) -> dict[int, float]:
         """See :meth:`Vectors.cosines_of_turns`."""
         with self._reading():
             return self._vectors.cosines_of_turns(query, turns) if self._is_there() else {}
 
-    def memory_cosines(self, query: Matrix) -> dict[int, float]:
+    def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
         """See :meth:`Vectors.memory_cosines`."""
         with self._reading():
             return self._vectors.memory_cosines(query) if self._is_there() else {}

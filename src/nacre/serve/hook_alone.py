@@ -1,0 +1,33 @@
+"""The read-only answer that a hook computes when no daemon runs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+from nacre.context import build
+from nacre.home import home as home_home
+from nacre.settings import load_settings
+from nacre.values import context
+
+PATIENCE_MS = 40
+"""Maximum wait for a database lock."""
+
+
+def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
+    """Answer a call as the daemon would, with a :class:`nacre.values.context.HookAnswer`.
+
+    Return an empty dict if the home does not exist. Raises NacreError.
+    """
+    if not os.path.isdir(home):
+        return {}
+    limits = context.SignalLimits(**call["signals"]) if call.get("signals") else None
+    event, occasion = context.HookEvent(call["event"]), context.Occasion(call["occasion"])
+    fields = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
+    return asdict(
+        build.answer(
+            home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS),
+            context.HookCall(**fields),
+        )
+    )
