@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from nacre.base.files import statements
+from nacre.base.sql import statements
 from nacre.store.postgres_connection import query, writes
 
 Server = psycopg.Connection[Any]

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from nacre.api import open_memory
-from nacre.base.files import statements
+from nacre.base.sql import statements
 from nacre.errors import NotAllowed
 from nacre.store.postgres import PostgresDatabase, distribute
 from nacre.store.postgres_connection import connect, migrate, query

@@ -14,8 +14,9 @@ from nacre.store import postgres_connection, sqlite
 from nacre.store.memories import Known, Links, Memories, News
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.review import Comparisons
+from nacre.store.rows import memory_rows
 from nacre.store.schema import Database
-from nacre.store.sqlite import memory_rows, open_database
+from nacre.store.sqlite import open_database
 from nacre.values.memory import (
     Claim,
     Confidence,

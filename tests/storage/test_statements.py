@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nacre.store
-from nacre.base.files import statements
+from nacre.base.sql import statements
 from nacre.errors import StoreUnusable
 from nacre.store.postgres_connection import statement, translated
 from nacre.store.schema import Database

@@ -66,7 +66,7 @@ def calls_by_ast(source: str) -> set[tuple[str, str]]:
 def test_calls_of_python_are_those_that_its_own_parser_finds() -> None:
     expected: set[tuple[str, str, str]] = set()
     found: set[tuple[str, str, str]] = set()
-    for path in sorted(SOURCE.glob("retrieval/**/*.py")):
+    for path in sorted(SOURCE.glob("recall/*.py")):
         source = path.read_text(encoding="utf-8")
         facts = read_code("python", source.encode())
         names = [one.qualified for one in facts.definitions]

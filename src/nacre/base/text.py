@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -16,8 +15,11 @@ from nacre.base.lazy import Module
 from nacre.errors import QueryInvalid
 
 if TYPE_CHECKING:
+    import tomllib
+
     import regex
 else:
+    tomllib = Module("tomllib")
     regex = Module("regex")
 
 _MARKS = str.maketrans(

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre import __version__
-from nacre.base.files import refuse_named
 from nacre.base.ids import from_ms
+from nacre.base.named_files import refuse_named
 from nacre.base.text import shorten
 from nacre.base.times import shown_day
 from nacre.care.proofs import as_check, prove

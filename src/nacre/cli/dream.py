@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from nacre.base import files
+from nacre.base import named_files
 from nacre.base.text import one_line, shorten
 from nacre.cli import output as progress
 from nacre.cli.command import Paper, Run, bold, command, dim, joined, printable
@@ -449,7 +449,7 @@ def extract(  # noqa: PLR0913 - one parameter an option
             "say what to extract from: a transcript, - for standard input, or --session"
         )
     if output:
-        files.refuse_named(output, territory(run.settings))
+        named_files.refuse_named(output, territory(run.settings))
         if output.exists():
             raise click.UsageError(f"{output} exists already: name another file, or remove it")
     way = (
@@ -474,7 +474,7 @@ def _answer(
             if run.as_json
             else _as_markdown(found)
         )
-        with files.named_file(output, territory(run.settings)) as file:
+        with named_files.named_file(output, territory(run.settings)) as file:
             file.write(text.encode("utf-8", "replace"))
         number = sum(len(one.memories) for one in found)
         run.answer(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from nacre.base import files
+from nacre.base import named_files
 from nacre.base import text as passages
 from nacre.cli import hits, operations, options
 from nacre.cli.command import (
@@ -900,11 +900,11 @@ def export_session(
         click.echo(data, nl=False)
         return
     path = output.expanduser().absolute()
-    files.refuse_named(path, territory(run.settings))
+    named_files.refuse_named(path, territory(run.settings))
     if path.exists() and not force and run.is_interactive:
         run.confirm(f"{path} exists. Overwrite it?")
         force = True
-    with files.named_file(path, territory(run.settings), overwrite=force) as file:
+    with named_files.named_file(path, territory(run.settings), overwrite=force) as file:
         file.write(data)
     record = {
         "path": str(path),

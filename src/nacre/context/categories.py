@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, cmp_to_key
 from pathlib import Path
 
-from nacre.base import files
+from nacre.base import named_files
 from nacre.base.text import (
     STOP_WORDS,
     count_tokens,
@@ -736,18 +736,18 @@ class Draft:
 # -- CONTEXT.md, for hosts that only read files -------------------------------
 
 
-def write_snapshot(path: Path, block: ContextBlock, keep_out: files.Territory) -> bool:
+def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territory) -> bool:
     """Write a context to a file atomically, and return False if the file is already equal.
 
     An empty context makes an empty file, so that no old one is read. Raises StoreUnusable, and Conflict where
     no file may be written.
     """
-    files.refuse_named(path, keep_out)
+    named_files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()
     try:
         if path.is_file() and path.read_bytes() == data:
             return False
-        with files.named_file(path, keep_out, overwrite=True) as file:
+        with named_files.named_file(path, keep_out, overwrite=True) as file:
             file.write(data)
     except OSError as error:
         raise StoreUnusable(

@@ -22,8 +22,9 @@ from typing import Any, BinaryIO
 
 from nacre.base import files
 from nacre.base import json as json_text
-from nacre.base.files import BROKEN, named_file
+from nacre.base.files import BROKEN
 from nacre.base.locks import FileLock
+from nacre.base.named_files import named_file
 from nacre.data.history import COMMIT_LOCK
 from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
 from nacre.home.change import put_in_place

@@ -16,8 +16,8 @@ from typing import Annotated, Any, BinaryIO
 
 from msgspec import Meta
 
-from nacre.base.files import named_file
 from nacre.base.ids import to_ms
+from nacre.base.named_files import named_file
 from nacre.base.request import Request
 from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day

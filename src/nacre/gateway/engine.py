@@ -702,7 +702,7 @@ def _listening(
     settings: Settings, tell: Tell
 ) -> Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]]:
     def listen(channels: Mapping[str, ServesHttp]) -> Coroutine[Any, Any, None]:
-        listener = load("nacre.gateway.engine:Listener")(
+        listener = load("nacre.gateway.listener:Listener")(
             settings.text("gateway.listen"), channels, tell
         )
         running: Coroutine[Any, Any, None] = listener.run()

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import ids
-from nacre.base.files import named_file
+from nacre.base.named_files import named_file
 from nacre.base.request import Request
 from nacre.errors import ArchiveDamaged, Conflict, NacreError, NotFound, Unavailable
 from nacre.home import archive_packs, location, parsing, reread, retention, workers

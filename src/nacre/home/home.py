@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from nacre.base import files
-from nacre.base.files import Territory
 from nacre.base.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.base.lazy import Lazy, load
 from nacre.base.locks import FileLock, Observe, Turn
+from nacre.base.named_files import Territory
 from nacre.base.times import day_of
 from nacre.errors import (
     EmbedderUnavailable,

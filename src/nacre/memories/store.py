@@ -48,7 +48,7 @@ from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import Decision, released
 from nacre.memories.placement import await_models, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
-from nacre.store.sqlite import noted_pair
+from nacre.store.rows import noted_pair
 from nacre.values.codec import keys_of
 from nacre.values.memory import BESIDE_PASTE, MAX_BODY_BYTES, Kind, Memory, Retirement, Source
 from nacre.values.recall import Filter

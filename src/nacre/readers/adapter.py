@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 
-from nacre.base.files import statements
 from nacre.base.ids import from_ms
+from nacre.base.sql import statements
 from nacre.base.times import parsed
 from nacre.errors import NacreError, TranscriptUnreadable
 from nacre.values.session import Cursor, Session, Tally, Turn

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TypeVar
 
 from nacre.base.text import count, excerpt, one_line, shorten, words
@@ -107,7 +107,7 @@ def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
 
 @cache
 def _patterns() -> dict[Aspect, re.Pattern[str]]:
-    table = tomllib.loads(files(__package__).joinpath("aspects.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(Path(__file__).with_name("aspects.toml").read_text(encoding="utf-8"))
     return {Aspect(name): _compiled(kinds) for name, kinds in table.items() if any(kinds.values())}
 
 

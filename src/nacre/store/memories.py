@@ -14,8 +14,8 @@ from nacre.base.ids import at_ms, content_hash, from_ms, to_ms
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
+from nacre.store.rows import memory_rows
 from nacre.store.schema import Database, Indexed, Row, Words, fits_index, in_transaction
-from nacre.store.sqlite import memory_rows
 from nacre.values.memory import USUAL_STRENGTH, Claim, Confirmation, Kind, Link, Memory, Validity
 from nacre.values.review import UNSAID, Reason, StepsDue, Usage, as_told
 

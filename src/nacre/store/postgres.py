@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from nacre.base.files import statements
 from nacre.base.ids import Clock, to_ms
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
+from nacre.base.sql import statements
 from nacre.errors import InvalidInput, NacreError, NotAllowed, StoreUnusable
 from nacre.store.postgres_connection import (
     CONNECT_SECONDS,

@@ -23,8 +23,8 @@ from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
 
 from nacre.base.environment import environment
-from nacre.base.files import statements
 from nacre.base.lazy import load
+from nacre.base.sql import statements
 from nacre.errors import SchemaTooNew, StoreAway, StoreBusy, StoreUnusable, Unavailable
 from nacre.store.schema import Clause, Database, Indexed, Row, Words, fits_index
 from nacre.store.sqlite import with_columns, with_other

@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg import errors, sql
 
-from nacre.base.files import statements
+from nacre.base.sql import statements
 from nacre.errors import NotAllowed
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect, key_of, migrate, translated, translated_errors

@@ -12,7 +12,6 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import apsw
-import msgspec
 
 from nacre.base.ids import to_ms
 from nacre.base.lazy import Module, load
@@ -32,9 +31,11 @@ from nacre.store.sqlite import FileDatabase, about_other
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
+    import msgspec
     import numpy as np
     from numpy.typing import NDArray
 else:
+    msgspec = Module("msgspec")
     np = Module("numpy")
 
 _MEMORY_FIELDS = "m.row"
@@ -255,7 +256,10 @@ def _to_match(row: int, session: int, seq: int, packed: str) -> Match:
 # -- Full-text index in a database file (FTS5) --------------------------------
 
 
-_encode = msgspec.json.Encoder().encode
+def _encode(values: object) -> bytes:
+    return msgspec.json.encode(values)
+
+
 _DROPS = {
     Indexed.MEMORIES: ("unindex_memory", "unindex_memory_parts"),
     Indexed.TURNS: ("unindex_turn", "unindex_turn_parts"),

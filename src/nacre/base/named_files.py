@@ -1,0 +1,93 @@
+"""Files that a command writes outside the home, at a path that the caller names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from nacre.base.files import new_file
+from nacre.errors import Conflict
+
+# -- Files written outside the home ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Territory:
+    """Paths that belong to nacre: folders with all their contents, and single files elsewhere."""
+
+    folders: Sequence[Path]
+    files: Sequence[Path] = ()
+
+    def holds(self, path: Path) -> bool:
+        """Return True if a path is in the territory, also through links, ``..`` or upper case."""
+        place = Path(os.path.realpath(path.parent))
+        if any(
+            _is_same(folder, above) for above in (place, *place.parents) for folder in self.folders
+        ):
+            return True
+        if any(
+            _is_same(file.parent, place) and file.name.casefold() == path.name.casefold()
+            for file in self.files
+        ):
+            return True
+        return any(_is_same(file, path) for file in (*self.folders, *self.files)) or self._links_to(
+            path
+        )
+
+    def _links_to(self, path: Path) -> bool:
+        """Return True if a file is a hard link to a file in the territory."""
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
+            return False
+        walks = (os.walk(folder) for folder in self.folders)
+        below = (
+            Path(parent, name) for walk in walks for parent, _, names in walk for name in names
+        )
+        return any(_is_same(file, path) for file in below)
+
+
+@contextlib.contextmanager
+def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """Yield a file at a path that the owner named; it is complete or not written at all.
+
+    Raises Conflict if the path is in ``keep_out``, exists without ``overwrite``, or is not a
+    regular file: devices, pipes and links are never replaced.
+    """
+    path = path.expanduser().absolute()
+    refuse_named(path, keep_out)
+    with new_file(path, overwrite=overwrite) as file:
+        yield file
+        refuse_named(path, keep_out)  # the path may have changed during the block
+
+
+def refuse_named(path: Path, keep_out: Territory) -> None:
+    """Raise Conflict for a path that must never be written, even with the owner's permission."""
+    path = path.expanduser().absolute()
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            raise Conflict(
+                f"{path} is a link to {os.path.realpath(path)}",
+                hint="name that file, or another one",
+            )
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            raise Conflict(
+                f"{path} is not a regular file", hint="name a new file, or one that may be replaced"
+            )
+    if keep_out.holds(path):
+        raise Conflict(f"{path} is inside nacre's own home", hint="name a file somewhere else")
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return False
