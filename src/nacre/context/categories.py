@@ -25,7 +25,7 @@ from nacre.base.times import shown_day
 from nacre.errors import StoreUnusable
 from nacre.home import home as home_home
 from nacre.home import location
-from nacre.hosts import host
+from nacre.hosts import own_memory
 from nacre.learn import reading, sentences
 from nacre.readers import trust
 from nacre.values import review
@@ -516,7 +516,7 @@ def read_host_files(tool: str, folder: str | None, user_home: Path, home: Path) 
     """Read the files that a tool loads for a session in a folder; unreadable files are skipped."""
     left_characters = _MAX_HOST_CHARACTERS
     sentences: set[str] = set()
-    uses_own_memory = tool not in host.load(home).hosts
+    uses_own_memory = tool not in own_memory.load(home).hosts
     for path in dict.fromkeys(_paths(tool, folder, user_home, has_own=uses_own_memory)):
         text = _text(path)[:left_characters]
         left_characters -= len(text)

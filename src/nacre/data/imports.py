@@ -43,7 +43,7 @@ from nacre.errors import Conflict, InvalidInput, MemoryInvalid, NotFound, Unavai
 from nacre.home.change import Change, Run, known_or_named, read_pages, write_new_page
 from nacre.home.home import Home, territory
 from nacre.home.location import clean_values, redacted
-from nacre.hosts import host as isolation
+from nacre.hosts import own_memory
 from nacre.hosts.files import Places
 from nacre.hosts.host import MemoryPlace
 from nacre.hosts.registry import HOSTS_REGISTRY
@@ -587,7 +587,7 @@ def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
     After a crash the next call does the rest.
     """
     folder = home.settings.home
-    state = isolation.load(folder)
+    state = own_memory.load(folder)
     captures: list[Captured] = []
     for host in hosts or state.hosts:
         for place in _places(home, host):
@@ -596,7 +596,7 @@ def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
                 continue
             captures.append(_imported(home, host, place) if notes else Captured(host, place.path))
             state = replace(state, read={**state.read, str(place.path): notes})
-            isolation.save(folder, state)
+            own_memory.save(folder, state)
     return captures
 
 

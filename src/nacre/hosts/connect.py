@@ -19,7 +19,7 @@ from pathlib import Path
 from nacre.base import files as private_files
 from nacre.base.ids import utc_now
 from nacre.base.locks import FileLock
-from nacre.hosts import files, host
+from nacre.hosts import files, own_memory
 from nacre.hosts.files import Untouchable
 from nacre.hosts.host import JsonHook, Target
 from nacre.hosts.registry import HOSTS_REGISTRY
@@ -89,7 +89,7 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
     if wiring.set:  # the old values are saved before the change, so that they can be restored after an interruption
         wired = recorded(wired, wiring.set)
         save(settings.home, wired)
-        host.isolate(settings.home, isolated)
+        own_memory.isolate(settings.home, isolated)
     projects = {wish.project: settings.home / COPIES for wish in wiring.wishes if wish.project}
     books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"), projects)
     changing = [change for change in wiring.changes if change.action != "none"]
@@ -123,7 +123,7 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
     old_copies = [
         copy for path, entry in wired.files.items() if path not in used for copy in entry.copies
     ]
-    host.isolate(settings.home, isolated)
+    own_memory.isolate(settings.home, isolated)
     files.remove_empty({*books.emptied, settings.home / COPIES})
     old_settings = recorded(wired, (), (*given_back, *undone)).settings
     save(

@@ -15,7 +15,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from nacre.base import files as private_files
 from nacre.base.lazy import Module
 from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, Unparsable
@@ -728,50 +727,3 @@ def words(name: str) -> str:
 def instructions(front: str = "") -> str:
     """Return the contents of an instructions file; ``front`` is the host's front matter."""
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")
-
-
-# -- State of hosts' own memories: ``hosts/own-memory.json`` ---------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Isolated:
-    """The hosts whose own memory is turned off.
-
-    ``read`` maps a place to the hash of its notes when they were imported.
-    """
-
-    hosts: tuple[str, ...]
-    read: Mapping[str, str]
-
-
-def load(home: Path) -> Isolated:
-    """Read the record of a home; empty if it is missing or unreadable."""
-    try:
-        record = json.loads(_path(home).read_bytes())
-        hosts = tuple(host for host in record["hosts"] if isinstance(host, str))
-        return Isolated(
-            hosts, {key: value for key, value in record["read"].items() if isinstance(value, str)}
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Isolated((), {})
-
-
-def save(home: Path, state: Isolated) -> None:
-    """Write the record."""
-    private_files.make_folder(_path(home).parent)
-    private_files.write_file(
-        _path(home), json.dumps({"hosts": state.hosts, "read": dict(state.read)}, indent=1)
-    )
-
-
-def isolate(home: Path, hosts: Sequence[str]) -> None:
-    """Set the hosts whose own memories are turned off; without any, delete the record."""
-    before = load(home)
-    if not hosts:
-        _path(home).unlink(missing_ok=True)
-    elif tuple(hosts) != before.hosts:
-        save(home, Isolated(tuple(hosts), before.read))
-
-
-def _path(home: Path) -> Path:
-    return home / "hosts" / "own-memory.json"

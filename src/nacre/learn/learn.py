@@ -49,6 +49,7 @@ from nacre.learn.extract import (
     passed_over,
     placed,
 )
+from nacre.learn.later import days_to_look, due, note, touched_by
 from nacre.learn.prompts import Doubt, Held, Outdateds, doubts, for_later
 from nacre.learn.reading import in_time
 from nacre.learn.sentences import utterances
@@ -56,16 +57,12 @@ from nacre.learn.writer import (
     Extraction,
     Shown,
     Wanted,
-    days_to_look,
-    due,
     extract_together,
     extract_with,
     fitting,
-    note,
     related,
     size_of,
     touched,
-    touched_by,
 )
 from nacre.memories import requests
 from nacre.memories.decision import Asking

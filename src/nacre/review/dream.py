@@ -23,7 +23,8 @@ from nacre.memories.edit import catch_up
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, ended
 from nacre.memories.usage import is_protected
 from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
-from nacre.review.pages import MERGED, Cluster, ProjectNames, clusters, is_owners, mark
+from nacre.review.naming import ProjectNames
+from nacre.review.pages import MERGED, Cluster, clusters, is_owners, mark
 from nacre.review.queue import ORIGIN
 from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Retirement, TombstoneKind
 from nacre.values.review import Usage

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -34,13 +33,11 @@ from nacre.home.projects import (
 )
 from nacre.hosts.files import blocks_of, drop_blocks, put_block
 from nacre.learn.sentences import language_of
-from nacre.llm import minilm
 from nacre.llm.calibration import calibration_of
 from nacre.memories import projects
 from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers
 from nacre.memories.usage import is_protected
-from nacre.recall.question import is_common_name
 from nacre.review.consolidate import DreamAction, PageDraft, Promotion, Step
 from nacre.sessions.topics import summarise
 from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter, TombstoneKind
@@ -48,7 +45,7 @@ from nacre.values.review import Usage
 from nacre.values.session import SessionKind, Speaker, StoredSession, Summary, Topic
 from nacre.vault import files
 from nacre.vault.documents import load, split
-from nacre.vault.files import LEDGER, normalise_remote
+from nacre.vault.files import LEDGER
 
 
 def repeated(
@@ -566,142 +563,6 @@ def _joined_before(home: Home) -> Iterator[tuple[str, str]]:
     for entry in files.read_about(data, _ENTRY):
         if entry.action == projects.MERGE:
             yield str(entry.details.get("project")), str(entry.details.get("into"))
-
-
-# -- Project names in a text --------------------------------------------------
-
-
-_MIN_NAME_CHARACTERS = 3
-_MIN_ROOT_DEPTH = 2
-_PATH = re.compile(r"(?<![\w.:/\\~-])(?:~[/\\]|/|[A-Za-z]:[/\\])[^\s\"'`<>()\[\],;:*?]+")
-_ADDRESS = re.compile(r"[^\s\"'`<>()\[\],;]+")
-_KIND_WORDS = "project|repo|repository|codebase|Projekt|projet|proyecto|progetto|projeto"
-_KIND_WORDS_CJK = "项目|仓库|代码库|プロジェクト|リポジトリ"
-
-Named = tuple[str, str]
-"""A project's slug and the evidence in the text, empty if ambiguous."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Name:
-    """A project's name: patterns for any occurrence and for an unambiguous one."""
-
-    anywhere: re.Pattern[str]
-    certain: re.Pattern[str]
-    name: str
-    slug: str
-
-
-@dataclass(frozen=True)
-class ProjectNames:
-    """Finder of the known projects in a text, by name, path or remote."""
-
-    home: Home
-
-    def named(self, text: str) -> dict[str, str]:
-        """Return the projects in a text with their evidence, empty if ambiguous."""
-        reasons: dict[str, str] = {}
-        for slug, reason in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):
-            reasons[slug] = reasons.get(slug) or reason
-        return reasons
-
-    def _by_name(self, text: str) -> Iterator[Named]:
-        for name in self._names:
-            if name.anywhere.search(text):
-                is_sure = name.certain.search(text) and not self._is_spoken_of_elsewhere(name)
-                yield name.slug, f"names {name.name}" if is_sure else ""
-
-    def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
-        """Return True if memories of other projects contain the name, as they may for a library or service."""
-        if name not in self._spoken_of:
-            texts = (text for project, text in self._filed if project != name.slug)
-            self._spoken_of[name] = any(map(name.anywhere.search, texts))
-        return self._spoken_of[name]
-
-    def _by_path(self, text: str) -> Iterator[Named]:
-        user_home = _plain_path(str(self.home.settings.user_home))
-        for match in _PATH.findall(text):
-            path = _plain_path(user_home + match[1:] if match.startswith("~") else match)
-            above = [
-                root
-                for root in self._roots
-                if f"{path}/".startswith(f"{root[0]}/") and root[0] != user_home
-            ]
-            nearest = max((root for root, _ in above), key=len, default=None)
-            yield from (
-                (slug, f"names a path of it, below {root}")
-                for root, slug in above
-                if root == nearest
-            )
-
-    def _by_remote(self, text: str) -> Iterator[Named]:
-        for address in _ADDRESS.findall(text):
-            if "/" in address and "." in address:
-                remote = normalise_remote(address.rstrip("."))
-                matches = [pair for pair in self._remotes if f"{remote}/".startswith(f"{pair[0]}/")]
-                yield from ((slug, f"names its repository, {url}") for url, slug in matches)
-
-    @cached_property
-    def _keys(self) -> dict[str, list[tuple[str, str]]]:
-        keys: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        for key, value, slug in self.home.files.project_keys():
-            keys[key].append((value, slug))
-        return keys
-
-    @cached_property
-    def _names(self) -> list[_Name]:
-        aliases = self._keys.get("alias", [])
-        return [
-            _name(name, slug)
-            for name, slug in aliases
-            if len(name) >= _MIN_NAME_CHARACTERS and _is_distinctive(name)
-        ]
-
-    @cached_property
-    def _roots(self) -> list[tuple[str, str]]:
-        roots = [(_plain_path(root), slug) for root, slug in self._keys.get("root", [])]
-        return [root for root in roots if root[0].count("/") >= _MIN_ROOT_DEPTH]
-
-    @cached_property
-    def _remotes(self) -> list[tuple[str, str]]:
-        return [(normalise_remote(remote), slug) for remote, slug in self._keys.get("remote", [])]
-
-    @cached_property
-    def _spoken_of(self) -> dict[_Name, bool]:
-        return {}
-
-    @cached_property
-    def _filed(self) -> list[tuple[str, str]]:
-        return [
-            (memory.project, f"{memory.subject}\n{memory.content}")
-            for memory in self.home.memories.everything()
-            if memory.project and not memory.inbox
-        ]
-
-
-def _is_distinctive(name: str) -> bool:
-    """Return True if a name is more than everyday words."""
-    return bool(words(name)) and not is_common_name(name)
-
-
-def _name(name: str, slug: str) -> _Name:
-    """Return the patterns of a name as whole words, outside longer names and paths.
-
-    A name that is also an English word ("honey", "phoenix") is certain only if marked as a name.
-    """
-    whole = rf"(?<![\w/\\.@~-]){re.escape(name)}(?![\w-]|[./\\]\w)"
-    anywhere = re.compile(whole, re.IGNORECASE)
-    if name.lower() not in minilm.vocabulary():
-        return _Name(anywhere, anywhere, name, slug)
-    after = rf"{whole}(?:\s+(?:{_KIND_WORDS})\b|\s*(?:{_KIND_WORDS_CJK}))"
-    before = rf"\b(?:{_KIND_WORDS})\s+{whole}|(?:{_KIND_WORDS_CJK})\s*{whole}"
-    return _Name(
-        anywhere, re.compile(rf"`{re.escape(name)}`|{after}|{before}", re.IGNORECASE), name, slug
-    )
-
-
-def _plain_path(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/.")
 
 
 # -- Sections that a writer fills ---------------------------------------------

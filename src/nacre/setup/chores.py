@@ -27,7 +27,7 @@ from nacre.errors import BudgetSpent, ModelRefused, NacreError, StoreBusy, Store
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.home.spending import MOST_REFS, counted, noting
-from nacre.hosts import host
+from nacre.hosts import own_memory
 from nacre.learn.ingest import find_session, read_beside, read_recent, read_session
 from nacre.learn.learn import Lessons, learn
 from nacre.memories.edit import catch_up
@@ -495,7 +495,7 @@ def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
 
 def _capture_chores(home: Home, chore: Chore) -> list[Chore]:
     """Return a chore that imports new notes of hosts whose own memory is turned off."""
-    return [Chore(CAPTURE, at=chore.at)] if host.load(home.settings.home).hosts else []
+    return [Chore(CAPTURE, at=chore.at)] if own_memory.load(home.settings.home).hosts else []
 
 
 def _capture(home: Home, _: Chore) -> Sequence[Chore]:

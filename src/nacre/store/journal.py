@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base.ids import at_ms, from_ms, to_ms
+from nacre.base.lazy import Module
 from nacre.store.schema import Database, Row, fits_index, in_transaction
 from nacre.values import models
 from nacre.values.memory import (
@@ -24,6 +23,11 @@ from nacre.values.memory import (
     Tombstone,
     TombstoneKind,
 )
+
+if TYPE_CHECKING:
+    import msgspec
+else:
+    msgspec = Module("msgspec")
 
 Times = Mapping[str, tuple[int, int]]
 Seen = tuple[Times, Set[str], Mapping[str, str]]

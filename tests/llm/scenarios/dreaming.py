@@ -8,8 +8,8 @@ from nacre.api import MemoryHome
 from nacre.home.home import Home
 from nacre.home.spending import model_for
 from nacre.learn.checks import Caller
+from nacre.learn.later import due
 from nacre.learn.learn import ask_about_later
-from nacre.learn.writer import due
 from nacre.review.consolidate import DreamAction
 from nacre.review.dream import DreamPlanRequest
 from nacre.review.run import plan

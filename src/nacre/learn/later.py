@@ -1,0 +1,216 @@
+"""The daily check: which old memories later sessions contradict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from nacre.base.text import count_tokens, excerpt, words
+from nacre.home.home import Home
+from nacre.learn.extract import doubt, is_agreed, is_quiet, may_be_shown
+from nacre.learn.prompts import (
+    MOST_MEMORIES,
+    Doubt,
+    Held,
+    Saying,
+    room_for,
+)
+from nacre.learn.sentences import (
+    is_content,
+)
+from nacre.learn.writer import touched
+from nacre.recall import recall as recall_recall
+from nacre.values.memory import Kind, Memory, SessionFilter
+from nacre.values.models import Capabilities
+from nacre.values.recall import Filter, Mode, RecallQuery
+from nacre.values.session import Speaker, Trust, Turn
+
+# -- Daily check of old memories -------------------------------------------------------------------
+# Once a day a writer compares known memories with later turns of any session. Each memory has its own evidence,
+# because a reader of a whole session overlooks some of the memories listed with it. A finding changes nothing: it is
+# queued for review and shown with the memory.
+
+
+_CHECKED_UNTIL, _LAST_DAY = "looked later", "looked later on"
+_ONE_DAY = timedelta(days=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_MAX_LATEST_SESSIONS = 50
+"""Sessions per project among which unfinished ones are searched."""
+
+_SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
+_MAX_CHECKED = 60
+_OVERHEAD_TOKENS = 25
+"""Tokens of the number, day and speaker of each text."""
+
+_QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
+
+
+def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
+    """Return the next memories to check against turns later than they, or their last check, of projects still in use.
+
+    Return as many as fit a window. Memories without later turns are included, so that they count as checked.
+    """
+    checked = _checked(home)
+    active = [memory for memory in home.memories.everything() if memory.is_active]
+    last_days = {
+        project: _finished_until(home, project)
+        for project in {memory.project for memory in active}
+        if project
+    }
+    later = (
+        memory
+        for memory in active
+        if _since(memory, checked) + _ONE_DAY < last_days.get(memory.project or "", _NEVER)
+    )
+    checkable = _checkable(home, later, writer)
+    due_now: list[Held] = []
+    room = room_for(able, able.output)
+    for memory in sorted(
+        checkable, key=lambda item: (checked.get(item.id, ""), item.last_said, item.id)
+    )[:_MAX_CHECKED]:
+        until = last_days[memory.project or ""]
+        sayings = _sayings_between(home, memory, _since(memory, checked), until, writer)
+        room -= count_tokens(
+            "\n".join([memory.content, *(saying.text for saying in sayings)])
+        ) + _OVERHEAD_TOKENS * (1 + len(sayings))
+        if room < 0 and due_now:
+            break
+        due_now.append(Held(memory, sayings, until.isoformat()))
+        if sum(bool(held.sayings) for held in due_now) >= MOST_MEMORIES:
+            break
+    return due_now
+
+
+def touched_by(
+    home: Home, held: Sequence[Held], doubts: Sequence[Doubt], writer: str
+) -> list[Held]:
+    """Return the memories nearest to those found outdated, each with the turns that showed it."""
+    seen = {item.memory.id for item in held}
+    near: list[Held] = []
+    for project in dict.fromkeys(item.memory.project for item in doubts):
+        own = [item for item in doubts if item.memory.project == project]
+        sayings = sorted({saying for item in own for saying in item.shown}, key=lambda it: it.at)
+        others = (
+            memory
+            for memory in touched(home, project, writer, [item.clause for item in own])
+            if memory.id not in seen
+        )
+        for memory in _checkable(
+            home, (other for other in others if other.project == project), writer
+        ):
+            later = tuple(saying for saying in sayings if saying.at > memory.last_said)
+            near += [Held(memory, later)] if later else []
+    return near
+
+
+def _checkable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
+    """Return the vouched memories that are not in doubt and that a writer may see. Events stay true and are skipped."""
+    doubted = home.memories.stale()
+    return [
+        memory
+        for memory in memories
+        if memory.is_vouched
+        and memory.kind is not Kind.EVENT
+        and memory.id not in doubted
+        and may_be_shown(home, memory, writer)
+    ]
+
+
+def days_to_look(home: Home, days: Collection[date]) -> list[date]:
+    """Return the days for which the daily check has not run yet."""
+    last_day = home.usage.value(_LAST_DAY)
+    return sorted(day for day in days if day.isoformat() != last_day)
+
+
+def note(home: Home, day: date, held: Sequence[Held], doubts: Sequence[Doubt]) -> int:
+    """Queue doubts for review and record until when each memory was checked. Return the number of doubts queued."""
+    with home.vault_lock, home.database.transaction():
+        count = sum(
+            doubt(home, item.memory, item.why, [saying.session for saying in item.shown])
+            for item in doubts
+        )
+        checked = {**_checked(home), **{item.memory.id: item.until for item in held}}
+        home.usage.set_value(
+            _CHECKED_UNTIL,
+            json.dumps(
+                {
+                    memory_id: at
+                    for memory_id, at in checked.items()
+                    if home.memories.find(memory_id)
+                }
+            ),
+        )
+        home.usage.set_value(_LAST_DAY, day.isoformat())
+    return count
+
+
+def _since(memory: Memory, checked: Mapping[str, str]) -> datetime:
+    """Return the time after which turns are new to a memory."""
+    at = checked.get(memory.id)
+    return max(memory.last_said, datetime.fromisoformat(at)) if at else memory.last_said
+
+
+def _finished_until(home: Home, project: str) -> datetime:
+    """Return when a project's last session ended, or when its first unfinished session began if that is earlier."""
+    newest = home.sessions.newest(SessionFilter(project=project), limit=_MAX_LATEST_SESSIONS)
+    over = [session.ended for session in newest if session.ended and is_quiet(home, session)]
+    begun = [
+        session.session.started or session.ended
+        for session in newest
+        if not is_quiet(home, session)
+    ]
+    return min([max(over, default=_NEVER), *(session for session in begun if session)])
+
+
+def _checked(home: Home) -> Mapping[str, str]:
+    """Return the ISO time until which each memory was checked, by id."""
+    return dict(json.loads(home.usage.value(_CHECKED_UNTIL) or "{}"))
+
+
+def _sayings_between(
+    home: Home, memory: Memory, since: datetime, until: datetime, writer: str
+) -> tuple[Saying, ...]:
+    """Return the turns between two times that share most words with a memory, in order of time.
+
+    Skip the memory's own sessions, which were read completely when it was written, and those the writer may not see.
+    """
+    admitted = Filter(projects=(memory.project or "",), strict=True, since=since)
+    text = memory.content[:_QUERY_CHARACTERS]
+    query = RecallQuery(
+        text, filter=admitted, mode=Mode.LEXICAL, limit=_MAX_CHECKED, update=False, boost=False
+    )
+
+    def is_later(turn: Turn) -> bool:
+        is_statement = (
+            turn.speaker in _SPEAKERS and turn.trust is Trust.TRUSTED and is_content(turn)
+        )
+        return is_statement and turn.time is not None and since < turn.time <= until
+
+    terms = words(memory.content)
+    hits = recall_recall.search_sessions(home, query, admits=is_later, exact=False).turns
+    own = {memory.source.session, *(confirmation.session for confirmation in memory.confirmed)}
+    readable = {
+        session
+        for session in {hit.session.id for hit in hits} - own
+        if _may_be_read(home, session, writer)
+    }
+    sayings = [
+        Saying(
+            hit.turn.time or since,
+            hit.turn.speaker,
+            excerpt(hit.turn.text, terms, _EXCERPT_CHARACTERS),
+            hit.session.id,
+        )
+        for hit in hits
+        if hit.session.id in readable
+    ]
+    return tuple(sorted(sayings[:_MAX_SAYINGS], key=lambda saying: saying.at))
+
+
+def _may_be_read(home: Home, session: str, writer: str) -> bool:
+    """Return True if a session has ended and all of it may be shown to a writer."""
+    rows = home.sessions.find(session)
+    return bool(rows) and all(
+        is_agreed(home.settings, row, writer) and is_quiet(home, row) for row in rows
+    )
