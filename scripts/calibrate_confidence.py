@@ -36,8 +36,8 @@ from nacre.home.home import (  # noqa: E402
     Home,
     open_home,
 )
-from nacre.llm.local_model import load_minilm
-from nacre.llm.calibration import calibration_of
+from nacre.llm.calibration import calibration_of  # noqa: E402
+from nacre.llm.local_model import load_minilm  # noqa: E402
 from nacre.llm.minilm import MODEL_NAME  # noqa: E402
 from nacre.memories.decision import StoreRequest  # noqa: E402
 from nacre.memories.store import store  # noqa: E402

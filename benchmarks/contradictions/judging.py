@@ -14,8 +14,8 @@ import msgspec
 
 from nacre.base.text import normalise, title_of, words
 from nacre.errors import AnswerUnusable
-from nacre.llm.failures import ask, schema_of
 from nacre.llm.calibration import calibration_of
+from nacre.llm.failures import ask, schema_of
 from nacre.memories.compare import (
     Bearing,
     ClaimAnswer,
