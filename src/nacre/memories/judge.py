@@ -230,16 +230,13 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
         if not departure.gone <= old.words or departure.case - old.words or _denies(old, departure):
             continue
         gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.gone]
-        is_rare = _asserts(old, departure) and rarity.has_rare(gone_words)
+        is_rare = rarity.has_rare(gone_words)
         if is_rare or (
             2 * len(departure.beside & old.words) >= len(departure.beside)
             and _common(old, new) >= _MIN_COMMON_SHARE
         ):
-            relation = (
-                Relation.SUPERSEDES
-                if is_rare and departure.beside <= old.words
-                else Relation.DOUBTS
-            )
+            is_certain = is_rare and _asserts(old, departure) and departure.beside <= old.words
+            relation = Relation.SUPERSEDES if is_certain else Relation.DOUBTS
             return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
     if (
         new.has("again")

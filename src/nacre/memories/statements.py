@@ -24,7 +24,7 @@ _CASE = re.compile(r"\b(?:for|in|on|at|für|im|in|beim?|auf) ((?:\S+ ?){1,3})", 
 _PLURAL = re.compile(r"^([A-Z]{2,})s$")
 _CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
-_PHRASE = r"[^,;:!?，。；：！？\n]+"
+_PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,9 @@ class Cues:
         )
         self.pattern = {name: re.compile(table[name], re.IGNORECASE) for name in named}
         days = "|".join(f"(?P<d{at}>{_bounded(day)})" for at, day in enumerate(table["days"]))
+        self.calendar = frozenset(
+            stem(word) for word in re.findall(r"[a-zäöüß]{3,}", f"{days} {table['months']}".lower())
+        ) | frozenset(stem(word[:-1]) for word in re.findall(r"[a-zäöüß]+s(?=\?)", days))
         self.slots = re.compile(
             rf"{days}|(?P<date>\d{{4}}-\d\d-\d\d|\b(?:{table['months']}) \d{{1,2}}\b)"
             r"|(?P<time>\b\d{1,2}:\d\d(?: ?[ap]m)?|\b\d{1,2} ?[ap]m\b)"
@@ -195,7 +198,7 @@ class Statement:
                 break
             if not cues().pattern["ended"].search(clause):
                 continue
-            gone = self._telling(clause)
+            gone = self._telling(clause) - cues().calendar
             told = " ".join(one.text for one in _tokens(clause) if one.stem in gone)
             found.append(Departure(gone, told))
         return [one for one in found if one and one.gone]
@@ -209,13 +212,14 @@ class Statement:
         if places:
             last = places[-1]
             phrase = phrase[last.start + len(last.text) :] if leads else phrase[: places[0].start]
-        gone = self._telling(phrase)
+        gone = self._telling(phrase) - cues().calendar
         end = match.end() + len(_CLAUSE.split(self.text[match.end() :], maxsplit=1)[0])
-        if cues().pattern["unsure"].search(self.text[:end]):
+        around = match.group().replace(phrase, "")
+        if cues().pattern["unsure"].search(self.text[:end]) or read(around).negations:
             return None
         began = max((one.end() for one in _CLAUSE.finditer(self.text[: match.start()])), default=0)
         said = self.text[began:end]
-        beside = self._telling(said) - gone - self._telling(come)
+        beside = self._telling(said) - gone - self._telling(come) - cues().calendar
         case = beside & self._telling(" ".join(_CASE.findall(said)))
         return Departure(gone, phrase.strip(" ."), beside, case)
 
