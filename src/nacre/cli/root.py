@@ -191,7 +191,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "archive": Entry("data:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("sync:db", "Look after the database."),
-        "config": Entry("status:config", "Show and change settings."),
+        "config": Entry("config:config", "Show and change settings."),
         "usefulness": Entry(
             "measures:usefulness",
             "Measure whether memory helps: sessions with and without it, compared.",
@@ -200,8 +200,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "measures:evaluate", "Ask saved queries of your memory, and see what changed."
         ),
         "benchmark": Entry("measures:benchmark", "Measure how fast nacre is on this machine."),
-        "completion": Entry("status:completion", "Print the completion script of a shell."),
-        "man": Entry("status:manual", "Print the manual page."),
+        "completion": Entry("completion:completion", "Print the completion script of a shell."),
+        "man": Entry("completion:manual", "Print the manual page."),
     },
 }
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import get_completion_class
 
-from nacre import __version__, known_settings
-from nacre import settings as nacre_settings
 from nacre.base import ids
 from nacre.base.times import shown
 from nacre.care import health as checking
@@ -21,16 +16,13 @@ from nacre.care import proofs as prove
 from nacre.cli import hits, operations, output, sessions
 from nacre.cli.command import (
     Cell,
-    Command,
     DefaultGroup,
-    Group,
     Paper,
     Run,
     Span,
     bold,
     command,
     dim,
-    first_sentence,
 )
 from nacre.cli.options import (
     Record,
@@ -47,18 +39,15 @@ from nacre.cli.options import (
     tie_hint,
     when,
 )
-from nacre.errors import NacreError
-from nacre.home import consent
 from nacre.setup import models as writers
 from nacre.values import models
-from nacre.values.memory import Face
 
 if TYPE_CHECKING:
     from nacre.care.health import Status
     from nacre.care.proofs import Proof
     from nacre.home.views import Place, SessionLine
     from nacre.memories.projects import ProjectDetail, ProjectLine, ProjectMergePlan, ProjectMoved
-    from nacre.setup.models import SettingView, WriterStatus
+    from nacre.setup.models import WriterStatus
     from nacre.values.memory import Memory
     from nacre.values.reports import Check, Problem
 
@@ -406,161 +395,6 @@ def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> No
 
 
 # ----------------------------------------------------------------------------
-# ``nacre config``.
-
-
-@click.group(
-    "config",
-    cls=Group,
-    examples=[
-        "nacre config show",
-        "nacre config get recall.limit",
-        "nacre config set recall.limit 20",
-    ],
-)
-def config() -> None:
-    """Show and change settings."""
-
-
-@config.command("show", examples=["nacre config show", "nacre config show --json"])
-@click.pass_obj
-def show(run: Run) -> None:
-    """Show every setting, its value, and where the value comes from.
-
-    What is a key, or looks like one, is shown by its last four characters.
-    """
-    settings = run.settings
-    views = writers.list_settings(settings)
-    record = {
-        "home": str(settings.home),
-        "config": str(settings.config),
-        "database": settings.where,
-        "settings": [asdict(one) for one in views],
-    }
-
-    def render(paper: Paper) -> None:
-        paper.facts(
-            (
-                ("home", str(settings.home)),
-                ("config", str(settings.config)),
-                ("database", settings.where),
-            )
-        )
-        paper.blank()
-        paper.table(
-            [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in views],
-            header=("setting", "value", "from", "meaning"),
-            drop=(2,)
-            if not any(value.origin != "default" for value in run.settings.values.values())
-            else (),
-        )
-
-    run.answer(record, render)
-
-
-@config.command(
-    "get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"]
-)
-@argument("config-get", "key")
-@click.pass_obj
-def get(run: Run, key: str) -> None:
-    """Print one setting's value; of a key its last four characters."""
-    found: SettingView = operations.perform(run, "config-get", key=key)
-    run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
-
-
-@config.command(
-    "set",
-    examples=[
-        "nacre config set recall.limit 20",
-        "nacre config set embedding.model none",
-        "nacre config set ingest.roots '[\"~/exports\"]'",
-    ],
-)
-@argument("config-set", "key")
-@argument("config-set", "value")
-@click.pass_obj
-def set_value(run: Run, key: str, value: str) -> None:
-    """Write one setting to the config file.
-
-    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
-    empties it.
-    """
-    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
-    settings.actor.require_owner("nacre config set")
-    path = settings.config
-    written = writers.write(settings, key, value)
-    shown = writers.hidden(run.settings, written)
-    if shown != written:
-        run.warnings.append(
-            f"{path} now holds what looks like a key; nacre setup keeps keys in a better place"
-        )
-    variable = known_settings.known(key).variable
-    if run.settings.values[key].origin == f"${variable}":
-        run.warnings.append(f"${variable} is set and goes before the file")
-    if key == "embedding.model":
-        run.warnings += _told_of(written)
-    if key == "writer.tokens_per_day" and written:
-        run.warnings += (
-            [told] if (told := writers.too_few(settings, writers.named(settings), written)) else []
-        )
-    if key == "writer.exclude_projects":
-        run.warnings += _matching_nothing(run, written)
-    run.answer(
-        {"key": key, "value": shown, "path": str(path)},
-        lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
-    )
-
-
-@config.command("unset", examples=["nacre config unset recall.limit"])
-@argument("config-unset", "key")
-@click.pass_obj
-def unset(run: Run, key: str) -> None:
-    """Remove one setting from the config file: its default holds again."""
-    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
-    settings.actor.require_owner("nacre config unset")
-    found = writers.unset_setting(settings, writers.SettingRequest(key=key))
-    run.answer(
-        asdict(found),
-        lambda paper: paper.line(bold(key), f" = {_told(found.value)}", dim(f"  {found.origin}")),
-    )
-
-
-@config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])
-@click.pass_obj
-def path(run: Run) -> None:
-    """Print where the config file is, or would be."""
-    found = run.settings.config
-    run.answer(
-        {"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found))
-    )
-
-
-def _told_of(model: str) -> list[str]:
-    """What becomes of texts with an embedding model elsewhere."""
-    try:
-        told = consent.told_of(nacre_settings.load_settings(), model)
-    except NacreError:  # nacre embed tells what is wrong with it
-        return []
-    return [told] if told else []
-
-
-def _matching_nothing(run: Run, patterns: Sequence[str]) -> list[str]:
-    """Which patterns keep nothing from a writer: a name that is misspelt does not."""
-    if not (run.settings.server or run.settings.database.is_file()):
-        return []
-    names = writers.unmatched(run.home, patterns)
-    return [
-        f"no project is called {name!r} so far, so nothing is left out by it: nacre project list"
-        for name in names
-    ]
-
-
-def _told(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-# ----------------------------------------------------------------------------
 # ``nacre project``.
 
 
@@ -870,129 +704,3 @@ def _moved_record(found: ProjectMoved) -> Record:
         "left": list(found.left),
         "operation": found.operation,
     }
-
-
-# ----------------------------------------------------------------------------
-# ``nacre completion``.
-
-
-_VARIABLE = "_NACRE_COMPLETE"
-
-
-@command(
-    "completion",
-    examples=[
-        "nacre completion bash >> ~/.bashrc",
-        "nacre completion zsh >> ~/.zshrc",
-        "nacre completion fish > ~/.config/fish/completions/nacre.fish",
-    ],
-)
-@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell.
-
-    SHELL is bash, zsh or fish.
-    """
-    run: Run = context.obj
-    found = get_completion_class(shell)
-    if found is None:
-        raise click.UsageError(f"no completion for {shell}")
-    script = found(context.find_root().command, {}, "nacre", _VARIABLE)
-    source = script.source_template % script.source_vars()
-    run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))
-
-
-# ----------------------------------------------------------------------------
-# ``nacre man``: the manual page, from the same help as ``--help``.
-
-
-_EXIT_CODES = (
-    ("0", "done"),
-    ("1", "failed"),
-    ("2", "used wrongly"),
-    ("3", "not found"),
-    ("4", "in conflict with what is there"),
-    ("5", "something is unavailable: a lock, a disk, a model"),
-    ("130", "interrupted"),
-)
-
-
-@command("man", examples=["nacre man > ~/.local/share/man/man1/nacre.1", "nacre man | man -l -"])
-@click.pass_context
-def manual(context: click.Context) -> None:
-    """Print the manual page.
-
-    It says of every command what --help says, for man and for reading all of it in one place.
-    """
-    root = context.find_root()
-    page = "\n".join(_page(root))
-    run: Run = context.obj
-    run.answer({"page": page}, lambda paper: paper.verbatim(page))
-
-
-def _page(root: click.Context) -> Iterator[str]:
-    program = root.command
-    yield f'.TH NACRE 1 "" "nacre {_plain(__version__)}" "nacre"'
-    yield from (".SH NAME", f"nacre \\- {_plain(first_sentence(program.help))}")
-    yield from (".SH SYNOPSIS", f"nacre {_plain(' '.join(program.collect_usage_pieces(root)))}")
-    yield from (
-        ".SH DESCRIPTION",
-        "Every command takes \\-\\-json, to answer with one JSON object, and \\-\\-help.",
-    )
-    yield ".SH COMMANDS"
-    yield from _commands(root)
-    yield ".SH EXIT STATUS"
-    for code, meaning in _EXIT_CODES:
-        yield from (".TP", f".B {code}", meaning)
-    yield from (".SH FILES", ".TP", ".B ~/.nacre")
-    yield "The home: config.toml, the vault of memories, the database. NACRE_HOME names another place."
-    if isinstance(program, (Command, Group)):
-        yield ".SH EXAMPLES"
-        yield from _examples(program)
-
-
-def _commands(parent: click.Context) -> Iterator[str]:
-    """A group's commands, each followed by its own."""
-    group = parent.command
-    if not isinstance(group, click.Group):
-        return
-    for name in group.list_commands(parent):
-        found = group.get_command(parent, name)
-        if found is None or found.hidden:
-            continue
-        context = click.Context(found, info_name=name, parent=parent)
-        yield from _command(context)
-        yield from _commands(context)
-
-
-def _command(context: click.Context) -> Iterator[str]:
-    found = context.command
-    yield f".SS {_plain(context.command_path)}"
-    yield f".B {_plain(' '.join([context.command_path, *found.collect_usage_pieces(context)]))}"
-    for paragraph in (found.help or "").split("\n\n"):
-        yield from (".PP", _line(" ".join(paragraph.split())))
-    for parameter in found.get_params(context):
-        told = parameter.get_help_record(context)
-        if told and told[0] not in ("--json", "-h, --help"):
-            yield from (".TP", f".B {_plain(told[0])}", _line(" ".join(told[1].split())))
-    if isinstance(found, (Command, Group)) and found.examples:
-        yield ".PP"
-        yield from _examples(found)
-
-
-def _examples(found: Command | Group) -> Iterator[str]:
-    yield from (".nf", ".RS")
-    yield from map(_line, found.examples)
-    yield from (".RE", ".fi")
-
-
-def _line(text: str) -> str:
-    """A line of text that is none of the formatter's commands."""
-    plain = _plain(text)
-    return f"\\&{plain}" if plain.startswith((".", "'")) else plain
-
-
-def _plain(text: str) -> str:
-    escaped = text.replace("\\", "\\e").replace("-", "\\-")
-    return "".join(one if one.isascii() else f"\\[u{ord(one):04X}]" for one in escaped)

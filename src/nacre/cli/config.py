@@ -1,0 +1,185 @@
+"""``nacre config``: show and change settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre import known_settings
+from nacre import settings as nacre_settings
+from nacre.cli import operations
+from nacre.cli.command import (
+    Group,
+    Paper,
+    Run,
+    bold,
+    dim,
+)
+from nacre.cli.options import (
+    argument,
+)
+from nacre.errors import NacreError
+from nacre.home import consent
+from nacre.setup import models as writers
+from nacre.values.memory import Face
+
+if TYPE_CHECKING:
+    from nacre.setup.models import SettingView
+
+# ----------------------------------------------------------------------------
+# ``nacre config``.
+
+
+@click.group(
+    "config",
+    cls=Group,
+    examples=[
+        "nacre config show",
+        "nacre config get recall.limit",
+        "nacre config set recall.limit 20",
+    ],
+)
+def config() -> None:
+    """Show and change settings."""
+
+
+@config.command("show", examples=["nacre config show", "nacre config show --json"])
+@click.pass_obj
+def show(run: Run) -> None:
+    """Show every setting, its value, and where the value comes from.
+
+    What is a key, or looks like one, is shown by its last four characters.
+    """
+    settings = run.settings
+    views = writers.list_settings(settings)
+    record = {
+        "home": str(settings.home),
+        "config": str(settings.config),
+        "database": settings.where,
+        "settings": [asdict(one) for one in views],
+    }
+
+    def render(paper: Paper) -> None:
+        paper.facts(
+            (
+                ("home", str(settings.home)),
+                ("config", str(settings.config)),
+                ("database", settings.where),
+            )
+        )
+        paper.blank()
+        paper.table(
+            [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in views],
+            header=("setting", "value", "from", "meaning"),
+            drop=(2,)
+            if not any(value.origin != "default" for value in run.settings.values.values())
+            else (),
+        )
+
+    run.answer(record, render)
+
+
+@config.command(
+    "get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"]
+)
+@argument("config-get", "key")
+@click.pass_obj
+def get(run: Run, key: str) -> None:
+    """Print one setting's value; of a key its last four characters."""
+    found: SettingView = operations.perform(run, "config-get", key=key)
+    run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
+
+
+@config.command(
+    "set",
+    examples=[
+        "nacre config set recall.limit 20",
+        "nacre config set embedding.model none",
+        "nacre config set ingest.roots '[\"~/exports\"]'",
+    ],
+)
+@argument("config-set", "key")
+@argument("config-set", "value")
+@click.pass_obj
+def set_value(run: Run, key: str, value: str) -> None:
+    """Write one setting to the config file.
+
+    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
+    empties it.
+    """
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner("nacre config set")
+    path = settings.config
+    written = writers.write(settings, key, value)
+    shown = writers.hidden(run.settings, written)
+    if shown != written:
+        run.warnings.append(
+            f"{path} now holds what looks like a key; nacre setup keeps keys in a better place"
+        )
+    variable = known_settings.known(key).variable
+    if run.settings.values[key].origin == f"${variable}":
+        run.warnings.append(f"${variable} is set and goes before the file")
+    if key == "embedding.model":
+        run.warnings += _told_of(written)
+    if key == "writer.tokens_per_day" and written:
+        run.warnings += (
+            [told] if (told := writers.too_few(settings, writers.named(settings), written)) else []
+        )
+    if key == "writer.exclude_projects":
+        run.warnings += _matching_nothing(run, written)
+    run.answer(
+        {"key": key, "value": shown, "path": str(path)},
+        lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
+    )
+
+
+@config.command("unset", examples=["nacre config unset recall.limit"])
+@argument("config-unset", "key")
+@click.pass_obj
+def unset(run: Run, key: str) -> None:
+    """Remove one setting from the config file: its default holds again."""
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner("nacre config unset")
+    found = writers.unset_setting(settings, writers.SettingRequest(key=key))
+    run.answer(
+        asdict(found),
+        lambda paper: paper.line(bold(key), f" = {_told(found.value)}", dim(f"  {found.origin}")),
+    )
+
+
+@config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])
+@click.pass_obj
+def path(run: Run) -> None:
+    """Print where the config file is, or would be."""
+    found = run.settings.config
+    run.answer(
+        {"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found))
+    )
+
+
+def _told_of(model: str) -> list[str]:
+    """What becomes of texts with an embedding model elsewhere."""
+    try:
+        told = consent.told_of(nacre_settings.load_settings(), model)
+    except NacreError:  # nacre embed tells what is wrong with it
+        return []
+    return [told] if told else []
+
+
+def _matching_nothing(run: Run, patterns: Sequence[str]) -> list[str]:
+    """Which patterns keep nothing from a writer: a name that is misspelt does not."""
+    if not (run.settings.server or run.settings.database.is_file()):
+        return []
+    names = writers.unmatched(run.home, patterns)
+    return [
+        f"no project is called {name!r} so far, so nothing is left out by it: nacre project list"
+        for name in names
+    ]
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
