@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
 const LIMIT = 80_000;
-const folder = new URL("../../src/nacre/web/static/", import.meta.url);
+const folder = new URL("../../src/nacre/serve/static/", import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL(".vite/manifest.json", folder), "utf8"));
 const compressed = (file) => gzipSync(readFileSync(new URL(file, folder))).length;
 

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useOperation } from "../../api/cache";
-import type { DreamAction, DreamPlan, Promotion, NacreDreamValuesStep as Step } from "../../api/types";
+import type { DreamAction, DreamPlan, Promotion, NacreReviewConsolidateStep as Step } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
 import { number } from "../../i18n/index";

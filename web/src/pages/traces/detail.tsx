@@ -1,5 +1,5 @@
 import { useOperation } from "../../api/cache";
-import type { NacreValuesTraceStep as Step, TraceView } from "../../api/types";
+import type { NacreValuesModelsStep as Step, TraceView } from "../../api/types";
 import { titles } from "../../app/pages";
 import { number } from "../../i18n/index";
 import { Badge } from "../../ui/controls";

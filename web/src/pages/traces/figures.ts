@@ -1,4 +1,4 @@
-import type { NacreValuesTraceStep as Step, Trace } from "../../api/types";
+import type { NacreValuesModelsStep as Step, Trace } from "../../api/types";
 import { number } from "../../i18n/index";
 
 /** Whether a step of it went wrong. */
