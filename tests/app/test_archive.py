@@ -511,13 +511,13 @@ def test_what_a_tool_is_about_to_delete_is_told(talk: World, days: str, is_told:
     os.utime(path.with_name("depot.jsonl"), (old + 2 * WEEK, old + 2 * WEEK))
     talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(talk)
-    found = with_context(talk, archive.leaving)
+    found = with_context(talk, retention.leaving)
     assert [(one.files, one.archived, round(one.days)) for one in found] == (
         [(1, 0, 6)] if is_told else []
     )
     del talk.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(talk)
-    assert all(one.is_kept for one in with_context(talk, archive.leaving))
+    assert all(one.is_kept for one in with_context(talk, retention.leaving))
 
 
 def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
@@ -543,7 +543,7 @@ def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
         path.write_text(json.dumps({**chat, "requests": [request]}), encoding="utf-8")
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(world)
-    (told,) = with_context(world, archive.leaving)
+    (told,) = with_context(world, retention.leaving)
     assert (told.files, told.archived, told.days) == (2, 0, None)
     assert told.in_words() == (
         "VS Code Copilot Chat keeps the newest 400 sessions of a folder: "
@@ -551,7 +551,7 @@ def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
     )
     del world.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(world)
-    assert [one.is_kept for one in with_context(world, archive.leaving)] == [True]
+    assert [one.is_kept for one in with_context(world, retention.leaving)] == [True]
 
 
 def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World) -> None:

@@ -391,7 +391,7 @@ def test_a_column_that_a_later_version_adds_is_written_and_read(
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute("CREATE DATABASE coloured")
     url = server_url.replace("/postgres?", "/coloured?")
-    monkeypatch.setattr("nacre.store.sqlite.Memory", Coloured)
+    monkeypatch.setattr("nacre.store.rows.Memory", Coloured)
     caches = (memory_rows, sqlite.query, postgres_connection.query)
     for cached in caches:
         cached.cache_clear()

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect
 from nacre.store.postgres_schema import ServerSearch
 from nacre.store.schema import Indexed, Words, turn_clause
-from nacre.store.search import Matrix, Vectors
+from nacre.store.search import Vectors
 from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 from nacre.values.session import Session
@@ -74,9 +75,9 @@ def _fill(database: PostgresDatabase, count: int) -> None:
         )
 
 
-def _unit(count: int) -> Matrix:
+def _unit(count: int) -> NDArray[np.float32]:
     made = np.random.default_rng(count).standard_normal((count, _SIZE)).astype(np.float32)
-    unit: Matrix = made / np.linalg.norm(made, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = made / np.linalg.norm(made, axis=1, keepdims=True)
     return unit
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nacre.errors import EmbedderUnavailable
 from nacre.store.memories import Memories
 from nacre.store.review import Comparisons
 from nacre.store.schema import Database
-from nacre.store.search import Matrix, Near, Selection, Vectors
+from nacre.store.search import Near, Selection, Vectors
 from nacre.store.sessions import Sessions
 from nacre.store.sqlite import open_database
 from nacre.values.recall import Filter
@@ -29,11 +30,11 @@ def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
-def _vectors(*seeds: int) -> Matrix:
+def _vectors(*seeds: int) -> NDArray[np.float32]:
     made = np.stack([np.random.default_rng(seed).standard_normal(_SIZE) for seed in seeds]).astype(
         np.float32
     )
-    unit: Matrix = made / np.linalg.norm(made, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = made / np.linalg.norm(made, axis=1, keepdims=True)
     return unit
 
 
