@@ -474,6 +474,7 @@ def _load_configured(settings: Settings) -> Embedder:
 def _load_with_numpy(target: str) -> Any:
     """Load a target, which takes about 100 ms. Raises EmbedderUnavailable without numpy."""
     try:
+        load("numpy:ndarray")  # its modules import it on first use
         return load(target)
     except ModuleNotFoundError as error:
         hint = load("nacre.base.environment:NO_VECTORS")
