@@ -32,7 +32,7 @@ from nacre.home.change import (
 from nacre.home.home import Home
 from nacre.home.location import locate, projects, without_secrets
 from nacre.hosts.files import drop_blocks
-from nacre.memories.edit import catch_up, scan
+from nacre.memories import edit
 from nacre.memories.tombstones import Barred
 from nacre.values.codec import stamp
 from nacre.values.memory import RENAME, Intent, Memory, Project
@@ -424,7 +424,7 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
     Raises NotFound, InvalidInput for a name without letters or digits, Conflict if another project
     has it, MemoryInvalid for an unreadable page, EditConflict.
     """
-    scan(home)
+    edit.scan(home)
     old, name = known_project(home, request.project), home.redactor.clean(request.name).strip()
     slug = slugify(name)
     if not slug or not name.isprintable():
@@ -451,7 +451,7 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
 
 def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
     """Return the effects of a merge. Raises NotFound, Conflict, MemoryInvalid."""
-    scan(home)
+    edit.scan(home)
     source, into = _source_and_target(home, request)
     page, other = page_of(home, source), page_of(home, into)
     lists, into_lists = facts(page), facts(other)
@@ -485,7 +485,7 @@ def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
     Raises NotFound, Conflict if both are the same or forgotten content could return, MemoryInvalid
     for an unreadable page, EditConflict.
     """
-    scan(home)
+    edit.scan(home)
     source, into = _source_and_target(home, request)
     with home.change(MERGE, subject=f"{source} → {into}", why=request.reason) as change:
         with change.transaction():
@@ -605,7 +605,7 @@ _MAX_LATEST = 8
 
 def list_projects(home: Home) -> list[ProjectLine]:
     """List all projects, most recently used first."""
-    catch_up(home)
+    edit.catch_up(home)
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
     dependencies: defaultdict[str, list[str]] = defaultdict(list)
     for slug, other in home.files.dependencies():
@@ -662,7 +662,7 @@ def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
     Raises NotFound for an unknown project, Conflict for a dependency on itself, MemoryInvalid for
     an unreadable page.
     """
-    catch_up(home)
+    edit.catch_up(home)
     slug = known_project(home, request.project)
     names = [_dependency(home, slug, name, remove=request.remove) for name in request.on]
     with home.change(DEPEND, subject=slug) as change:
