@@ -50,6 +50,7 @@ from nacre.memories.vectors import embed_memories
 from nacre.protocols import Embedder
 from nacre.review.run import dream_unasked
 from nacre.serve import hook_shapes
+from nacre.serve import web as web_served
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.events import Bus, Live, publish_watched
 from nacre.serve.homes import (
@@ -67,7 +68,6 @@ from nacre.serve.homes import (
 )
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parsed
 from nacre.serve.server_web import TOKEN, Door, Site, Web
-from nacre.serve.web import Browsers
 from nacre.settings import Settings
 from nacre.setup import chores
 from nacre.values.context import HookAnswer, HookCall, HookEvent
@@ -775,7 +775,7 @@ class Daemon:
             settings.home,
             self._answering.run,
             self._facts,
-            Browsers(settings.home),
+            web_served.Browsers(settings.home),
             self._live,
             voice.tell,
             everything=settings.text("mcp.tools") == "all",

@@ -30,7 +30,6 @@ from nacre.serve import mcp as mcp_face
 from nacre.serve import program as web_program
 from nacre.serve import web as web_served
 from nacre.serve.events import Live
-from nacre.serve.web import Browsers
 from nacre.values.memory import Bearer
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Site:
     home: Path
     run: Run
     facts: Callable[[], Mapping[str, object]]
-    browsers: Browsers
+    browsers: web_served.Browsers
     live: Live
     tell: Callable[[str], None]
     everything: bool = False
