@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.serve.web import Browsers, Limit, Limits
+from nacre.serve.browsers import Browsers
+from nacre.serve.web import Limit, Limits
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site, free_port

@@ -22,9 +22,10 @@ from nacre.base.link import LOCK
 from nacre.base.locks import is_held
 from nacre.base.serving import LOOPBACK, Names
 from nacre.home.home import open_home
+from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
 from nacre.serve.program import make_app
-from nacre.serve.web import Asking, Browsers, Served
+from nacre.serve.web import Asking, Served
 from nacre.settings import load_settings
 from nacre.values.memory import Actor
 from tests.cli.conftest import Nacre

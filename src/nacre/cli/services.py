@@ -33,7 +33,7 @@ from nacre.errors import OwnerOnly, Unavailable
 from nacre.home.location import is_empty
 from nacre.hosts import connect as wiring_preview
 from nacre.hosts import registry
-from nacre.serve import homes, mcp_protocol, web
+from nacre.serve import browsers, homes, mcp_protocol
 from nacre.serve import mcp as calling
 from nacre.serve.statusline import line as statusline_line
 from nacre.serve.statusline import look
@@ -372,7 +372,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """
     run.settings.actor.require_owner("nacre open")
     if forget:
-        were = web.Browsers(run.settings.home).forget()
+        were = browsers.Browsers(run.settings.home).forget()
         told = "No browser has access any more." if were else "No browser had access."
         run.answer({"forgotten": were}, lambda paper: paper.line(told))
         return

@@ -27,11 +27,12 @@ from nacre.base.serving import listen_at, split_place
 from nacre.cluster.queue import prepare_queue
 from nacre.errors import Conflict, InvalidInput, NacreError, NotAllowed, NotFound, Unavailable
 from nacre.home.home import Home
+from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Answering, Homes
 from nacre.serve.server import Spaces
 from nacre.serve.server_web import Door, Site, Web
-from nacre.serve.web import Asking, Browsers, Run
+from nacre.serve.web import Asking, Run
 from nacre.settings import Settings
 from nacre.store.postgres import Distributed, distribute
 from nacre.store.postgres_connection import connect, migrate, state, translated_errors

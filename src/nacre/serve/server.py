@@ -49,8 +49,7 @@ from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import Embedder
 from nacre.review.run import dream_unasked
-from nacre.serve import hook_shapes
-from nacre.serve import web as web_served
+from nacre.serve import browsers, hook_shapes
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.events import Bus, Live, publish_watched
 from nacre.serve.homes import (
@@ -775,7 +774,7 @@ class Daemon:
             settings.home,
             self._answering.run,
             self._facts,
-            web_served.Browsers(settings.home),
+            browsers.Browsers(settings.home),
             self._live,
             voice.tell,
             everything=settings.text("mcp.tools") == "all",

@@ -25,7 +25,7 @@ from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module
 from nacre.base.serving import EVERYWHERE, listen_at, names_of, split_place
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
-from nacre.serve import homes
+from nacre.serve import browsers, homes
 from nacre.serve import mcp as mcp_face
 from nacre.serve import program as web_program
 from nacre.serve import web as web_served
@@ -56,7 +56,7 @@ class Site:
     home: Path
     run: Run
     facts: Callable[[], Mapping[str, object]]
-    browsers: web_served.Browsers
+    browsers: browsers.Browsers
     live: Live
     tell: Callable[[str], None]
     everything: bool = False

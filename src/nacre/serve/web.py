@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
-import os
-import secrets
 import threading
 import time
 import traceback
@@ -26,7 +22,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import (
@@ -41,7 +36,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from nacre import errors
-from nacre.base import files, json
 from nacre.base.serving import (
     NO_KEY,
     NO_TOKEN,
@@ -53,121 +47,13 @@ from nacre.base.serving import (
     values_of,
 )
 from nacre.errors import NacreError, NotFound, Unavailable
+from nacre.serve.browsers import COOKIE_SECONDS, Browsers
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.events import Bus, Event, Live
 from nacre.values.memory import Actor, Bearer, Face
 
 if TYPE_CHECKING:
     from starlette.types import Scope
-
-BROWSERS = "browsers.json"
-"""File in the home with each cookie's hash and end, so that cookies survive a restart."""
-
-CODE_SECONDS = 60.0
-"""Lifetime of a code, which gives one cookie."""
-
-COOKIE_SECONDS = 90 * 86_400
-_SECRET_BYTES = 32
-_MAX_FILE_BYTES = 1_000_000
-_MAX_BROWSERS = 200
-"""Maximum of browsers; those whose cookies end first are removed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The credentials of a browser.
-
-    The cookie is sent to every port of this machine. The dashboard keeps the key for its origin and
-    sends it with every change. So another local server that sees the cookie can only read.
-    """
-
-    cookie: str
-    key: str
-
-
-class _Browser(msgspec.Struct, frozen=True):
-    until: float
-    key: str
-
-
-class _StoredBrowsers(msgspec.Struct, frozen=True):
-    port: int = 0
-    cookies: dict[str, _Browser] = {}
-
-    def living(self) -> dict[str, _Browser]:
-        now = time.time()
-        return {name: browser for name, browser in self.cookies.items() if browser.until > now}
-
-
-class Browsers:
-    """The codes, kept in this process, and the cookies, kept as hashes in the home."""
-
-    def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._file = home / BROWSERS
-        self._guard = threading.Lock()
-        self._codes: dict[str, float] = {}
-        self.cookie = f"nacre_{_hash(os.path.realpath(home))[:8]}"
-        """Name of the cookie; it depends on the home, as all ports share cookies."""
-
-    def make_code(self) -> str:
-        """Return a code that one browser can exchange for a cookie within a minute."""
-        code = secrets.token_urlsafe(_SECRET_BYTES)
-        now = self._clock()
-        with self._guard:
-            self._codes = {stored: until for stored, until in self._codes.items() if until > now}
-            self._codes[_hash(code)] = now + CODE_SECONDS
-        return code
-
-    def redeem(self, code: str, port: int = 0) -> Entry | None:
-        """Exchange a code for cookie and key; ``None`` if the code is invalid. Raises OSError."""
-        with self._guard:
-            until = self._codes.pop(_hash(code), 0.0)
-            if until <= self._clock():
-                return None
-            entry = Entry(
-                secrets.token_urlsafe(_SECRET_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
-            )
-            living = sorted(self._load().living().items(), key=lambda item: item[1].until)[
-                1 - _MAX_BROWSERS :
-            ]
-            browser = _Browser(time.time() + COOKIE_SECONDS, _hash(entry.key))
-            stored = _StoredBrowsers(port, {**dict(living), _hash(entry.cookie): browser})
-            files.write_file(self._file, msgspec.json.encode(stored))
-            return entry
-
-    def knows(self, cookie: str, key: str | None = None) -> bool:
-        """Return True for a valid cookie, with its key if one is given."""
-        browser = self._load().living().get(_hash(cookie))
-        return browser is not None and (key is None or hmac.compare_digest(browser.key, _hash(key)))
-
-    @property
-    def port(self) -> int | None:
-        """The port at which browsers know the home; ``None`` if no browser does."""
-        stored = self._load()
-        return stored.port if stored.living() else None
-
-    def forget(self) -> bool:
-        """End all cookies; return True if there were any."""
-        with self._guard:
-            self._codes.clear()
-            had_any = bool(self._load().cookies)
-            self._file.unlink(missing_ok=True)
-        return had_any
-
-    def _load(self) -> _StoredBrowsers:
-        with (
-            suppress(OSError, msgspec.MsgspecError),
-            os.fdopen(files.open_file(self._file, os.O_RDONLY), "rb") as file,
-        ):
-            return json.parse_json_values(file.read(_MAX_FILE_BYTES), _StoredBrowsers)
-        return _StoredBrowsers()
-
-
-def _hash(text: str | bytes) -> str:
-    return hashlib.sha256(
-        text.encode("utf-8", "replace") if isinstance(text, str) else text
-    ).hexdigest()
 
 
 # -- Errors ----------------------------------------------------------------------------------------
