@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nacre.hosts.host import proven_versions
-from nacre.hosts.registry import HOSTS_REGISTRY
+from nacre.hosts.registry import ALL_HOSTS
 from nacre.readers.adapter import Adapter, Places
 from nacre.readers.registry import builtins
 
@@ -43,7 +43,7 @@ def page() -> str:
     """Return the whole page."""
     rows = [row(adapter) for adapter in builtins().values()]
     driven = [
-        (HOSTS_REGISTRY[name].label, one.pinned, one.newest, str(one.on))
+        (ALL_HOSTS[name].label, one.pinned, one.newest, str(one.on))
         for name, one in proven_versions().items()
     ]
     return INTRODUCTION + table(rows) + DRIVEN + table(driven)

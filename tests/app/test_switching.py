@@ -19,7 +19,7 @@ from nacre.errors import EmbedderUnavailable, SettingsInvalid
 from nacre.home.home import Home, open_home
 from nacre.llm.local_model import load_minilm
 from nacre.memories import vectors as model_switch
-from nacre.memories.erasure import erase_bytes_erasure
+from nacre.memories.erasure import erase_written_bytes
 from nacre.memories.vectors import embed_pending
 from nacre.settings import Settings
 from nacre.values.recall import RecallResult
@@ -253,7 +253,7 @@ def test_what_is_forgotten_goes_from_the_vectors_in_the_making_too(
     context = begun(filled(world, models), models, after=150)
     request = ForgetRequest(match="crane number 77")
     forget.forget(context, forget.plan(context, request))
-    erase_bytes_erasure(context)
+    erase_written_bytes(context)
     gone = "SELECT count(*) FROM passages WHERE vector = zeroblob(length(vector))"
     assert context.database.rows(gone) == [(1,)]
     assert context.database.rows(gone.replace("passages", "other_passages")) == [(1,)]

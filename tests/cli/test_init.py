@@ -21,7 +21,7 @@ from nacre.base.link import LOCK
 from nacre.base.locks import FileLock, is_held
 from nacre.cli.root import cli
 from nacre.hosts import connect
-from nacre.hosts.registry import HOSTS_REGISTRY
+from nacre.hosts.registry import ALL_HOSTS
 from tests.cli.conftest import Nacre, Outcome, command, environment
 from tests.processes import Processes
 
@@ -46,8 +46,8 @@ PRIOR = {
     "code/.claude/settings.local.json": '{"permissions": {"allow": []}, "hooks": {"Stop": []}}',
 }
 WIRINGS = [
-    *((name, "user") for name, host in HOSTS_REGISTRY.items() if host.by_user),
-    *((name, "project") for name, host in HOSTS_REGISTRY.items() if host.by_project),
+    *((name, "user") for name, host in ALL_HOSTS.items() if host.by_user),
+    *((name, "project") for name, host in ALL_HOSTS.items() if host.by_project),
 ]
 
 Tree = dict[str, tuple[bytes, int]]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nacre.home.home import Home, open_home
-from nacre.serve.events import MOST_IDS, MOST_SESSIONS_LOOK, Bus, Look
+from nacre.serve.events import MAX_WATCHED_SESSIONS, MOST_IDS, Bus, Look
 from nacre.settings import load_settings
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, Incoming, Outgoing, Pairing, Received, Sender
@@ -128,14 +128,14 @@ def test_many_that_change_at_once_are_few_events(
     user_home: Path,
 ) -> None:
     folder = user_home / ".claude" / "projects" / "-code-mill"
-    for number in range(MOST_SESSIONS_LOOK + 5):
+    for number in range(MAX_WATCHED_SESSIONS + 5):
         name = f"{number:08x}-0000-4000-8000-000000000001"
         write_transcript(
             folder / f"{name}.jsonl", [said("user", f"Sluice {number} is shut", 1, session=name)]
         )
     nacre("ingest")
     sessions = heard("session")
-    assert len(sessions) == MOST_SESSIONS_LOOK + 1
+    assert len(sessions) == MAX_WATCHED_SESSIONS + 1
     assert sessions[-1]["id"] is None
     notes = Path(os.environ["NACRE_HOME"]) / "vault" / "global" / "fact"
     notes.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from nacre.store.memories import EdgeFilter, Links, LinksEdge
+from nacre.store.memories import EdgeFilter, Links, StoredLink
 from nacre.store.schema import Database
 from nacre.values.memory import Kind, Link, Validity
 from nacre.values.session import Trust
@@ -58,7 +58,7 @@ def links(database: Database) -> Links:
     return Links(database)
 
 
-def _told(edges: list[LinksEdge]) -> list[tuple[int, str, int, str]]:
+def _told(edges: list[StoredLink]) -> list[tuple[int, str, int, str]]:
     return [
         (int(one.source[5:], 16), one.rel, int(one.target[5:], 16), one.origin) for one in edges
     ]
@@ -70,7 +70,7 @@ def test_every_edge_at_a_memory_is_told_with_all_that_is_said_of_it(links: Links
         (1, "related_to", 2, "reflect"),
         (2, "related_to", 3, "body"),
     ]
-    assert links.of(an_id(2))[1] == LinksEdge(
+    assert links.of(an_id(2))[1] == StoredLink(
         an_id(1), "related_to", an_id(2), "reflect", "why", 0.25, Validity(TODAY, TODAY + DAY)
     )
     assert links.of(an_id(98)) == []

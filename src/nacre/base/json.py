@@ -90,7 +90,7 @@ def convert(
     return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
 
 
-def parse_json_values(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
+def parse_json_tree(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
     """Decode like ``msgspec.json.decode``. Raises msgspec.ValidationError, msgspec.DecodeError."""
     _prepare(kind)
     return msgspec.json.decode(data, type=kind)

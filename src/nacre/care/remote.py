@@ -161,7 +161,7 @@ def key_for(settings: Settings) -> str:
 def keep_key(settings: Settings, secret: str) -> None:
     """Store a key in the keyring, or else in credentials.toml. Raises Unavailable, CredentialsUnusable."""
     try:
-        credentials.keep_keyrings(_CREDENTIAL_NAME, secret)
+        credentials.store_in_keyring(_CREDENTIAL_NAME, secret)
     except Unavailable:
         credentials.keep(settings, _CREDENTIAL_NAME, secret)
     else:
@@ -171,13 +171,15 @@ def keep_key(settings: Settings, secret: str) -> None:
 def drop_key(settings: Settings) -> None:
     """Delete the key."""
     with suppress(Unavailable):
-        credentials.drop_keyrings(_CREDENTIAL_NAME)
+        credentials.delete_from_keyring(_CREDENTIAL_NAME)
     credentials.drop(settings, _CREDENTIAL_NAME)
 
 
 def _in_keyring() -> str:
     try:
-        return "" if credentials.why_not() else credentials.read_keyrings(_CREDENTIAL_NAME) or ""
+        return (
+            "" if credentials.why_not() else credentials.read_from_keyring(_CREDENTIAL_NAME) or ""
+        )
     except Unavailable:
         return ""
 

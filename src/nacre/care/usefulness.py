@@ -28,7 +28,7 @@ from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.home.change import baseline_file, write_json
 from nacre.home.home import Home
 from nacre.hosts import ways
-from nacre.hosts.registry import HOSTS_REGISTRY
+from nacre.hosts.registry import ALL_HOSTS
 from nacre.learn.reading import objects
 from nacre.learn.sentences import Utterance, language_of, utterances
 from nacre.memories.store import get, list_active
@@ -209,7 +209,7 @@ class Counted:
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
     """Yield the sessions that began under a share; ``None`` for one that is not comparable."""
-    tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(HOSTS_REGISTRY)
+    tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(ALL_HOSTS)
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))
     sent = _Sent()

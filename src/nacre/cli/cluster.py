@@ -849,7 +849,7 @@ def add(run: Run, /, **asked: Any) -> None:
 @argument("spaces-remove", "space", metavar="SPACE")
 @argument("spaces-remove", "account", metavar="ACCOUNT")
 @click.pass_obj
-def remove_spaces(run: Run, /, **asked: Any) -> None:
+def remove_space(run: Run, /, **asked: Any) -> None:
     """Let somebody into a space no more; their keys to it end."""
     _show_members(run, perform(run, "spaces-remove", **asked))
 

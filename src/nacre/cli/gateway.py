@@ -82,7 +82,7 @@ _CELLS = 60
 @click.group(
     "gateway",
     cls=DefaultGroup,
-    places={"search": "work:search_chat_search"},
+    places={"search": "work:search_chats"},
     examples=["nacre gateway run", "nacre gateway pair K7QM-2XDP", "nacre gateway sessions"],
 )
 @click.pass_context

@@ -247,9 +247,7 @@ def sessions(run: Run) -> Found:
 
 def hosts(_: Run) -> Found:
     """What ``init`` plugs nacre into."""
-    return (
-        (name, host.label) for name, host in load("nacre.hosts.registry:HOSTS_REGISTRY").items()
-    )
+    return ((name, host.label) for name, host in load("nacre.hosts.registry:ALL_HOSTS").items())
 
 
 def _memories(run: Run) -> Found:

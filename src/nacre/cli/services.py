@@ -166,7 +166,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool
     """What would be done; ``is_whole``: to the last line, nacre's own files too."""
     for change in plan.changes:
         if change.action != "none" and (is_whole or not places.is_own(change.path)):
-            labels = ", ".join(registry.HOSTS_REGISTRY[host].label for host in change.hosts)
+            labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
             paper.line(
                 bold(f"{_TO_DO[change.action]} {places.short(change.path)}"),
                 dim(f"  {labels}: {change.what}"),
@@ -192,7 +192,7 @@ def render_outline(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     rows: list[tuple[str, str, Part]] = []
     for change in plan.changes:
         if change.action != "none" and not places.is_own(change.path):
-            labels = ", ".join(registry.HOSTS_REGISTRY[host].label for host in change.hosts)
+            labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
             rows.append(
                 (
                     _OUTLINED[change.action],
@@ -250,7 +250,7 @@ def render_done(
         if (
             not plan.is_nothing or host == registry.NAME_CODEX
         ):  # which is told as long as the hooks are not trusted
-            paper.line(bold(registry.HOSTS_REGISTRY[host].label), f": {note}", hang=2)
+            paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
     works = "tells what works" if plan.left_alone else "proves that it works"
     paper.line(dim(f"nacre doctor hosts {works}; nacre init --uninstall takes it out again."))
 
@@ -259,7 +259,7 @@ def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
     """How it stands with the hosts' own memories."""
     for one in found:
         style = "yellow" if one.hint else "green"
-        told = f" own memory of {registry.HOSTS_REGISTRY[one.host].label}: {one.told}{f' ({one.hint})' if one.hint else ''}"  # noqa: E501
+        told = f" own memory of {registry.ALL_HOSTS[one.host].label}: {one.told}{f' ({one.hint})' if one.hint else ''}"
         paper.line(Span(f"{one.state:<8}", style), told, hang=2)
 
 
@@ -318,7 +318,7 @@ def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, 
         yield (
             action,
             places.short(places.home / "hosts" / host),
-            registry.HOSTS_REGISTRY[host].label,
+            registry.ALL_HOSTS[host].label,
             what,
             number,
         )

@@ -637,7 +637,7 @@ def _voice(run: Run, to_log: bool) -> Voice:
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
 @click.pass_obj
-def status_serve(run: Run) -> None:
+def daemon_status(run: Run) -> None:
     """Tell whether a daemon serves this home, and how it is.
 
     Exits with 1 where none does.
@@ -702,7 +702,7 @@ def _span(seconds: float) -> str:
 
 @serve.command("stop", examples=["nacre serve stop"])
 @click.pass_obj
-def stop_serve(run: Run) -> None:
+def stop_daemon(run: Run) -> None:
     """Have the daemon finish what it is at, and end.
 
     An installed one starts again with the next login, hooks start one when they need it; nacre config set
@@ -727,7 +727,7 @@ def stop_serve(run: Run) -> None:
     help="The last lines.",
 )
 @click.pass_obj
-def logs_serve(run: Run, lines: int) -> None:
+def daemon_logs(run: Run, lines: int) -> None:
     """Show what the daemon in the background wrote."""
     found = watcher_module.last_lines(run.settings.home, lines, "daemon")
     path = watcher_module.log_file(run.settings.home, "daemon")

@@ -598,7 +598,7 @@ _NOTHING = "Nothing that was said in a channel comes near."
 @option("search-chats", "since")
 @option("search-chats", "until")
 @click.pass_obj
-def search_chat_search(
+def search_chats(
     run: Run,
     question: tuple[str, ...],
     limit: int,

@@ -38,7 +38,7 @@ from nacre.memories.erasure import (
     apply_tombstones,
     clear_told,
     clear_words,
-    erase_bytes_erasure,
+    erase_written_bytes,
     remove_for_good,
     still_saying,
     withdraw_matching,
@@ -637,7 +637,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(
-        run, planned, is_done and erase_bytes_erasure(home), unreached(home, planned)
+        run, planned, is_done and erase_written_bytes(home), unreached(home, planned)
     )
 
 
@@ -656,7 +656,7 @@ def _clear_candidates(home: Home, match: Pattern) -> None:
 def forgotten(home: Home) -> list[Forgotten]:
     """Return past runs, the latest first. Completes interrupted runs."""
     catch_up(home)
-    erase_bytes_erasure(home)
+    erase_written_bytes(home)
     entries = list(told(home))
     holding = {
         tombstone.run

@@ -46,7 +46,7 @@ from nacre.home.location import clean_values, redacted
 from nacre.hosts import own_memory
 from nacre.hosts.files import Places
 from nacre.hosts.host import MemoryPlace
-from nacre.hosts.registry import HOSTS_REGISTRY
+from nacre.hosts.registry import ALL_HOSTS
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import SUPERSEDES, agreed, compare
@@ -605,7 +605,7 @@ def _places(home: Home, host: str) -> Sequence[MemoryPlace]:
     places = Places(
         settings.user_home, settings.home.absolute(), settings.environ, settings.platform
     )
-    own = HOSTS_REGISTRY[host].own_memory if host in HOSTS_REGISTRY else None
+    own = ALL_HOSTS[host].own_memory if host in ALL_HOSTS else None
     return own(places) if own else ()
 
 

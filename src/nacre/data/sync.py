@@ -54,7 +54,7 @@ from nacre.home.operations import apply_intents
 from nacre.home.spending import waits_for_models
 from nacre.memories import vectors
 from nacre.memories.edit import catch_up, read_written, scan
-from nacre.memories.erasure import apply_tombstones, erase_bytes_erasure, without_words
+from nacre.memories.erasure import apply_tombstones, erase_written_bytes, without_words
 from nacre.memories.placement import await_models
 from nacre.memories.tombstones import Barred, Gate, standing_tombstones, told_in
 from nacre.memories.usage import write_listings
@@ -828,7 +828,7 @@ def sync(home: Home, request: SyncRequest | None = None) -> Synced:
         remote.follow(local, branch)
         synced = _exchange(home, remote, synced, request)
         write_listings(home)
-        erase_bytes_erasure(home)
+        erase_written_bytes(home)
         return synced
 
 

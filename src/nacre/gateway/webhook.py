@@ -215,7 +215,7 @@ class ReceivedFrame(_Object, frozen=True, tag_field="type", tag="received"):
 def decode(data: bytes, kind: type[T] | Any) -> T:
     """What was sent, checked. Raises InvalidInput."""
     try:
-        found: T = json_values.parse_json_values(data, kind)
+        found: T = json_values.parse_json_tree(data, kind)
         return found
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInput(

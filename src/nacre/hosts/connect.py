@@ -22,7 +22,7 @@ from nacre.base.locks import FileLock
 from nacre.hosts import files, own_memory
 from nacre.hosts.files import Untouchable
 from nacre.hosts.host import JsonHook, Target
-from nacre.hosts.registry import HOSTS_REGISTRY
+from nacre.hosts.registry import ALL_HOSTS
 from nacre.hosts.ways import (
     Drafts,
     Wired,
@@ -546,7 +546,7 @@ def list_hosts(settings: Settings) -> list[HostState]:
             host.by_user,
             tuple(wish for wish in wishes if wish.host == host.name),
         )
-        for host in HOSTS_REGISTRY.values()
+        for host in ALL_HOSTS.values()
     ]
     return sorted(states, key=lambda found_host: not (found_host.is_here or found_host.wired))
 

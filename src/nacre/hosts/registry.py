@@ -301,7 +301,7 @@ def _notes_codex(way: Way) -> Sequence[str]:
     return (f"{note}, once you said there that the folder may be trusted; or {command} does it.",)
 
 
-HOST_CODEX = Host(
+CODEX_HOST = Host(
     NAME_CODEX,
     "Codex",
     ("codex",),
@@ -656,7 +656,7 @@ def _shipped(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
             yield above + item.name, item.read_text(encoding="utf-8")
 
 
-HOSTS_TERMINALS = (
+TERMINAL_HOSTS = (
     Host(
         "gemini-cli", "Gemini CLI", ("gemini",), lambda places: (places.user / ".gemini",), _gemini
     ),
@@ -687,7 +687,7 @@ HOSTS_TERMINALS = (
 # -- All hosts by name -----------------------------------------------------------------------------
 
 
-_GEMINI, _OPENCODE, _OPENCLAW = HOSTS_TERMINALS
-_ALL = (HOST, HOST_CODEX, *HOSTS[:3], _GEMINI, _OPENCODE, _OPENCLAW, *HOSTS[3:])
+_GEMINI, _OPENCODE, _OPENCLAW = TERMINAL_HOSTS
+_ALL = (HOST, CODEX_HOST, *HOSTS[:3], _GEMINI, _OPENCODE, _OPENCLAW, *HOSTS[3:])
 
-HOSTS_REGISTRY: Mapping[str, Host] = {host.name: host for host in _ALL}
+ALL_HOSTS: Mapping[str, Host] = {host.name: host for host in _ALL}

@@ -49,7 +49,7 @@ from nacre.hosts.host import (
     Way,
     WholeFile,
 )
-from nacre.hosts.registry import HOSTS_REGISTRY, OPENCLAW
+from nacre.hosts.registry import ALL_HOSTS, OPENCLAW
 from nacre.settings import Settings
 from nacre.values.reports import (
     FileChange,
@@ -111,7 +111,7 @@ def load(home: Path) -> Wired:
     try:
         record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
-            record, wishes=tuple(wish for wish in record.wishes if wish.host in HOSTS_REGISTRY)
+            record, wishes=tuple(wish for wish in record.wishes if wish.host in ALL_HOSTS)
         )
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return Wired()
@@ -168,11 +168,9 @@ class FoundHost:
 
 def host_named(name: str) -> Host:
     """Return a host by name. Raises InvalidInput."""
-    if name not in HOSTS_REGISTRY:
-        raise InvalidInput(
-            f"there is no host {name!r}", hint=f"one of: {', '.join(HOSTS_REGISTRY)}"
-        )
-    return HOSTS_REGISTRY[name]
+    if name not in ALL_HOSTS:
+        raise InvalidInput(f"there is no host {name!r}", hint=f"one of: {', '.join(ALL_HOSTS)}")
+    return ALL_HOSTS[name]
 
 
 def found_hosts(settings: Settings) -> list[FoundHost]:
@@ -181,7 +179,7 @@ def found_hosts(settings: Settings) -> list[FoundHost]:
     places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
     wired = {wish.host for wish in load(settings.home).wishes if wish.project is None}
     hosts = []
-    for host in HOSTS_REGISTRY.values():
+    for host in ALL_HOSTS.values():
         program = next(filter(None, (program_of(settings, name) for name in host.programs)), None)
         if program or any(path.exists() for place in places for path in host.traces(place)):
             hosts.append(FoundHost(host, program, host.name in wired))

@@ -48,7 +48,7 @@ from nacre.learn.sentences import Statement, language_of, utterances
 from nacre.memories import store as remembering
 from nacre.memories.decision import StoreRequest, distrust
 from nacre.memories.edit import catch_up
-from nacre.memories.erasure import erase_bytes_erasure
+from nacre.memories.erasure import erase_written_bytes
 from nacre.memories.statements import adds, read
 from nacre.memories.store import Rehearsal, Said, fold_usage
 from nacre.memories.tombstones import Gate
@@ -550,7 +550,7 @@ class _Ingest:
         self._note_paths(report)
         report = replace(report, archived=archive(self._home, self._notify))
         report = self._embed(report)
-        erase_bytes_erasure(self._home)
+        erase_written_bytes(self._home)
         self._home.sessions.save_ingest(
             self._home.ids(),
             to_ms(began) or 0,

@@ -195,7 +195,7 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
     """Parse the body of a successful response. Raises ModelUnavailable if it is not the provider's."""
     body: bytes = response.content
     try:
-        return json_values.parse_json_values(body, shape)
+        return json_values.parse_json_tree(body, shape)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         parsed = _parsed(body)
         if isinstance(parsed, Mapping) and parsed.get(
@@ -390,7 +390,7 @@ class AnthropicModel:
                 for piece in stream.text_stream:
                     hear(piece)
             whole = stream.get_final_message()
-        return json_values.parse_json_values(whole.to_json(), _Message)
+        return json_values.parse_json_tree(whole.to_json(), _Message)
 
     def _completion(self, message: _Message) -> Completion:
         if message.stop_reason is None:
@@ -597,7 +597,7 @@ class OpenAIModel:
         for piece in self._pieces(
             self._client.chat.completions, request, stream_options={"include_usage": True}
         ):
-            part = json_values.parse_json_values(piece, _ChatPiece)
+            part = json_values.parse_json_tree(piece, _ChatPiece)
             whole = _Chat(
                 choices=[last], usage=part.usage or whole.usage, model=part.model, id=part.id
             )
@@ -615,7 +615,7 @@ class OpenAIModel:
 
     def _streamed_response(self, request: dict[str, Any], hear: Hear) -> _Response:
         for piece in self._pieces(self._client.responses, request):
-            event = json_values.parse_json_values(piece, _ResponsePiece)
+            event = json_values.parse_json_tree(piece, _ResponsePiece)
             if event.type == "response.output_text.delta" and event.delta:
                 hear(event.delta)
             if event.type in _ENDS:

@@ -314,7 +314,7 @@ def name() -> str:
     return str(_bounded(lambda: _library().get_keyring().name, _READ_TIMEOUT_SECONDS))
 
 
-def read_keyrings(user: str) -> str | None:
+def read_from_keyring(user: str) -> str | None:
     """Return a provider's key, or ``None``. Raises Unavailable if no keyring works."""
     _require_keyring()
     secret: str | None = _bounded(
@@ -323,17 +323,17 @@ def read_keyrings(user: str) -> str | None:
     return secret
 
 
-def keep_keyrings(user: str, secret: str) -> None:
+def store_in_keyring(user: str, secret: str) -> None:
     """Store a provider's key and verify it. Raises Unavailable if that fails."""
     _require_keyring()
     _bounded(lambda: _library().set_password(SERVICE, user, secret), _WRITE_TIMEOUT_SECONDS)
-    if read_keyrings(user) != secret:
+    if read_from_keyring(user) != secret:
         raise Unavailable("the keyring did not keep the key")
 
 
-def drop_keyrings(user: str) -> bool:
+def delete_from_keyring(user: str) -> bool:
     """Delete a provider's key and return True if it existed. Raises Unavailable if no keyring works."""
-    if read_keyrings(user) is None:
+    if read_from_keyring(user) is None:
         return False
     _bounded(lambda: _library().delete_password(SERVICE, user), _WRITE_TIMEOUT_SECONDS)
     return True
@@ -441,17 +441,17 @@ class Login:
         return f"Login({str(self.path)!r}, {self.kind!r})"
 
 
-def path_of_logins(settings: Settings, tool: str) -> Path:
+def login_file(settings: Settings, tool: str) -> Path:
     """Return the path of a tool's login file."""
     variable, folder, name = _PLACES[tool]
     return Path(settings.environ.get(variable) or settings.user_home / folder) / name
 
 
-def read_logins(settings: Settings, tool: str) -> list[Login]:
+def read_login(settings: Settings, tool: str) -> list[Login]:
     """Return the logins in a tool's file; none if the tool is not supported. Raises CredentialsUnusable."""
     if tool not in _READERS:
         return []
-    path = path_of_logins(settings, tool)
+    path = login_file(settings, tool)
     file = read_small(path)
     if file is None:
         return []
@@ -469,9 +469,9 @@ def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bo
     if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
         return True
     if tool not in _READERS:
-        return path_of_logins(settings, tool).is_file()
+        return login_file(settings, tool).is_file()
     try:
-        logins = read_logins(settings, tool)
+        logins = read_login(settings, tool)
     except CredentialsUnusable:
         return False
     ends = [login.expires for login in logins if login.kind == BEARER and not login.is_renewable]
@@ -484,7 +484,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
     return (
         settings.platform == "darwin"
         and tool in _IN_KEYCHAIN
-        and not path_of_logins(settings, tool).exists()
+        and not login_file(settings, tool).exists()
     )
 
 
@@ -719,7 +719,7 @@ def _in_keyring(provider: str) -> Place:
     try:
         if why := why_not():
             return Place(f"keyring: {why}")
-        return _place(provider, read_keyrings(provider) or "", "keyring")
+        return _place(provider, read_from_keyring(provider) or "", "keyring")
     except Unavailable as error:
         return Place("keyring", problem=error.message, hint=error.hint or "")
 
@@ -733,11 +733,11 @@ def _in_file(settings: Settings, provider: str) -> Place:
 
 
 def _in_login(settings: Settings, method: Method, now: datetime) -> Place:
-    path = path_of_logins(settings, method.login)
+    path = login_file(settings, method.login)
     try:
         logins = [
             candidate
-            for candidate in read_logins(settings, method.login)
+            for candidate in read_login(settings, method.login)
             if candidate.kind == method.kind
         ]
     except CredentialsUnusable as error:

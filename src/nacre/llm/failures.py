@@ -516,7 +516,7 @@ def read(completion: Completion, answer: type[A], model: str) -> A:
     text = completion.text.strip()
     fenced = _FENCE.match(text)
     try:
-        return json_values.parse_json_values(fenced[1] if fenced else text, answer)
+        return json_values.parse_json_tree(fenced[1] if fenced else text, answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise AnswerUnusable(
             f"{_answer_of(model)} {_wrong(completion, error)}", hint=_OTHERWISE
@@ -699,7 +699,7 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
         return next(
             (
                 str(login.path)
-                for login in credentials.read_logins(settings, tool)
+                for login in credentials.read_login(settings, tool)
                 if login.kind == API_KEY
             ),
             "",

@@ -241,7 +241,7 @@ def _frame(processor: Any) -> tuple[int, int] | None:
 @cache
 def _characters() -> _Characters:
     page = Path(__file__).with_name("characters.json").read_bytes()
-    return _Characters(json_values.parse_json_values(page, _Page))
+    return _Characters(json_values.parse_json_tree(page, _Page))
 
 
 # -- ONNX embedding models -------------------------------------------------------------------------

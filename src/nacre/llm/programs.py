@@ -440,7 +440,7 @@ def _tool_steps(text: str) -> tuple[str, ...]:
 
 def _read(output: Output, target: CallTarget) -> Completion:
     try:
-        result = json_values.parse_json_values(
+        result = json_values.parse_json_tree(
             (output.text.strip().splitlines() or [""])[-1], _Result
         )
     except (msgspec.DecodeError, RecursionError) as error:
@@ -785,7 +785,7 @@ def gemini_model(
 def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
     """Return the sign-in method from the owner's settings. Nothing else is taken from them."""
     with suppress(OSError, msgspec.DecodeError, RecursionError):
-        settings = json_values.parse_json_values((theirs / "settings.json").read_bytes(), _Own)
+        settings = json_values.parse_json_tree((theirs / "settings.json").read_bytes(), _Own)
         return (
             {"auth": {"selectedType": settings.security.auth.selectedType}}
             if settings.security.auth.selectedType
@@ -797,7 +797,7 @@ def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
 def _read_gemini_cli(output: Output, target: CallTarget) -> Completion:
     error_match = _ERROR.search(output.failed)
     try:
-        result = json_values.parse_json_values(
+        result = json_values.parse_json_tree(
             error_match[0] if error_match else output.text.strip(), _GeminiCliResult
         )
     except (msgspec.DecodeError, RecursionError) as error:

@@ -458,7 +458,7 @@ def _erase_candidates(home: Home, barred: Barred) -> None:
         home.candidates.delete(forgotten_ids)
 
 
-def erase_bytes_erasure(home: Home) -> bool:
+def erase_written_bytes(home: Home) -> bool:
     """Remove deleted bytes from the database. Return True if none remain.
 
     Return False while another process reads the old state. The next writing command tries again.

@@ -25,7 +25,7 @@ from nacre.memories import usage as memories_usage
 from nacre.memories.decision import Offset, Reference, is_owners, wish
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, agreed
 from nacre.store import schema
-from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, LinksEdge, as_edge
+from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
 from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage
@@ -685,7 +685,7 @@ def _node(row: schema.Row) -> Node:
     return Node(name, subject, Kind(kind), project, state, trust == Trust.TRUSTED)
 
 
-def lines_of(home: home.Home, edges: Sequence[LinksEdge], day: date) -> tuple[LinkLine, ...]:
+def lines_of(home: home.Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLine, ...]:
     """Return links with both nodes, and whether each is valid on ``day``."""
     nodes = nodes_of(home, {end for edge in edges for end in (edge.source, edge.target)})
     return tuple(
@@ -1095,7 +1095,7 @@ def _node_id(home: home.Home, reference: str) -> str:
 
 def _edges_at(
     home: home.Home, ids: Collection[str], request: TraverseRequest, day: date, walk: _Walk
-) -> list[LinksEdge]:
+) -> list[StoredLink]:
     """Return the links to follow from some nodes, strongest first.
 
     Once the limit is reached, return only links between known nodes.
@@ -1119,7 +1119,7 @@ class _Walk:
         self.hops: list[Hop] = []
         self.more = False
 
-    def step(self, ring: Sequence[str], edges: Sequence[LinksEdge]) -> list[str]:
+    def step(self, ring: Sequence[str], edges: Sequence[StoredLink]) -> list[str]:
         """Follow links from the current ring and return the nodes of the next."""
         first_new = len(self.names)
         members = set(ring)
@@ -1134,7 +1134,7 @@ class _Walk:
             self.followed |= members
         return self.names[first_new:]
 
-    def _follow(self, edge: LinksEdge, start: str, end: str, *, is_outgoing: bool) -> None:
+    def _follow(self, edge: StoredLink, start: str, end: str, *, is_outgoing: bool) -> None:
         is_again = end in self._places
         if not is_again and len(self.names) > self._request.limit:
             self.more = True

@@ -115,7 +115,7 @@ def parse_time(value: object) -> datetime | None:
 # -- Adapters and their input --------------------------------------------------
 
 
-T_ADAPTER = TypeVar("T_ADAPTER")
+ValueT = TypeVar("ValueT")
 
 HEAD_BYTES = 65_536
 _ANY = msgspec.json.Decoder()
@@ -234,9 +234,7 @@ class Source(Protocol):
         """Open another database of the same tool, or return None if it cannot be read."""
 
 
-def records(
-    source: Source, line: bytes, decoder: msgspec.json.Decoder[T_ADAPTER]
-) -> Iterator[T_ADAPTER]:
+def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[ValueT]) -> Iterator[ValueT]:
     """Yield the records on a line, usually one. Invalid parts are counted."""
     try:
         record = decoder.decode(line)
@@ -247,8 +245,8 @@ def records(
 
 
 def _records_apart(
-    source: Source, line: bytes, decoder: msgspec.json.Decoder[T_ADAPTER]
-) -> Iterator[T_ADAPTER]:
+    source: Source, line: bytes, decoder: msgspec.json.Decoder[ValueT]
+) -> Iterator[ValueT]:
     split = split_objects(line)
     if split.torn:
         source.corrupt()

@@ -330,7 +330,7 @@ class Sure(Protocol):
         """The parts of the score."""
 
 
-T_CONFIDENCE = TypeVar("T_CONFIDENCE", bound=Sure)
+HitT = TypeVar("HitT", bound=Sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +406,7 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
     )
 
 
-def answering(kind: str, ranked: Sequence[T_CONFIDENCE]) -> list[T_CONFIDENCE]:
+def answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
     """Return the hits that probably answer, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
 
     Return none unless one of them is sure.

@@ -126,7 +126,7 @@ class Browsers:
             suppress(OSError, msgspec.MsgspecError),
             os.fdopen(files.open_file(self._file, os.O_RDONLY), "rb") as file,
         ):
-            return json.parse_json_values(file.read(_MAX_FILE_BYTES), _StoredBrowsers)
+            return json.parse_json_tree(file.read(_MAX_FILE_BYTES), _StoredBrowsers)
         return _StoredBrowsers()
 
 

@@ -85,7 +85,7 @@ class Call:
     async def body(self) -> dict[str, Any]:
         """Return the body as an object, empty by default. Raises InvalidInput."""
         try:
-            return json_values.parse_json_values(await json_body(self._request), dict[str, Any])
+            return json_values.parse_json_tree(await json_body(self._request), dict[str, Any])
         except (
             msgspec.DecodeError,
             msgspec.ValidationError,

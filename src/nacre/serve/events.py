@@ -285,7 +285,7 @@ class ChatLook:
 MOST_IDS = 100
 """Maximum of ids in an event; ``total`` counts all."""
 
-MOST_SESSIONS_LOOK = 20
+MAX_WATCHED_SESSIONS = 20
 """Maximum of single sessions published by a look."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
@@ -356,11 +356,11 @@ class Look:
         last = self._changes.last_turn()
         if last <= self._turn:
             return
-        grown = self._changes.grown_sessions(self._turn, MOST_SESSIONS_LOOK + 1)
+        grown = self._changes.grown_sessions(self._turn, MAX_WATCHED_SESSIONS + 1)
         self._turn = last
-        for session in reversed(grown[:MOST_SESSIONS_LOOK]):
+        for session in reversed(grown[:MAX_WATCHED_SESSIONS]):
             self._bus.publish("session", id=session.id, tool=session.tool, turns=session.turns)
-        if len(grown) > MOST_SESSIONS_LOOK:
+        if len(grown) > MAX_WATCHED_SESSIONS:
             self._bus.publish("session", id=None, tool=None, turns=None)
 
     def _look_at_review(self, doubted: frozenset[str]) -> None:

@@ -419,7 +419,7 @@ class Answering:
 
     def _result(self, operation: str, body: bytes, caller: Waiting) -> bytes:
         try:
-            call = json.parse_json_values(body, _Call)
+            call = json.parse_json_tree(body, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
         if operation in self._own:

@@ -192,7 +192,7 @@ def _is_message(message: Any) -> bool:
     return "id" in message and ("result" in message or "error" in message)
 
 
-def has_envelope_protocol(params: Mapping[str, Any]) -> bool:
+def has_request_envelope(params: Mapping[str, Any]) -> bool:
     """Return True if a request has an envelope."""
     meta = params.get("_meta")
     return isinstance(meta, dict) and VERSION in meta
@@ -425,7 +425,7 @@ class Session:
 
     def _parse(self, method: str, params: dict[str, Any]) -> Asked:
         """Return the parameters in the form that the client started with. Raises ProtocolError."""
-        is_greeting, has_envelope = method == "initialize", has_envelope_protocol(params)
+        is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
         if self._with_envelope is None:
             self._with_envelope = has_envelope and not is_greeting
         if self._with_envelope:

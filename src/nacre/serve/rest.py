@@ -65,7 +65,7 @@ def name_of(record: msgspec.Raw) -> str:
     """Return a hash of a record: of its id or its memory's id, otherwise of the whole record."""
     key = bytes(record)
     if key.startswith(b"{"):
-        fields = json_values.parse_json_values(record, _Record)
+        fields = json_values.parse_json_tree(record, _Record)
         if fields.id is not None:
             key = msgspec.json.encode(fields.id)
         elif fields.memory is not None and bytes(fields.memory).startswith(b"{"):
@@ -83,7 +83,7 @@ def read(cursor: str, marked: str) -> Cursor:
     try:
         if len(cursor) > _MAX_CURSOR_CHARACTERS:
             raise ValueError("it is too long")
-        result = json_values.parse_json_values(
+        result = json_values.parse_json_tree(
             base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), Cursor
         )
     except (ValueError, Error, msgspec.DecodeError) as error:
@@ -981,7 +981,7 @@ def _without_offset(call: _Call) -> _Call:
 
 def _is_last(result: bytes, seen: int) -> bool:
     """Return True if the result shows that nothing follows."""
-    size = json_values.parse_json_values(result, _Size) if result.startswith(b"{") else _Size()
+    size = json_values.parse_json_tree(result, _Size) if result.startswith(b"{") else _Size()
     return size.more is False or (size.total is not None and seen >= size.total)
 
 
@@ -996,11 +996,11 @@ def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
     assert resource.rows is not None  # noqa: S101 - only lists have rows
     whole = msgspec.Raw(result)
     listed = (
-        json_values.parse_json_values(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
+        json_values.parse_json_tree(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
         if resource.rows
         else whole
     )
-    return json_values.parse_json_values(listed, list[msgspec.Raw])
+    return json_values.parse_json_tree(listed, list[msgspec.Raw])
 
 
 async def _all_lines(call: _Call, request: Request) -> Response:
@@ -1052,7 +1052,7 @@ async def _write(resource: Resource, request: Request) -> Response:
         return Response(
             result, 200, {"ETag": entity_tag(result)} if _own_tag(result) else None, _JSON_ROUTES
         )
-    stored = json_values.parse_json_values(result, _Stored)
+    stored = json_values.parse_json_tree(result, _Stored)
     place = {"Location": f"{PREFIX}{resource.path}/{stored.memory_id}"}
     return Response(result, 201 if stored.action == "stored" else 200, place, _JSON_ROUTES)
 
@@ -1064,7 +1064,7 @@ class _Stored(msgspec.Struct):
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        return json_values.parse_json_values(body, dict[str, Any])
+        return json_values.parse_json_tree(body, dict[str, Any])
     except (
         msgspec.DecodeError,
         msgspec.ValidationError,
@@ -1084,7 +1084,7 @@ def entity_tag(result: bytes) -> str:
 
 
 def _own_tag(result: bytes) -> str | None:
-    return json_values.parse_json_values(result, _Tagged).etag if result.startswith(b"{") else None
+    return json_values.parse_json_tree(result, _Tagged).etag if result.startswith(b"{") else None
 
 
 class _Tagged(msgspec.Struct):

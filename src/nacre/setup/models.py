@@ -228,7 +228,7 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
     Raises Unavailable, CredentialsUnusable if neither is writable.
     """
     try:
-        credentials.keep_keyrings(provider, secret)
+        credentials.store_in_keyring(provider, secret)
     except Unavailable:
         credentials.keep(settings, provider, secret)
         return str(credentials.path_of(settings))
@@ -281,7 +281,7 @@ def remove(settings: Settings, provider: str) -> list[str]:
     variables = variables_for(settings, provider)
     removed = []
     try:
-        removed += ["keyring"] if credentials.drop_keyrings(provider) else []
+        removed += ["keyring"] if credentials.delete_from_keyring(provider) else []
     except Unavailable as error:
         if not credentials.why_not():
             raise Unavailable(
@@ -1042,7 +1042,7 @@ def needs_key(settings: Settings, wish: Wish) -> bool:
         return False
     method = methods().get(wish.auth or "")
     if method and method.login and method.kind == BEARER:
-        path = credentials.path_of_logins(settings, method.login)
+        path = credentials.login_file(settings, method.login)
         more = credentials.elsewhere(settings, method.login)
         hint = f"run {method.login} and sign in{f' ({more})' if more else ''}, or choose another --auth"
         raise ModelRefused(f"there is no login in {path}", hint=hint)

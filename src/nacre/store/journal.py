@@ -721,7 +721,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _trace(row: tuple[Any, ...]) -> models.Trace:
     trace_id, kind, subject, session, began, seconds, outcome, steps = row
     start = at_ms(began)
-    parsed_steps = json_values.parse_json_values(steps, tuple[models.Step, ...])
+    parsed_steps = json_values.parse_json_tree(steps, tuple[models.Step, ...])
     return models.Trace(
         trace_id,
         models.TraceKind(kind),

@@ -506,7 +506,7 @@ _ALWAYS = Validity()
 
 
 @dataclass(frozen=True, slots=True)
-class LinksEdge:
+class StoredLink:
     """A link in the index. ``strength`` is 0 to 1; the last day of ``valid`` is excluded."""
 
     source: str
@@ -539,7 +539,7 @@ class Links:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def of(self, memory_id: str) -> list[LinksEdge]:
+    def of(self, memory_id: str) -> list[StoredLink]:
         """Return all edges that start or end at a memory."""
         return [as_edge(row) for row in self._db.all("list_links", id=memory_id)]
 
@@ -549,7 +549,7 @@ class Links:
         day: date | None,
         without: Collection[str] = (),
         among: Collection[str] | None = None,
-    ) -> list[LinksEdge]:
+    ) -> list[StoredLink]:
         """Return the edges of some memories that hold on a day, or at any time, unordered and without similarity.
 
         Edges to memories in ``without`` are left out. With ``among``, the other end must be in it.
@@ -562,7 +562,7 @@ class Links:
 
     def page(
         self, wanted: EdgeFilter, *, limit: int, offset: int = 0
-    ) -> tuple[list[LinksEdge], int]:
+    ) -> tuple[list[StoredLink], int]:
         """Return a page of links, newest memories first, and the total."""
         rows = self._db.all(
             "page_links",
@@ -637,7 +637,7 @@ class Links:
             for (memory,) in self._db.all("list_sources_of_origin", origin=origin, project=project)
         ]
 
-    def alike(self) -> list[LinksEdge]:
+    def alike(self) -> list[StoredLink]:
         """Return the similarity edges, which are not stored in files."""
         return [as_edge(row) for row in self._db.all("list_derived_links")]
 
@@ -650,13 +650,13 @@ class Links:
         return self._db.one("link_state") or ()
 
 
-def as_edge(row: Row) -> LinksEdge:
+def as_edge(row: Row) -> StoredLink:
     """Parse a row into a link."""
     source, rel, target, origin, reason, strength, since, until = row[:8]
     valid = _ALWAYS
     if since or until:
         valid = Validity(since and date.fromisoformat(since), until and date.fromisoformat(until))
-    return LinksEdge(
+    return StoredLink(
         source, rel, target, origin, reason, USUAL_STRENGTH if strength is None else strength, valid
     )
 

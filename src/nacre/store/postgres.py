@@ -26,7 +26,7 @@ from nacre.errors import InvalidInput, NacreError, NotAllowed, StoreUnusable
 from nacre.store.postgres_connection import (
     CONNECT_SECONDS,
     SILENT_SECONDS,
-    RetryResult,
+    ResultT,
     ServerWords,
     connect,
     local_zone,
@@ -466,16 +466,16 @@ class PostgresDatabase:
         self._has_written |= cursor.rowcount > 0
         return cursor
 
-    def _alone(self, work: Callable[[], RetryResult]) -> RetryResult:
+    def _alone(self, work: Callable[[], ResultT]) -> ResultT:
         """Run a writing statement in the open transaction, or in one that is repeated if rolled back."""
 
-        def whole() -> RetryResult:
+        def whole() -> ResultT:
             with self.transaction(), translated_errors():
                 return work()
 
         return whole() if self.is_in_transaction else repeated(whole)
 
-    def _first(self, work: Callable[[], RetryResult]) -> RetryResult:
+    def _first(self, work: Callable[[], ResultT]) -> ResultT:
         """Run a read. Outside a block, it is repeated on a new connection if the connection was lost."""
         self._revive()
         try:

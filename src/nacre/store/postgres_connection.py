@@ -277,7 +277,7 @@ def _placeholder(match: re.Match[str]) -> str:
 # -- Retries of transactions that the server rolled back ----------------------
 
 
-RetryResult = TypeVar("RetryResult")
+ResultT = TypeVar("ResultT")
 
 TIMES = 4
 """Number of attempts before the store is reported busy."""
@@ -291,7 +291,7 @@ def pause(done: int) -> None:
     time.sleep(_FIRST_DELAY_SECONDS * 2**done * random.uniform(0.5, 1))  # noqa: S311 - avoids simultaneous retries
 
 
-def repeated(work: Callable[[], RetryResult], wait: Callable[[int], object] = pause) -> RetryResult:
+def repeated(work: Callable[[], ResultT], wait: Callable[[int], object] = pause) -> ResultT:
     """Return the result of ``work``, repeated after deadlocks and serialization failures.
 
     ``work`` is a whole transaction. Raises StoreBusy if all attempts were rolled back, and other

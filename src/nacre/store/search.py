@@ -367,7 +367,7 @@ def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
     return unit
 
 
-def cosines_quantised_(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDArray[np.float32]:
+def quantised_cosines(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDArray[np.float32]:
     """Return the cosine of a query to each stored vector."""
     cosines: NDArray[np.float32] = from_int8(blobs) @ query
     return cosines
@@ -931,7 +931,7 @@ class Vectors:
         rows = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
         best: dict[int, float] = {}
         if rows:
-            cosines = cosines_quantised_(query, [vector for _, vector in rows])
+            cosines = quantised_cosines(query, [vector for _, vector in rows])
             for (turn, _), cosine in zip(rows, cosines, strict=True):
                 best[turn] = max(best.get(turn, -1.0), float(cosine))
         return best
@@ -1009,7 +1009,7 @@ class Vectors:
         cosines = dict(
             zip(
                 (row for row, _ in rows_found),
-                cosines_quantised_(query, [vector for _, vector in rows_found]),
+                quantised_cosines(query, [vector for _, vector in rows_found]),
                 strict=True,
             )
         )
