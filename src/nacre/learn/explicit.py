@@ -30,6 +30,7 @@ from nacre.learn.sentences import (
     behind_own_lead,
     is_chosen,
     language_of,
+    leads_others,
     split,
     trusted_agent,
 )
@@ -94,6 +95,15 @@ _FOR_AGENTS = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE
 )
 """Files of standing rules: who orders to write into them says what is to be kept."""
+_CONCRETE = re.compile(r"[\d`/\"_]|\w[.-]\w|(?<=[\w,] )[A-Z]\w|[一-鿿][A-Za-z]")
+"""A number, a name, an address or a piece of code."""
+_LEAD = re.compile(r"([^:：\n]{3,80})[:：]\s*(?=\S)")
+_THAT_ONE = re.compile(
+    r"(?:(?:please|bitte|also|and|so|und) )*(?:\w+ )?(?:this|that|it|das|es|dies|这|都)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence about the one before it."""
+_MAX_CONFIRMING_WORDS = 12
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
@@ -109,6 +119,8 @@ class Said:
     importance: int
     points: bool = False
     score: float = SURE
+    own: bool = False
+    """Return True if it can only point at the owner's own sentence."""
 
 
 def explicit(
@@ -134,7 +146,7 @@ def explicit(
             if said is None or (said.points and is_shown):
                 continue
             recalled = (
-                _recalled(turns, utterance, place)
+                _recalled(turns, utterance, place, own_only=said.own)
                 if said.points
                 else (said.text, (utterance.index,))
             )
@@ -181,22 +193,89 @@ def remembered(text: str) -> Said | None:
     if known.irony.search(text) or (is_asking(text) and not known.requested.search(bare)):
         return None
     order = _order(bare)
-    return _remembered(order) if order and not known.not_remembered.search(bare) else None
+    if order and not known.not_remembered.search(bare):
+        return _remembered(order)
+    return _introduced(bare) or _confirmed(bare)
+
+
+def _introduced(text: str) -> Said | None:
+    """Return what follows a short lead that asks to keep it, such as "one lasting thing: …"."""
+    colon = _LEAD.match(text)
+    if not colon or not cues().kept_words.search(colon[1]) or leads_others(text):
+        return None
+    if language_of(text).reject["errand"].search(colon[1]):
+        return None
+    rest = text[colon.end() :].strip()
+    if is_asking(rest) or not (_is_sized(rest, _FEWEST_INTRODUCED) and _stands_alone(rest)):
+        return None
+    return Said(_kind_to_keep(rest), rest, REMEMBERED)
+
+
+def _confirmed(text: str) -> Said | None:
+    """Return a pointer to the sentence before, if a short sentence asks to keep that."""
+    is_short = ":" not in text and len(text.split()) <= _MAX_CONFIRMING_WORDS
+    is_pointing = is_short and _THAT_ONE.match(text)
+    if not (is_pointing and (cues().kept_words.search(text) or cues().rule.search(text))):
+        return None
+    return Said(Kind.PREFERENCE, text, STATED, points=True, own=True)
 
 
 def stated(text: str) -> Said | None:
     """Return what a sentence states by a cue: as a candidate if it is about the task at hand."""
     text = _ASKED.sub("", text.replace("’", "'"))
     bare = _bare(text)
-    kind = _kind_of(bare) if _is_sized(bare) else None
-    if kind is None or not (is_stated(text) and _stands_alone(bare)):
-        return None
+    request = cues().requested.match(bare)
+    if request:
+        return _habit(bare[request.end() :].strip(" ,?？"), bare)
+    mentioned = _mentioned(text)
+    if mentioned or not (_is_sized(bare) and is_stated(text) and _stands_alone(bare)):
+        return mentioned
+    kind = _kind_of(bare)
+    if kind is None:
+        return _owned(bare)
     return Said(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
+
+
+def _habit(wish: str, request: str) -> Said | None:
+    """Return the wish of a request put as a question, if it asks for a habit."""
+    is_habit = cues().habit.search(request) and _is_sized(wish) and _stands_alone(wish)
+    return Said(Kind.PREFERENCE, wish, STATED) if is_habit and not _is_passing(wish) else None
+
+
+def _mentioned(text: str) -> Said | None:
+    """Return the fact behind "just so you know" or, if it names something, behind "by the way"."""
+    announced = cues().announced.match(text)
+    lead = announced or cues().mentioned.match(text)
+    fact = text[lead.end() :].strip(_BETWEEN) if lead else ""
+    if not (fact and (announced or _CONCRETE.search(fact)) and _is_lasting_fact(fact)):
+        return None
+    return Said(_kind_to_keep(fact), fact, STATED)
+
+
+def _owned(text: str) -> Said | None:
+    """Return a sentence that states a name, number or address of something of the owner's."""
+    own = cues().owned.match(text)
+    if not (own and cues().definite.match(text) and _CONCRETE.search(text[own.end() :])):
+        return None
+    return Said(Kind.FACT, text, STATED) if _is_lasting_fact(text) else None
+
+
+def _is_lasting_fact(text: str) -> bool:
+    """Return True if a sentence is understandable alone, and not about its speaker's present work."""
+    return (
+        _is_sized(text)
+        and is_stated(text)
+        and _stands_alone(text)
+        and _is_kept(text)
+        and not (_is_passing(text) or cues().own_errand.match(text))
+    )
 
 
 def _stated(statement: Statement) -> Said | None:
     """Return what a statement says, or what stands behind a lead that announces it ("Reminder: …")."""
     text = statement.text.replace("’", "'")
+    if text.lstrip().startswith(">"):
+        return None
     rest = behind_own_lead(text)
     if not announces(text.removesuffix(rest) if rest else statement.lead or ""):
         return (stated(rest) if rest else None) or stated(text)
@@ -254,18 +333,21 @@ def _stands_alone(text: str) -> bool:
     """Return True if a sentence points at nothing outside it, and quotes nobody."""
     language = language_of(text)
     return not (
-        text.startswith(_QUOTES) or leans(text, language) or language.answers.only_points(text)
+        text.startswith(_QUOTES)
+        or leans(text, language)
+        or language.answers.only_points(text)
+        or cues().this_way.search(text)
     )
 
 
 def _is_passing(text: str) -> bool:
     """Return True if a sentence is about the task at hand, or about what just happened."""
     known, language = cues(), language_of(text)
-    is_rule = bool(known.rule.search(text))
+    is_rule = bool(known.rule.search(text) or known.standing.search(text))
     refused = _REFUSED if is_rule else (*_REFUSED, "errand")
     if known.passing.search(text) or any(language.reject[name].search(text) for name in refused):
         return True
-    is_lasting = is_rule or bool(known.lasting.search(text))
+    is_lasting = is_rule or bool(known.lasting.search(text) or known.habit.search(text))
     return not is_lasting and bool(
         known.step.search(text) or language.mark_named("deixis").search(text)
     )
@@ -338,7 +420,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 
 
 def _recalled(
-    turns: Sequence[Turn], utterance: Utterance, place: int
+    turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
     """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
     own = [one.text for one in utterance.statements[:place] if _is_sized(one.text)][-2:]
@@ -347,7 +429,7 @@ def _recalled(
         return " ".join(own if points_back and not is_asking(own[0]) else own[-1:]), (
             utterance.index,
         )
-    told = before(turns, utterance.index, Speaker.AGENT)
+    told = None if own_only else before(turns, utterance.index, Speaker.AGENT)
     if told is None or turns[told].trust is not Trust.TRUSTED:
         return None
     stated = [one.text for one in split(turns[told].text) if not is_asking(one.text)]

@@ -106,6 +106,13 @@ class Cues:
 
     remember: re.Pattern[str]
     requested: re.Pattern[str]
+    habit: re.Pattern[str]
+    kept_words: re.Pattern[str]
+    announced: re.Pattern[str]
+    mentioned: re.Pattern[str]
+    this_way: re.Pattern[str]
+    owned: re.Pattern[str]
+    own_errand: re.Pattern[str]
     not_remembered: re.Pattern[str]
     rule: re.Pattern[str]
     ordered: re.Pattern[str]
