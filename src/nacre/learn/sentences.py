@@ -103,7 +103,7 @@ class Answers:
 
     ``errand`` marks questions about the next step only. ``either`` offers two alternatives and ``chore`` names a
     one-off task. ``choosing`` asks for a choice or recommends one, ``which`` only asks, and ``but`` continues after a
-    choice. ``asks`` starts a question, ``unsure`` asks for confirmation, and ``counting`` words only announce options.
+    choice. ``asks`` starts a question, and ``counting`` words only announce options.
     """
 
     yes: Pattern
@@ -119,7 +119,6 @@ class Answers:
     which: Pattern
     but: Pattern
     asks: Pattern
-    unsure: Pattern
     counting: frozenset[str]
     ordinals: dict[str, str]
 
@@ -141,8 +140,7 @@ class ConcludedCues:
     """Cues for an agent's report: that it is ``done``, or what it did (``work``).
 
     Words of failure or denial count ``against`` it, and some state that part is ``undone``. Words in a ``beside``
-    context (a reason or a name) or about a ``mended`` problem count for neither. The owner continues (``onward``) or
-    makes an ``objection``.
+    context (a reason or a name) or about a ``mended`` problem count for neither. The owner makes an ``objection``.
     """
 
     done: Pattern
@@ -151,7 +149,6 @@ class ConcludedCues:
     against: Pattern
     mended: Pattern
     undone: Pattern
-    onward: Pattern
     objection: Pattern
 
 

@@ -116,13 +116,12 @@ def kinds_listed(text: str, known: Collection[str]) -> tuple[Kind, ...]:
 
 
 # -- Synonyms (``synonyms.toml``) ------------------------------------------------------------------
-# A prompt often names a subject differently than the memory does: in other words ("PR", "pull request"), by a tool of
-# the same kind ("SQLAlchemy" for "no ORM"), or in another language. Languages that the model reads badly are glossed
-# in English, word by word.
+# A prompt often names a subject differently than the memory does: in other words ("PR", "pull request") or in another
+# language. Languages that the model reads badly are glossed in English, word by word.
 
 
-SAME_SHARE, KIND_SHARE = 0.8, 0.6
-"""Weights, relative to the word itself, of a word with the same meaning and of another thing of the same kind."""
+SAME_SHARE = 0.8
+"""Weight, relative to the word itself, of a word with the same meaning."""
 
 _MIN_STEM_LETTERS = 5
 _MAX_ENDING_LETTERS = 3
@@ -163,14 +162,12 @@ class _Line(NamedTuple):
     stems: tuple[tuple[str, ...], ...]
     latin: tuple[str, ...]
     chinese: tuple[str, ...]
-    share: float
 
 
 class _Table(NamedTuple):
-    """The raw rows, those with the same meaning first; the row numbers by initial letters; fillers by language."""
+    """The raw rows; their numbers by initial letters; fillers by language."""
 
     rows: Sequence[str]
-    same: int
     places: Mapping[str, Sequence[int]]
     fillers: Mapping[str, frozenset[str]]
 
@@ -225,18 +222,14 @@ def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
 def _add(
     forms_of: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()
 ) -> None:
-    """Add a row's forms, and the forms of its kind, as synonyms of a word."""
+    """Add a row's forms as synonyms of a word."""
     forms = forms_of.setdefault(word, {})
     line = _line(place)
     others = (
         form for form, stems in zip(line.english, line.stems, strict=True) if stems != without
     )
     for form in (*others, *line.latin, *line.chinese):
-        forms[form] = max(forms.get(form, 0.0), line.share)
-    if line.share == SAME_SHARE:
-        for kind, length in _matching_rows(line.stems[0]):
-            if _line(kind).share == KIND_SHARE and length == len(line.stems[0]):
-                _add(forms_of, word, kind, line.stems[0])
+        forms[form] = SAME_SHARE
 
 
 def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -288,7 +281,7 @@ def _unspaced_in(text: str) -> list[tuple[str, int]]:
 def _unspaced() -> Mapping[str, int]:
     table = _table()
     return {
-        form: at for at in range(table.same) for form in table.rows[at].rpartition("|")[2].split()
+        form: at for at, row in enumerate(table.rows) for form in row.rpartition("|")[2].split()
     }
 
 
@@ -296,16 +289,13 @@ def _unspaced() -> Mapping[str, int]:
 def _line(place: int) -> _Line:
     """Parse a row when it is first needed: a hook has no time to parse all of them."""
     table = _table()
-    english, *others = table.rows[place].split("|")
+    english, *latin, chinese = table.rows[place].split("|")
     forms = _forms(english)
-    latin, chinese = (" ".join(others[:-1]), others[-1]) if others else ("", "")
-    share = SAME_SHARE if place < table.same else KIND_SHARE
     return _Line(
         forms,
         tuple(tuple(map(text_stem, form.split())) for form in forms),
-        _forms(latin),
+        _forms(" ".join(latin)),
         _forms(chinese),
-        share,
     )
 
 
@@ -316,8 +306,7 @@ def _forms(column: str) -> tuple[str, ...]:
 @cache
 def _table() -> _Table:
     tables = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encoding="utf-8"))
-    same, kinds = tables["same"].strip().splitlines(), tables["kinds"].strip().splitlines()
-    rows = [*same, *kinds]
+    rows = tables["same"].strip().splitlines()
     places: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         for key in {form.partition("_")[0][:_KEY_LETTERS] for form in row.split()}:
@@ -325,7 +314,7 @@ def _table() -> _Table:
     fillers = {
         language: frozenset(words_.split()) for language, words_ in tables["fillers"].items()
     }
-    return _Table(rows, len(same), places, fillers)
+    return _Table(rows, places, fillers)
 
 
 # -- The question ----------------------------------------------------------------------------------
