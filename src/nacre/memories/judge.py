@@ -39,6 +39,7 @@ from nacre.memories.statements import (
     adds,
     cues,
     exchanges,
+    has_word,
     leaves_out,
     lost,
     lost_denial,
@@ -67,10 +68,13 @@ _MAX_RARE_SHARE = 0.0004
 _MAX_RARE_SHARE_AT_HOME = 0.02
 _MIN_COMMON_SHARE = 0.34
 _MIN_OVERLAP = 0.7
+_MIN_GONE_SHARE = 0.65
+_IDENTIFIER = re.compile(r"[\d_./]")
 _MAX_BLOCK_WORDS = 3
 _CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
+_NO_MEASURES = frozenset({"version", "path", "date"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
 
 
@@ -163,8 +167,10 @@ def judge(
             and not (old.has("unsure") or new.has("unsure"))
             and later.kind in (*_CLAIMS, Kind.TODO)
         ):
-            change = _other_value(old, new, rarity or Rarity()) or _contradiction(
-                earlier, later, old, new
+            change = (
+                _other_value(old, new, rarity or Rarity())
+                or _contradiction(earlier, later, old, new)
+                or _reworded_value(old, new)
             )
         if change:
             return change
@@ -227,15 +233,27 @@ def _has_inverting_word(statement: Statement) -> bool:
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
     """Return the verdict if the later statement says that something asserted by the earlier one is gone."""
     for departure in new.departures:
-        if not departure.gone <= old.words or departure.case - old.words or _denies(old, departure):
+        is_whole = departure.gone <= old.words
+        known = [word for word in departure.gone if has_word(old.words, word)]
+        if len(known) < _MIN_GONE_SHARE * len(departure.gone) or _denies(old, departure):
             continue
-        gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.gone]
+        if any(_IDENTIFIER.search(word) for word in departure.gone.difference(known)):
+            continue
+        if any(not has_word(old.words, word) for word in departure.case):
+            continue
+        gone_words = [
+            word.text.lower()
+            for word in old.tokens
+            if any(has_word({word.stem}, gone) for gone in known)
+        ]
         is_rare = rarity.has_rare(gone_words)
         if is_rare or (
             2 * len(departure.beside & old.words) >= len(departure.beside)
             and _common(old, new) >= _MIN_COMMON_SHARE
         ):
-            is_certain = is_rare and _asserts(old, departure) and departure.beside <= old.words
+            is_certain = (
+                is_whole and is_rare and _asserts(old, departure) and departure.beside <= old.words
+            )
             relation = Relation.SUPERSEDES if is_certain else Relation.DOUBTS
             return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
     if (
@@ -289,6 +307,45 @@ def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
         is_sure = new.has("now") and rarity.is_known
         return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
     return None
+
+
+def _reworded_value(old: Statement, new: Statement) -> Verdict | None:
+    """Return a doubt if the later statement names no other subject, and has another number or day."""
+    (old_values, old_topic), (new_values, new_topic) = (
+        _values_and_topic(old),
+        _values_and_topic(new),
+    )
+    gone, come = old_values - new_values, new_values - old_values
+    if not (len(gone) == len(come) == 1) or old.negations != new.negations:
+        return None
+    common = [word for word in new_topic if has_word(old_topic, word)]
+    if len(common) < min(2, len(old_topic)) or len(common) < len(new_topic):
+        return None
+    return Verdict(Relation.DOUBTS, f"{min(gone)} → {min(come)}", _common(old, new))
+
+
+def _values_and_topic(statement: Statement) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the measures and days of a statement, and its other words apart from common verbs.
+
+    A number behind a noun names a thing ("pump 4") and belongs to the topic.
+    """
+    text = statement.text.lower()
+    slots = [
+        slot
+        for slot in statement.slots
+        if slot.sort not in _NO_MEASURES and not text.startswith((slot.text.lower(), slot.sort))
+    ]
+    in_slots = {word.stem for slot in slots for word in read(slot.text).tokens}
+    values = {slot.text for slot in slots}
+    for before, number, unit in zip(
+        statement.tokens, statement.tokens[1:], statement.tokens[2:], strict=False
+    ):
+        is_measure = before.text.lower() in cues().border | cues().wording
+        if number.stem.isdigit() and is_measure and unit.text.isalpha():
+            if number.stem not in in_slots:
+                values.add(number.text)
+            in_slots.add(number.stem)
+    return frozenset(values), statement.words - in_slots - cues().wording
 
 
 def _slots_not_in(slots: Sequence[Slot], others: Sequence[Slot]) -> list[Slot]:

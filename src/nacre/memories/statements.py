@@ -21,6 +21,7 @@ _NAME = re.compile(r"[/_@#\d]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]")
 _SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
 _CONTRACTED = re.compile(r"'(?:s|re|ve|ll|m|d)$")
 _CASE = re.compile(r"\b(?:for|in|on|at|für|im|in|beim?|auf) ((?:\S+ ?){1,3})", re.IGNORECASE)
+_CONJUNCTION = re.compile(r"\s(?:and|so|but|while|und|also|aber)\s", re.IGNORECASE)
 _PLURAL = re.compile(r"^([A-Z]{2,})s$")
 _CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
@@ -67,6 +68,9 @@ class Cues:
         )
         own = frozenset(f"{table['small']} {table['light']}".split())
         self.plain = own | STOP_WORDS | {stem(word) for word in own}
+        self.wording = frozenset(
+            form for word in table["wording"].split() for form in (word, stem(word))
+        )
         self.numbers = {
             word: str(at) for at, words in enumerate(table["numbers"]) for word in words.split()
         }
@@ -200,7 +204,8 @@ class Statement:
                 continue
             gone = self._telling(clause) - cues().calendar
             told = " ".join(one.text for one in _tokens(clause) if one.stem in gone)
-            found.append(Departure(gone, told))
+            case = gone & self._telling(" ".join(_CASE.findall(clause)))
+            found.append(Departure(gone, told, case=case))
         return [one for one in found if one and one.gone]
 
     def _departure(self, pattern: re.Pattern[str], *, leads: bool) -> Departure | None:
@@ -220,7 +225,9 @@ class Statement:
         began = max((one.end() for one in _CLAUSE.finditer(self.text[: match.start()])), default=0)
         said = self.text[began:end]
         beside = self._telling(said) - gone - self._telling(come) - cues().calendar
-        case = beside & self._telling(" ".join(_CASE.findall(said)))
+        own = self.text[began : match.start("gone")]
+        own += _CONJUNCTION.split(self.text[match.start("gone") : end], maxsplit=1)[0]
+        case = self._telling(" ".join(_CASE.findall(own))) - gone - cues().calendar
         return Departure(gone, phrase.strip(" ."), beside, case)
 
     def _telling(self, text: str) -> frozenset[str]:
