@@ -113,7 +113,6 @@ def user_home(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(bytecode))
     monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
-    monkeypatch.setenv("NACRE_CONTRADICTION_AFTER_COMMANDS", "false")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     if not request.node.get_closest_marker("embedding"):
         monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")

@@ -272,7 +272,7 @@ class MemoryHome:
     ) -> DeepResult:
         """Return at most five memories of one project that an agent needs for its answer, as a block of text.
 
-        A language model decides if one is configured (``models.recall``), within ``recall.deep_seconds``;
+        A language model decides if one is configured (``models.recall``), within a minute;
         otherwise, or if it fails, rules do. ``recent`` are earlier messages as (``owner`` or ``agent``,
         text), the latest last; ``folder`` is the agent's folder. Only trusted memories are included. Raises
         QueryInvalid.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.base import json
@@ -21,6 +21,8 @@ class Setting:
     type: Any
     default: Any
     summary: str
+    is_hidden: bool = False
+    """True if ``nacre config show`` omits it unless it is set; for rare cases."""
 
     @property
     def variable(self) -> str:
@@ -39,17 +41,15 @@ SETTINGS: tuple[Setting, ...] = (
         "embedding.sends_to",
         list[str],
         [],
-        "hosts to which texts may go for their vectors; nacre embed switch asks first",
+        "hosts that may receive texts for their vectors; nacre embed switch asks first",
+        is_hidden=True,
     ),
-    Setting(
-        "embedding.query_seconds", float, 2.0, "maximum wait for the query embedding, in seconds"
-    ),
-    Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
     Setting(
         "embedding.turns_newer_than",
         int,
         0,
-        "days: older turns get no vectors, words alone find them; 0 embeds all",
+        "age in days beyond which turns get no vectors; 0 embeds all",
+        is_hidden=True,
     ),
     Setting(
         "storage.url",
@@ -57,167 +57,99 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "PostgreSQL server that holds the memory, without a password; empty: a file",
     ),
-    Setting(
-        "storage.tenant", str, "main", "the space on a PostgreSQL server that is read and written"
-    ),
+    Setting("storage.tenant", str, "main", "your space on a PostgreSQL server"),
     Setting(
         "storage.most_turns",
         int,
         0,
-        "turns that the memory may hold; further ones are refused; 0 sets no bound",
+        "maximum number of turns in the memory; 0 sets no limit",
+        is_hidden=True,
     ),
     Setting(
         "storage.account",
         str,
         "",
-        "who you are on a PostgreSQL server; empty: who the space is called after",
+        "your account on a PostgreSQL server; empty: the name of the space",
+        is_hidden=True,
     ),
     Setting(
         "storage.spaces",
         list[str],
         [],
-        "further spaces on the server that recall reads, too: teams, organisations",
+        "other spaces on the server that recall also reads: teams, organisations",
     ),
     Setting("recall.limit", int, 10, "memories in an answer"),
-    Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
-    Setting("recall.trusted", bool, False, "leave out of answers what draws on text from outside"),
-    Setting("recall.mode", str, "hybrid", "lanes a recall uses: hybrid, lexical or vector"),
+    Setting("recall.turns", int, 3, "session turns shown with the memories", is_hidden=True),
     Setting(
         "recall.reranker",
         str,
         "none",
-        "who looks at the best hits again: none, model (the language model), or a cross-encoder's folder",
+        "reranks the best hits: none, model (the language model), or a cross-encoder (onnx:<folder>)",
     ),
-    Setting(
-        "recall.expand", bool, False, "a language model also asks each question in other words"
-    ),
-    Setting(
-        "recall.deep_seconds",
-        int,
-        60,
-        "seconds that recall --deep may ask a model; then rules go on",
-    ),
-    Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
-    Setting(
-        "context.budget_tokens",
-        int,
-        2_000,
-        "tokens that an agent is given at most as its session starts",
-    ),
+    Setting("context.budget_tokens", int, 2000, "maximum tokens for an agent at session start"),
     Setting(
         "context.signals",
         bool,
         True,
-        "what is stored in one session and matters is told to others that run",
-    ),
-    Setting(
-        "signals.min_importance",
-        int,
-        8,
-        "importance from which a new memory is told to other sessions",
-    ),
-    Setting(
-        "signals.most_at_once",
-        int,
-        3,
-        "memories that a session is told so with one prompt, at most",
-    ),
-    Setting(
-        "signals.cooldown_seconds", int, 30, "pause after that, in seconds, until it is told more"
-    ),
-    Setting("signals.most_per_session", int, 10, "memories that one session is told so, at most"),
-    Setting(
-        "signals.max_age_seconds", int, 300, "seconds after which a new memory is no news any more"
-    ),
-    Setting(
-        "context.nudges",
-        bool,
-        True,
-        "agents that stored nothing for long are reminded that they can",
+        "tell running sessions about important new memories of other sessions",
     ),
     Setting(
         "context.proposals_after",
         int,
         0,
-        "prompts until Claude Code is asked once for five memories; 0: never",
+        "prompts after which Claude Code is asked once for five memories; 0: never",
+        is_hidden=True,
     ),
     Setting(
-        "context.prompt_tokens",
-        int,
-        600,
-        "tokens that it is given at most with a prompt; 0 gives none",
+        "context.prompt_tokens", int, 600, "maximum tokens for an agent with a prompt; 0 gives none"
     ),
-    Setting(
-        "context.tool_tokens",
-        int,
-        80,
-        "tokens of a rule that it is given at most before a tool; 0 gives none",
-    ),
-    Setting(
-        "context.most_memories",
-        int,
-        12,
-        "memories that a session starts with, at most; 0 sets no bound",
-    ),
-    Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
+    Setting("mcp.tools", str, "core", "tools offered to agents: core (four) or all (ten)"),
     Setting(
         "scoring.profile",
         str,
         "nacre",
-        "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)",
-    ),
-    Setting(
-        "usage.raise_importance",
-        bool,
-        True,
-        "memories that are recalled often gain importance, up to 9",
+        "weights of age and use: nacre (bounded) or agenr (its formula, unbounded)",
+        is_hidden=True,
     ),
     Setting(
         "usefulness.hold_out",
         float,
         0.0,
-        "share of sessions told nothing, to see what telling does (to 0.5)",
+        "share of sessions that get no context, to measure its effect (at most 0.5)",
+        is_hidden=True,
     ),
-    Setting(
-        "dream.at_night",
-        bool,
-        False,
-        "a dream a day (nacre dream), when nobody asks the daemon for anything",
-    ),
+    Setting("dream.at_night", bool, False, "run nacre dream once a day while the daemon is idle"),
     Setting(
         "forgetting.enabled",
         bool,
         True,
-        "a dream retires what is old, matters little and nobody asked for",
-    ),
-    Setting(
-        "forgetting.score_threshold",
-        float,
-        0.05,
-        "score below which a dream forgets a memory; 0 forgets none",
+        "let a dream retire old, unimportant memories that nobody used",
     ),
     Setting(
         "forgetting.max_age_days",
         int,
         60,
-        "days since its last use within which no memory is forgotten",
+        "days since its last use after which a memory may be forgotten",
     ),
     Setting(
         "forgetting.protect",
         list[str],
         [],
-        "subjects that are never to be forgotten; * stands for any text",
+        "subjects that are never forgotten; * stands for any text",
     ),
     Setting(
         "owner.identities",
         list[str],
         [],
-        "who you are in chats with agents: ids (telegram:4711, +4915…), not names",
+        "your ids in chats with agents (telegram:4711, +4915…), not names",
     ),
-    Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
-    Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
+    Setting("ingest.roots", list[str], [], "additional folders with transcripts"),
+    Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to skip"),
     Setting(
-        "ingest.exclude_tools", list[str], [], "agent tools whose sessions are not read, e.g. codex"
+        "ingest.exclude_tools",
+        list[str],
+        [],
+        "agent tools whose sessions are not read, for example codex",
     ),
     Setting(
         "ingest.exclude_projects",
@@ -226,346 +158,267 @@ SETTINGS: tuple[Setting, ...] = (
         "projects whose sessions are not read; * stands for any text",
     ),
     Setting(
-        "ingest.exclude_paths",
-        list[str],
-        [],
-        "folders (glob patterns) in which sessions are not read",
+        "ingest.exclude_paths", list[str], [], "folders (glob patterns) whose sessions are not read"
     ),
     Setting(
         "ingest.workers",
         int,
         0,
-        "processes that read transcripts; 0 takes what pays, 1 reads in nacre itself",
+        "processes that read transcripts; 0 chooses, 1 uses none besides nacre",
+        is_hidden=True,
     ),
-    Setting("archive.enabled", bool, True, "keep transcripts, without secrets and compressed"),
+    Setting("archive.enabled", bool, True, "keep compressed transcripts without secrets"),
     Setting(
         "archive.budget_mb",
         int,
         0,
-        "size of the archive; beyond it what changed longest ago goes; 0 sets none",
+        "maximum size of the archive; the oldest transcripts are removed; 0 sets no limit",
     ),
     Setting(
         "archive.keep_days",
         int,
         0,
-        "days for which a transcript that changes no more is kept; 0 is for ever",
+        "days that an unchanged transcript is kept; 0 keeps it for ever",
+        is_hidden=True,
     ),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
-    Setting(
-        "extraction.substance_words",
-        int,
-        6,
-        "a model is asked about sessions in which you typed so many in a go",
-    ),
-    Setting(
-        "dedup.aggressive",
-        bool,
-        False,
-        "a language model judges memories that are less alike, and sees more",
-    ),
-    Setting(
-        "dedup.threshold",
-        float,
-        0.0,
-        "cosine from which a language model judges; 0 takes the vectors' own",
-    ),
     Setting(
         "dedup.model_seconds",
         float,
         5.0,
-        "so long storing waits for a language model; then the rules decide",
+        "maximum time that storing waits for a language model, in seconds",
+        is_hidden=True,
     ),
     Setting(
-        "models.default",
-        str,
-        "none",
-        "language model (provider:model) for every task without its own; or none",
+        "models.default", str, "none", "language model (provider:model) for all tasks, or none"
     ),
-    *(
-        Setting(
-            f"models.{task.value}",
-            str,
-            "",
-            f"language model for {task.value}; empty takes models.default",
-        )
-        for task in Task
-        if task is not Task.TEST
+    Setting(
+        "models.<task>",
+        str,
+        "",
+        "language model for one task; empty takes models.default",
+        is_hidden=True,
     ),
     Setting(
         "writer.since",
         str,
         "",
-        "sessions that ended before are not shown to a writer; set when one is",
+        "a time; sessions that ended before it are not shown to the writer",
+        is_hidden=True,
     ),
     Setting(
         "writer.tokens_per_day",
         int,
         0,
-        "tokens that a writer paid by subscription may take a day; 0 sets none",
+        "maximum tokens per day for a writer paid by subscription; 0 sets no limit",
     ),
-    Setting("writer.calls_per_day", int, 100, "calls that it may make a day; 0 sets no bound"),
-    Setting("writer.paused", bool, False, "no session is shown to a writer for now"),
-    Setting("writer.on_battery", bool, False, "a writer works on battery, too"),
     Setting(
-        "writer.exclude_tools", list[str], [], "tools whose sessions no writer is shown, as codex"
+        "writer.calls_per_day", int, 100, "maximum calls of the writer per day; 0 sets no limit"
+    ),
+    Setting("writer.paused", bool, False, "show no session to the writer for now"),
+    Setting(
+        "writer.exclude_tools",
+        list[str],
+        [],
+        "tools whose sessions are not shown to a writer, for example codex",
     ),
     Setting(
         "writer.exclude_projects",
         list[str],
         [],
-        "projects whose sessions no writer is shown; * is any text",
+        "projects whose sessions are not shown to a writer; * is any text",
     ),
     Setting(
         "models.background",
         bool,
         False,
-        "models also do what nobody asked for in so many words, as in ingest",
+        "let models run in the background, for example during ingest",
     ),
     Setting(
         "models.daily_budget_usd",
         float,
         1.0,
-        "what models may cost a day in the background; 0 stops it all",
+        "maximum cost of background model calls per day in US dollars; 0 stops them",
     ),
     Setting(
-        "models.task_budgets", dict[str, float], {}, "the same for single tasks: extraction = 0.5"
+        "models.task_budgets",
+        dict[str, float],
+        {},
+        "the same for single tasks: extraction = 0.5",
     ),
-    Setting("models.timeout_seconds", float, 120.0, "so long a model may take to answer"),
+    Setting(
+        "models.timeout_seconds",
+        float,
+        120.0,
+        "maximum time for a model's answer, in seconds",
+        is_hidden=True,
+    ),
     Setting(
         "models.providers",
         dict[str, dict[str, str]],
         {},
-        "more providers: name = {base_url = …, key = …}",
+        "additional providers: name = {base_url = …, key = …}",
     ),
     Setting(
         "models.capabilities",
         dict[str, dict[str, Any]],
         {},
-        "what a model can do, where nacre has it wrong",
+        "corrections of what nacre knows about a model",
+        is_hidden=True,
     ),
     Setting(
         "models.auth",
         str,
         "",
-        "how nacre signs in to Anthropic or OpenAI (nacre setup); empty: what it finds",
-    ),
-    Setting(
-        "contradiction.auto_supersede",
-        float,
-        0.85,
-        "surer than this, a model's judgement ends a fact by itself",
-    ),
-    Setting(
-        "contradiction.after_commands",
-        bool,
-        True,
-        "judge new memories after commands, not by nacre review judge",
+        "how nacre signs in to Anthropic or OpenAI (nacre setup); empty: automatic",
+        is_hidden=True,
     ),
     Setting(
         "models.cache_days",
         int,
         7,
-        "days for which what a model answered is kept; 0 asks each time",
+        "days that a model's answers are reused; 0 asks each time",
+        is_hidden=True,
     ),
-    Setting("traces.cases", bool, True, "keep a trace of every question that is answered"),
-    Setting("traces.keep_days", int, 30, "days for which traces are kept; 0 keeps none"),
     Setting(
-        "vault.listing", bool, True, "keep MEMORY.md in the vault, a listing of memories for people"
+        "traces.keep_days",
+        int,
+        30,
+        "days that traces of models and questions are kept; 0 keeps none",
     ),
-    Setting("git.enabled", bool, True, "keep the history of the vault in git"),
-    Setting(
-        "git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"
-    ),
-    Setting("git.author_email", str, "", "its address; empty takes git's own user.email"),
-    Setting(
-        "git.background",
-        bool,
-        True,
-        "commit in the background, after commands; off leaves it to nacre commit",
-    ),
+    Setting("git.enabled", bool, True, "keep the vault's history in git"),
     Setting(
         "git.commit_after_seconds",
         int,
         60,
         "age at which operations are committed in the background",
+        is_hidden=True,
     ),
     Setting(
-        "git.commit_after_operations",
-        int,
-        100,
-        "so many operations are committed without waiting for their age",
+        "git.background",
+        bool,
+        True,
+        "commit, and judge new memories, in the background after commands",
+        is_hidden=True,
     ),
+    Setting("remote.url", str, "", "server that this home is synchronised with (nacre remote add)"),
     Setting(
-        "git.remote", str, "origin", "name of the git remote that nacre sync keeps in step with"
+        "remote.private",
+        bool,
+        True,
+        "also send private memories and sessions to that server",
+        is_hidden=True,
     ),
-    Setting(
-        "remote.url",
-        str,
-        "",
-        "the server that this home is kept in step with; nacre remote add asks for its key",
-    ),
-    Setting("remote.private", bool, True, "private memories, and sessions, go to that server, too"),
     Setting(
         "remote.every_seconds",
         int,
         60,
-        "so long between two exchanges with it in the background, at least",
+        "minimum pause between two background exchanges with it",
+        is_hidden=True,
     ),
-    Setting("sync.auto", bool, False, "sync in the background, after commands"),
-    Setting(
-        "sync.every_seconds", int, 300, "so long between two syncs in the background, at least"
-    ),
+    Setting("sync.auto", bool, False, "sync with the git remote in the background after commands"),
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
-    Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
-    Setting("redaction.emails", bool, False, "take e-mail addresses out, too"),
+    Setting("redaction.allow", list[str], [], "texts that look like secrets but are not"),
+    Setting("redaction.emails", bool, False, "also redact e-mail addresses"),
     Setting(
         "redaction.home_paths",
         bool,
         False,
-        "write the folders of users (/home/NAME and the like) as ~",
+        "write the folders of users (/home/NAME and similar) as ~",
     ),
-    Setting("redaction.payment_cards", bool, False, "take numbers of payment cards out, too"),
-    Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
+    Setting("redaction.payment_cards", bool, False, "also redact numbers of payment cards"),
     Setting(
-        "daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"
+        "projects.labels",
+        dict[str, str],
+        {},
+        "projects by conversation label: label = project",
+    ),
+    Setting(
+        "daemon.enabled",
+        bool,
+        True,
+        "let hooks and nacre mcp start the daemon if it is not running",
     ),
     Setting(
         "daemon.idle_minutes",
         float,
         30.0,
-        "a daemon that a hook started ends when nobody asked for so long",
+        "idle time after which a daemon started by a hook ends",
+        is_hidden=True,
     ),
-    Setting(
-        "daemon.watch",
-        bool,
-        True,
-        "the daemon follows your agents' sessions, unless nacre watch does",
-    ),
+    Setting("daemon.watch", bool, True, "let the daemon follow your agents' sessions"),
     Setting(
         "daemon.http",
         str,
         "",
-        "[host:]port at which the daemon serves HTTP; empty: nowhere, until nacre open",
+        "[host:]port of the daemon's HTTP server; empty: none until nacre open",
     ),
     Setting(
-        "web.port",
-        int,
-        7077,
-        "port at which nacre open has this machine's browsers served; if taken, any other",
+        "web.port", int, 7077, "port for nacre open on this machine; another one if it is in use"
     ),
     Setting(
         "web.origins",
         list[str],
         [],
-        "pages of these origins (https://app.example) may ask, with the token",
+        "origins (https://app.example) whose pages may call the API with the token",
+        is_hidden=True,
     ),
-    Setting("web.tls_cert", str, "", "file of the certificate by which HTTP is served encrypted"),
-    Setting("web.tls_key", str, "", "file of its key; empty: it is in the certificate's"),
-    Setting("web.insecure", bool, False, "HTTP may be served to other machines without encryption"),
+    Setting("web.tls_cert", str, "", "certificate file for HTTPS", is_hidden=True),
+    Setting(
+        "web.tls_key",
+        str,
+        "",
+        "key file for HTTPS; empty: in the certificate's file",
+        is_hidden=True,
+    ),
+    Setting(
+        "web.insecure",
+        bool,
+        False,
+        "allow HTTP without encryption for other machines",
+        is_hidden=True,
+    ),
     Setting(
         "gateway.enabled",
         bool,
         False,
-        "the daemon answers in the channels; else nacre gateway run does",
+        "let the daemon answer in the channels, instead of nacre gateway run",
     ),
     Setting(
         "gateway.channels",
         dict[str, dict[str, Any]],
         {},
-        'where the agent answers: name = {kind = "telegram", …}',
+        'channels in which the agent answers: name = {kind = "telegram", …}',
     ),
     Setting(
         "gateway.listen",
         str,
         "127.0.0.1:7078",
-        "[host:]port at which platforms deliver to webhooks",
+        "[host:]port that receives webhooks",
+        is_hidden=True,
     ),
-    Setting("gateway.instructions", str, "", "what the agent is told of itself before each answer"),
     Setting(
-        "gateway.debounce_seconds",
-        float,
-        1.5,
-        "pause after a message, in seconds; those within it are one turn",
+        "gateway.instructions",
+        str,
+        "",
+        "instructions to the agent before each answer",
+        is_hidden=True,
     ),
-    Setting("gateway.at_once", int, 3, "answers that are made at a time"),
-    Setting("gateway.answer_seconds", float, 300.0, "longest time an answer may take, in seconds"),
     Setting(
         "gateway.tokens_per_day",
         int,
-        1_000_000,
-        "tokens that answers by a subscription may take a day; 0 stops them",
-    ),
-    Setting(
-        "gateway.files_mb",
-        int,
-        500,
-        "megabytes of files from messages that are kept, the newest; 0 keeps none",
-    ),
-    Setting("gateway.history", int, 20, "messages of the conversation that an answer sees"),
-    Setting(
-        "gateway.group_history",
-        int,
-        50,
-        "messages of a group since the last answer that an answer sees",
-    ),
-    Setting(
-        "gateway.session_hours",
-        float,
-        4.0,
-        "hours of silence after which a conversation begins anew",
-    ),
-    Setting(
-        "gateway.index_every", int, 5, "messages after which a conversation is made searchable"
-    ),
-    Setting(
-        "gateway.search_results",
-        int,
-        5,
-        "passages of earlier conversations that an answer sees, at most",
-    ),
-    Setting(
-        "gateway.context_tokens",
-        int,
-        2_000,
-        "tokens of memories and passages that an answer sees, at most",
-    ),
-    Setting(
-        "gateway.answers_a_minute",
-        int,
-        10,
-        "answers in one conversation a minute; more messages wait for them",
-    ),
-    Setting(
-        "gateway.most_waiting",
-        int,
-        10_000,
-        "messages that may wait; then channels receive more slowly",
-    ),
-    Setting(
-        "watch.interval_seconds",
-        int,
-        120,
-        "so often the watcher looks at all transcripts, whatever it was told",
+        1000000,
+        "maximum tokens per day for answers by subscription; 0 stops them",
     ),
     Setting(
         "watch.changed_since",
         str,
         "",
-        "a time: transcripts that did not change since wait for nacre ingest",
-    ),
-    Setting(
-        "watch.context",
-        str,
-        "",
-        "a file that the watcher keeps as nacre context --output does; none: no file",
-    ),
-    Setting(
-        "watch.polling",
-        bool,
-        False,
-        "watch by looking again and again: for network drives, which tell nothing",
+        "a time; older unchanged transcripts wait for nacre ingest",
+        is_hidden=True,
     ),
 )
+"""The settings. ``models.<task>`` stands for one key per task, see :data:`KEYS`."""
 
 VECTORS = "embedding"
 """What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
@@ -574,9 +427,26 @@ _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
 _EMBEDDING = re.compile(r"minilm|none|[^:\s]+:\S.*")
 
-_BY_KEY = {setting.key: setting for setting in SETTINGS}
+
+def _with_tasks(setting: Setting) -> tuple[Setting, ...]:
+    if setting.key != "models.<task>":
+        return (setting,)
+    return tuple(
+        replace(
+            setting,
+            key=f"models.{task.value}",
+            summary=f"language model for {task.value}; empty takes models.default",
+        )
+        for task in Task
+        if task is not Task.TEST
+    )
+
+
+KEYS = tuple(key for setting in SETTINGS for key in _with_tasks(setting))
+"""All settings, with one for each task of ``models.<task>``."""
+
+_BY_KEY = {setting.key: setting for setting in KEYS}
 CHOICES = {
-    "recall.mode": ("hybrid", "lexical", "vector"),
     "scoring.profile": ("nacre", "agenr"),
     "mcp.tools": ("core", "all"),
     "models.auth": (
@@ -597,29 +467,13 @@ _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url
 """What is wrong with them is told without what they hold."""
 
 _LEAST = {
-    "git.commit_after_operations": 1,
-    "sync.every_seconds": 10,
-    "signals.min_importance": 1,
     "recall.limit": 1,
-    "recall.deep_seconds": 1,
-    "extraction.substance_words": 1,
-    "embedding.query_seconds": 0.1,
-    "watch.interval_seconds": 1,
     "models.timeout_seconds": 1,
-    "gateway.at_once": 1,
-    "gateway.answer_seconds": 1,
-    "gateway.history": 1,
-    "gateway.index_every": 1,
-    "gateway.answers_a_minute": 1,
-    "gateway.most_waiting": 1,
 }
 """Of numbers, where that is more than 0."""
 
 _MOST = {
     "usefulness.hold_out": 0.5,
-    "dedup.threshold": 1,
-    "forgetting.score_threshold": 1,
-    "signals.min_importance": 10,
 }
 
 

@@ -27,7 +27,7 @@ from nacre.base.environment import (
 from nacre.base.environment import environment as process_environment
 from nacre.base.lazy import Module
 from nacre.errors import SettingsInvalid
-from nacre.known_settings import SETTINGS, Setting, check, known
+from nacre.known_settings import KEYS, Setting, check, known
 from nacre.values import memory as actors
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def load_settings(
     database = Path(database_path or folder / "nacre.db").expanduser()
     written = _read_file(config)
     written.pop(mending or "", None)
-    values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}
+    values = {setting.key: _resolve(setting, written, config, environ) for setting in KEYS}
     for key in written:
         known(key)
     return Settings(folder, config, database, values, environ, owner)

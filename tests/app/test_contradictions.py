@@ -216,16 +216,6 @@ def test_code_decides_what_becomes_of_a_judgement(
         assert state(context, older, newer) == expected
 
 
-def test_the_border_of_what_is_superseded_alone_is_a_setting(world: World) -> None:
-    with home(world, Judge("supersedes", 0.8), NACRE_CONTRADICTION_AUTO_SUPERSEDE="0.7") as (
-        context,
-        _,
-    ):
-        older, newer = put_both(world, context)
-        judge_waiting(context)
-        assert state(context, older, newer) == "superseded"
-
-
 def test_what_is_stored_later_and_was_said_earlier_is_what_is_superseded(world: World) -> None:
     with home(world) as (context, _):
         newer = put(context, NEW)

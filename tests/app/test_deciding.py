@@ -127,10 +127,10 @@ def test_the_owner_says_from_which_likeness_on_a_model_is_asked(
     world: World, old: str, asked: Any
 ) -> None:
     model = asked(answer("ADD", None))
-    for cosine, questions in (("0.99", 0), ("0.1", 1)):
-        world.environ["NACRE_DEDUP_THRESHOLD"] = cosine
+    for cosine, questions in ((0.99, 0), (0.1, 1)):
         with opened(world) as context:
-            rehearse(context, StoreRequest(content=NEW, project="acme"))
+            request = StoreRequest(content=NEW, project="acme", dedup_threshold=cosine)
+            rehearse(context, request)
         assert len(model.prompts) == questions
 
 

@@ -377,7 +377,7 @@ def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_backgrou
     world.environ |= {"NACRE_MODELS_BACKGROUND": "true", "NACRE_WRITER_PAUSED": "true"}
     dream_unasked(world.context())
     assert not world.model.prompts
-    world.environ |= {"NACRE_WRITER_PAUSED": "false", "NACRE_WRITER_ON_BATTERY": "true"}
+    world.environ |= {"NACRE_WRITER_PAUSED": "false"}
     world.clock.pass_days(1)
     report = dream_unasked(world.context())
     assert report is not None

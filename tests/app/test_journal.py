@@ -233,7 +233,7 @@ def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the
         "PYTHONPATH": modules,
         "NACRE_HOME": str(tmp_path / "elsewhere"),
     }
-    world.environ |= {"NACRE_GIT_BACKGROUND": "true", "NACRE_GIT_COMMIT_AFTER_OPERATIONS": "1"}
+    world.environ |= {"NACRE_GIT_BACKGROUND": "true", "NACRE_GIT_COMMIT_AFTER_SECONDS": "0"}
     context = world.context()
     leave_pending(context, [a_memory(0, "The lamp is green.")])
     commit_in_background(context)

@@ -111,8 +111,8 @@ def test_sessions_that_no_person_held_are_of_no_substance(world: World, kind: Se
     said = Turn(
         "1", Speaker.OWNER, "Remember that the staging cluster is rebuilt every Sunday at four."
     )
-    assert is_worth_asking(Session("claude-code", "1"), [said], world.settings())
-    assert not is_worth_asking(Session("claude-code", "1", kind=kind), [said], world.settings())
+    assert is_worth_asking(Session("claude-code", "1"), [said])
+    assert not is_worth_asking(Session("claude-code", "1", kind=kind), [said])
 
 
 def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> None:

@@ -184,11 +184,11 @@ def test_a_case_hears_what_became_of_the_answer(talk: World) -> None:
 
 
 def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
-    talk.environ["NACRE_TRACES_CASES"] = "false"
+    talk.environ["NACRE_TRACES_KEEP_DAYS"] = "0"
     context = talk.context()
     ingest(context)
     recall(context, RecallQuery("what is the code of the gruyere cellar?"))
-    talk.environ["NACRE_TRACES_CASES"] = "true"
+    talk.environ["NACRE_TRACES_KEEP_DAYS"] = "30"
     recall(talk.context(), RecallQuery("what is the code of the gruyere cellar?", update=False))
     assert list_traces(context, TraceKind.CASE) == []
 

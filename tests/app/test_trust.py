@@ -185,9 +185,6 @@ def test_recall_leaves_untrusted_memories_out_where_it_is_asked_to(world: World)
         question = "which database does the billing service run on?"
         assert memory.recall(question).hits
         assert not memory.recall(question, filter=Filter(trusted=True)).hits
-    world.environ["NACRE_RECALL_TRUSTED"] = "true"
-    with world.open() as memory:
-        assert not memory.recall(question).hits
 
 
 REFORMATS: dict[str, Callable[[str], str]] = {

@@ -149,14 +149,8 @@ def _of_all_sorts(world: World) -> None:
                 home.usage.adopt(one.id, Usage(chance.choice((0, 1, 2, 5, 9)), recalled))
 
 
-@pytest.mark.parametrize("threshold", ["0", "0.05", "0.1", "0.2", "0.45", "1"])
-def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(
-    world: World, threshold: str
-) -> None:
-    world.environ |= {
-        "NACRE_FORGETTING_SCORE_THRESHOLD": threshold,
-        "NACRE_FORGETTING_PROTECT": '["crate 4*"]',
-    }
+def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: World) -> None:
+    world.environ["NACRE_FORGETTING_PROTECT"] = '["crate 4*"]'
     _of_all_sorts(world)
     told = found(world)
     home = world.context()

@@ -276,7 +276,6 @@ def strength(world: World, question: str) -> float:
 
 
 def test_recalls_far_apart_strengthen_more_than_recalls_in_a_row(plain: World) -> None:
-    plain.environ["NACRE_USAGE_RAISE_IMPORTANCE"] = "false"
     store(plain, FALCON, KETTLE, importance=1)
     recall_apart(plain, KETTLE_ASKED, 7)
     for _ in range(2):
@@ -414,13 +413,6 @@ def test_steps_survive_a_rebuild_and_are_not_taken_twice(plain: World) -> None:
     assert importance(plain, falcon)[0] == 7
     recall_apart(plain, FALCON_ASKED, 15)
     assert importance(plain, falcon)[0] == 8
-
-
-def test_who_wants_importance_left_alone_can_have_it(plain: World) -> None:
-    plain.environ["NACRE_USAGE_RAISE_IMPORTANCE"] = "false"
-    (falcon,) = store(plain, FALCON, importance=5)
-    recall_apart(plain, FALCON_ASKED, 10)
-    assert importance(plain, falcon)[0] == 5
 
 
 # Used together

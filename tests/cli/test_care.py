@@ -242,7 +242,7 @@ def test_config_shows_each_value_with_its_origin(
     }
     assert found["recall.limit"] == (7, config)
     assert found["recall.turns"] == (1, "$NACRE_RECALL_TURNS")
-    assert found["recall.mode"] == ("hybrid", "default")
+    assert found["mcp.tools"] == ("core", "default")
     shown = nacre("config", "show").out
     assert "$NACRE_RECALL_TURNS" in shown
     assert config in shown
@@ -280,7 +280,7 @@ def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
     [
         ("recall.limit", "many", "recall.limit cannot be 'many'"),
         ("recall.limit", "0", "recall.limit must be at least 1"),
-        ("recall.mode", "psychic", "recall.mode cannot be 'psychic'"),
+        ("mcp.tools", "most", "mcp.tools cannot be 'most'"),
         ("recall.colour", "red", "no setting is called 'recall.colour'"),
         ("models.default", "qwen3", "models.default cannot be 'qwen3'"),
         ("models.extraction", "none of them", "models.extraction cannot be"),

@@ -131,6 +131,6 @@ def test_without_vectors_words_are_compared(nacre: Nacre, monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("known")
 def test_people_are_told_when_questions_are_not_kept(nacre: Nacre) -> None:
-    nacre("config", "set", "traces.cases", "false")
+    nacre("config", "set", "traces.keep_days", "0")
     asked(nacre, PORT)
-    assert "traces.cases is off" in nacre("gaps").out
+    assert "traces.keep_days is 0" in nacre("gaps").out

@@ -183,7 +183,7 @@ def test_the_first_write_makes_the_repository_and_a_later_command_commits_in_the
 ) -> None:
     environ = {
         "NACRE_GIT_BACKGROUND": "true",
-        "NACRE_GIT_COMMIT_AFTER_OPERATIONS": "2",
+        "NACRE_GIT_COMMIT_AFTER_SECONDS": "0",
         "NACRE_EMBEDDING_MODEL": "none",
     }
     process("store", GREEN, environ=environ)

@@ -102,10 +102,6 @@ def test_a_page_of_a_persons_own_stays_as_it_is(nacre: Nacre, vault: Path) -> No
     nacre("commit")
     assert page.read_text() == "# My mill\n\nSee the plan.\n"
     assert "projects/mill/MEMORY.md" in git(vault, "ls-files")
-    nacre("config", "set", "vault.listing", "false")
-    nacre("commit")
-    assert page.exists()
-    assert not (vault / "MEMORY.md").exists()
 
 
 @pytest.mark.usefixtures("mill")

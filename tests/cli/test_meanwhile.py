@@ -185,8 +185,6 @@ def stored_both(nacre: Nacre, user_home: Path, provider: FakeProvider) -> str:
     (user_home / ".nacre").mkdir(exist_ok=True)
     more = 'background = true\ndedup = "none"\n'
     configure(user_home, provider, more)
-    with (user_home / ".nacre" / "config.toml").open("a", encoding="utf-8") as config:
-        config.write("\n[contradiction]\nafter_commands = false\n")
     old = nacre("store", OLD, "--json").json["id"]
     nacre("store", NEW)
     return str(old)

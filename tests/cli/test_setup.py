@@ -505,7 +505,7 @@ SHOWN: list[tuple[str, Any]] = [
         '{mine = {base_url = "https://models.example/v1", key = "no-shape-of-a-key-42"}}',
     ),
     (
-        "git.remote",
+        "storage.account",
         "https://me:gh" + "p_0123456789abcdefghijklmnopqrstuvwxyz@git.example/vault.git",
     ),
     (

@@ -204,16 +204,12 @@ def test_a_round_reads_learns_and_notes_once_what_was_named(
 def test_a_file_for_agents_is_kept_up_to_date_after_each_round(
     user_home: Path, follow: Any, nacre: Nacre, tmp_path: Path
 ) -> None:
-    named, set_one = tmp_path / "CONTEXT.md", tmp_path / "other.md"
-    nacre("config", "set", "watch.context", str(set_one))
+    named = tmp_path / "CONTEXT.md"
     nacre("store", "The mill runs on two shifts.", "--expiry", "core")
     following = follow("--context", str(named))
     say(user_home, "How many shifts are there?", 1)
     wait(lambda: named.exists() and "two shifts" in named.read_text(encoding="utf-8"))
     assert following.end() == 0
-    assert not set_one.exists()
-    nacre("watch", "--once")
-    assert set_one.read_text(encoding="utf-8") == named.read_text(encoding="utf-8")
 
 
 def test_a_dry_run_changes_nothing(user_home: Path, nacre: Nacre) -> None:

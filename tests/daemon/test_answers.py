@@ -261,7 +261,7 @@ def test_who_goes_by_other_settings_is_not_answered_by_the_daemons(
         "recall",
         QUESTION,
         "--json",
-        environ={"NACRE_RECALL_TRUSTED": "true", "NACRE_RECALL_TURNS": "0"},
+        environ={"NACRE_RECALL_TURNS": "0"},
     )
     assert other.json["turns"] == []
     with pytest.raises(Away, match="other settings"):

@@ -169,14 +169,6 @@ def test_a_long_rule_is_cut_at_the_budget(served: Hooked) -> None:
     assert 60 < count_tokens(line) <= 80
 
 
-def test_the_setting_switches_it_off(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NACRE_CONTEXT_TOOL_TOKENS", "0")
-    with nacre.open_memory(hooked.home) as memory:
-        memory.store(AMENDING, kind=nacre.Kind.PREFERENCE)
-    with serving(hooked.home):
-        assert run(hooked, "git commit --amend").out == ""
-
-
 @pytest.mark.parametrize("more", [{"agent_id": "a1"}, {"session": ""}])
 def test_where_nobody_talks_nothing_is_told(served: Hooked, more: dict[str, str]) -> None:
     assert run(served, "git commit --amend", **more).out == ""  # type: ignore[arg-type]

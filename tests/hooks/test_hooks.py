@@ -370,14 +370,12 @@ def test_a_context_holds_what_a_host_takes_and_no_more(hooked: Hooked) -> None:
         for number in range(60):
             rule = (
                 f"Rule {number}: the lamp of tower {number} is lit at {number} o'clock. "
-                + "Mind the stairs. " * 12
+                + "Mind the stairs. " * 60
             )
             memory.store(rule, kind=nacre.Kind.PREFERENCE, force=True)
-        (hooked.home / "config.toml").write_text(
-            "[context]\nbudget_tokens = 90000\nmost_memories = 0\n"
-        )
+        (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 90000\n")
     assert 5_000 < len(hooked.run("SessionStart").context) < 10_000
-    (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 400\nmost_memories = 0\n")
+    (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 400\n")
     assert 400 < len(hooked.run("SessionStart", hooked.given(session_id="b")).context) <= 4 * 400
 
 

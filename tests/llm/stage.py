@@ -104,7 +104,6 @@ class Stage:
         }
         self.world.environ = {
             "NACRE_MODELS_BACKGROUND": "true",
-            "NACRE_RECALL_DEEP_SECONDS": "3600",
             "NACRE_DEDUP_MODEL_SECONDS": "3600",
             "TZ": "UTC",
             "NACRE_EMBEDDING_MODEL": "minilm" if embedding else "none",

@@ -64,7 +64,6 @@ def serving(sandbox: Path) -> Iterator[Client]:
         "NACRE_EMBEDDING_MODEL": "none",
         "NACRE_GIT_BACKGROUND": "false",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NACRE_CONTRADICTION_AFTER_COMMANDS": "false",
         "OPENBLAS_NUM_THREADS": "1",
     }
     with subprocess.Popen(

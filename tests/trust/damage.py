@@ -130,7 +130,6 @@ def environment(folder: Path) -> dict[str, str]:
         "TZ": "UTC",
         "NACRE_EMBEDDING_MODEL": "none",
         "NACRE_GIT_BACKGROUND": "false",
-        "NACRE_CONTRADICTION_AFTER_COMMANDS": "false",
     }
 
 

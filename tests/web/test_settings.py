@@ -27,7 +27,7 @@ def value(home: Path, key: str) -> object:
 def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?q=recall.limit")
     field = page.get_by_label("recall.limit", exact=True)
-    field.fill("7")
+    field.fill("0")
     field.press("Enter")
     expect(page.get_by_text("recall.limit is saved")).to_be_visible()
     expect(row(page, "recall.limit").get_by_text("Default: 10")).to_be_visible()
@@ -155,10 +155,10 @@ def test_what_nacre_says_is_chinese_in_a_chinese_dashboard(
     expect(meaning).to_have_text("一次回答中的记忆条数。")
     spoken = page.locator(".settings-words p").all_inner_texts()
     assert [one for one in spoken if not re.search("[\u4e00-\u9fff]", one)] == []
-    field = page.get_by_label("dedup.threshold")
-    field.fill("7")
+    field = page.get_by_label("recall.limit")
+    field.fill("0")
     field.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("dedup.threshold 必须最多为 1")
+    expect(page.get_by_role("alert")).to_contain_text("recall.limit 必须至少为 1")
     page = boards(locale="zh-CN").show("/memories/no-such-memory")
     expect(page.locator(".state-title")).to_contain_text("没有名为")
 

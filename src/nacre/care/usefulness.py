@@ -664,9 +664,8 @@ def _baseline_result(result: Result) -> dict[str, Any]:
 
 
 def _recalled(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    mode = Mode(home.settings.text("recall.mode"))
     return _answer(
-        query, recall(home, RecallQuery(query.query, mode=mode, limit=limit, turns=0, update=False))
+        query, recall(home, RecallQuery(query.query, limit=limit, turns=0, update=False))
     )
 
 

@@ -107,6 +107,9 @@ VECTOR_SECONDS = 20.0
 GRACE_SECONDS = 60.0
 """Time for a process to finish after the request to end."""
 
+_INTERVAL_SECONDS = 120
+"""Pause between two checks of all transcripts."""
+
 _BELOW_NORMAL = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)
 
 
@@ -327,12 +330,8 @@ class Watcher:
             self._run = home.ids()
         now = self._clock()
         self.health = follow.Health(os.getpid(), now, now, version)
-        self._pace.interval = options.interval_seconds or self._settings.whole(
-            "watch.interval_seconds"
-        )
-        self._notices = Notices(
-            self._told, polling=options.polling or self._settings.flag("watch.polling")
-        )
+        self._pace.interval = options.interval_seconds or _INTERVAL_SECONDS
+        self._notices = Notices(self._told, polling=options.polling)
         self._territory = Territory(())
         self._missing: list[Path] = []
         self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()

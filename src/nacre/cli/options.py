@@ -291,7 +291,7 @@ def _tools(_: Run) -> Found:
 
 
 def _settings(_: Run) -> Found:
-    return ((setting.key, setting.summary) for setting in load("nacre.known_settings:SETTINGS"))
+    return ((setting.key, setting.summary) for setting in load("nacre.known_settings:KEYS"))
 
 
 def _queries(run: Run) -> Found:

@@ -136,7 +136,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
     settings = run.settings
     ranking.pop("no_daemon")
     asks_model = (
-        expand or settings.flag("recall.expand"),
+        expand,
         rerank or settings.text("recall.reranker") == "model",
     )
     result: RecallResult = (
@@ -148,11 +148,9 @@ def recall(  # noqa: PLR0913 - one parameter an option
         filter=wanted,
         limit=limit or settings.whole("recall.limit"),
         around=around,
-        mode="browse" if browse else mode or settings.text("recall.mode"),
+        mode="browse" if browse else mode or "hybrid",
         radius_days=radius_days,
-        budget_tokens=settings.whole("recall.budget_tokens")
-        if budget_tokens is None
-        else budget_tokens,
+        budget_tokens=budget_tokens or 0,
         turns=settings.whole("recall.turns") if turns is None else turns,
         boost=boost,
         update=update,

@@ -745,7 +745,7 @@ def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limi
         "days": days,
         "limit": limit,
     }
-    has_log = run.settings.flag("traces.cases") and run.settings.whole("traces.keep_days") > 0
+    has_log = run.settings.whole("traces.keep_days") > 0
     is_narrowed = project is not None or min_times > 1
     run.answer(
         record,
@@ -774,7 +774,7 @@ def _render_gaps(
 ) -> None:
     """Each gap with how often it was asked, and in which words."""
     if not has_log:
-        paper.line("Questions are not kept: traces.cases is off, or traces.keep_days is 0.", hang=2)
+        paper.line("Questions are not kept: traces.keep_days is 0.", hang=2)
     if not found.gaps:
         paper.line(f"No unanswered question of the last {days} days{' matches' * is_narrowed}.")
     for gap in found.gaps:

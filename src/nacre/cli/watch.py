@@ -424,12 +424,10 @@ def _go_round(
 
 
 def _write_context(run: Run, path: Path | None) -> None:
-    """Keep a file with what an agent should know in its folder; else the one of ``watch.context``, if it is set."""
-    named = run.settings.text("watch.context")
-    place = path or (Path(named).expanduser() if named else None)
-    if place:
-        block: ContextBlock = perform(run, "context", moment="start", folder=str(place.parent))
-        categories.write_snapshot(place, block, territory(run.settings))
+    """Write the context of a file's folder into it, if there is one."""
+    if path:
+        block: ContextBlock = perform(run, "context", moment="start", folder=str(path.parent))
+        categories.write_snapshot(path, block, territory(run.settings))
 
 
 def _give_way() -> None:

@@ -445,7 +445,7 @@ def search(  # noqa: PLR0913 - one parameter an option
             as_lines=as_lines,
         )
         return
-    chosen = "vector" if semantic else mode or run.settings.text("recall.mode")
+    chosen = "vector" if semantic else mode or "hybrid"
     result: RecallResult = operations.ask(
         run,
         "search-sessions",

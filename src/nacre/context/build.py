@@ -76,6 +76,7 @@ from nacre.vault.files import OWN_PAGES
 if TYPE_CHECKING:
     from nacre.values.session import StoredSession
 
+_MAX_START_MEMORIES = 12
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
@@ -177,7 +178,7 @@ def _heard(recipient: Recipient) -> Added:
     state = _noted(recipient, request.session)
     if request.moment is Moment.START:
         return Added(state=hooks.begun(home, state))
-    limits = hooks.limits_of(home.settings, request.signals)
+    limits = hooks.limits_of(request.signals)
     due = hooks.due(home, state, recipient.project, limits)
     memories = [memory for _, memory in due.memories if not recipient.reason_against(memory)]
     after = hooks.begun(
@@ -450,9 +451,8 @@ def tell_learned(draft: Draft) -> None:
     titles = sum(map(title_tokens, {hit.part for hit in candidates}))
     older = 1.0 if draft.request.parts == (Part.KNOWN,) else KNOWN_SHARE
     chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)
-    most = draft.home.settings.whole("context.most_memories")
     relevant_count = sum(hit.part is Part.RELEVANT for hit in draft.items)
-    worthiest_kept = worthiest(chosen.kept, max(0, most - relevant_count) if most else None)
+    worthiest_kept = worthiest(chosen.kept, max(0, _MAX_START_MEMORIES - relevant_count))
     for candidate in chosen.kept:
         if candidate in worthiest_kept:
             draft.tell(
@@ -462,7 +462,7 @@ def tell_learned(draft: Draft) -> None:
                 _REASONS[candidate.part](candidate),
             )
         else:
-            limit = f"a session starts with {most} memories at most"
+            limit = f"a session starts with {_MAX_START_MEMORIES} memories at most"
             draft.leave(candidate.part, candidate.memory.id, limit, candidate.memory.subject)
     for candidate in chosen.left:
         draft.leave(candidate.part, candidate.memory.id, OVER_BUDGET, candidate.memory.subject)

@@ -154,20 +154,14 @@ _TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON)
 _MAX_CANDIDATES = 50
+_MAX_RULE_TOKENS = 80
 _MAX_PROGRAMS = 8
 _MAX_FOLDERS = 12
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
     """Return a rule for a tool call; empty for most calls, automated sessions, and without the daemon."""
-    tokens = home.settings.whole("context.tool_tokens")
-    if (
-        call.is_apart
-        or call.alone
-        or not call.session
-        or call.host not in _TOOL_HOSTS
-        or not tokens
-    ):
+    if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
     tool_call = conversation.asked(call.tool, call.arguments)
     if tool_call.action not in (Action.EDIT, Action.RUN):
@@ -176,10 +170,10 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     project = location.project_of_folder(home, Path(call.folder)) if call.folder else None
     request = ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session)
     draft = categories.Draft(
-        home, request, state, project, tokens + categories.title_tokens(Part.RELEVANT)
+        home, request, state, project, _MAX_RULE_TOKENS + categories.title_tokens(Part.RELEVANT)
     )
     for memory in _rules_for(home, tool_call, replace(draft.filter(), kinds=_RULES)):
-        text = categories.line_of(memory, tokens * CHARACTERS_PER_TOKEN)
+        text = categories.line_of(memory, _MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN)
         item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
         if not draft.reason_against(memory) and draft.add(item, memory.content):
             block = categories.framed([(Part.RELEVANT, [text])])
@@ -371,11 +365,7 @@ def counted(
     """
     if session and is_asked_for_proposals(home, session.partition(":")[0]) and state.prompts >= 0:
         state = replace(state, prompts=state.prompts + 1)
-    if (
-        not session
-        or session.partition(":")[0] not in _HOSTS_WITH_TOOLS
-        or not home.settings.flag("context.nudges")
-    ):
+    if not session or session.partition(":")[0] not in _HOSTS_WITH_TOOLS:
         return state
     last = home.memories.last_row()
     if state.stored_mark < 0:
@@ -441,16 +431,12 @@ class Due:
         )
 
 
-def limits_of(settings: Settings, narrower: SignalLimits | None = None) -> SignalLimits:
-    """Return the owner's limits (defaults: seed facts 1.7), narrowed by a host's."""
-    own = SignalLimits(
-        settings.whole("signals.min_importance"),
-        settings.whole("signals.most_at_once"),
-        settings.whole("signals.cooldown_seconds"),
-        settings.whole("signals.most_per_session"),
-        settings.whole("signals.max_age_seconds"),
-    )
-    return own.within(narrower) if narrower else own
+_SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
+
+
+def limits_of(narrower: SignalLimits | None = None) -> SignalLimits:
+    """Return the limits of signals (seed facts 1.7), narrowed by a host's."""
+    return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
 
 
 def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:

@@ -328,6 +328,12 @@ KEPT_WITHOUT_GIT = 500
 """Without git, the texts of at least this number of operations are kept."""
 
 
+_COMMIT_AFTER_OPERATIONS = 100
+"""Number of pending operations that are committed whatever their age."""
+
+_SYNC_EVERY = timedelta(seconds=300)
+
+
 def is_due(home: Home) -> bool:
     """Return True if pending operations are old or numerous enough for a background commit.
 
@@ -340,7 +346,7 @@ def is_due(home: Home) -> bool:
     if not waiting or oldest is None:
         return False
     patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
-    if waiting < settings.whole("git.commit_after_operations") and home.now() - oldest < patience:
+    if waiting < _COMMIT_AFTER_OPERATIONS and home.now() - oldest < patience:
         return False
     lock = settings.home / COMMIT_LOCK
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
@@ -378,7 +384,7 @@ def sync_in_background(home: Home) -> bool:
         return False
     lock = settings.home / SYNC_LOCK
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    if tried and home.clock() - tried < timedelta(seconds=settings.whole("sync.every_seconds")):
+    if tried and home.clock() - tried < _SYNC_EVERY:
         return False
     lock.touch(mode=0o600)
     _start(settings, "sync", "--quiet")
@@ -401,7 +407,7 @@ def exchange_in_background(home: Home) -> None:
 
 def judge_in_background(home: Home) -> None:
     """Start a process in which a model judges new memories, if any are pending; at most every twenty seconds."""
-    if not home.settings.flag("contradiction.after_commands") or not waits_for_models(home):
+    if not home.settings.flag("git.background") or not waits_for_models(home):
         return
     if not home.claims.due(to_ms(home.now()) or 0, 1):
         return
@@ -524,12 +530,8 @@ def commit_quietly(home: Home) -> None:
 
 
 def author_of(home: Home) -> Author:
-    """Return the author of commits: from the settings, git's configuration, or nacre."""
-    own = home.repository.identity() or Author("nacre", "nacre@localhost")
-    return Author(
-        home.settings.text("git.author_name") or own.name,
-        home.settings.text("git.author_email") or own.email,
-    )
+    """Return the author of commits: from git's configuration, or nacre."""
+    return home.repository.identity() or Author("nacre", "nacre@localhost")
 
 
 def _commit_all(home: Home) -> Committed:

@@ -78,6 +78,7 @@ from nacre.vault.merging import (
     with_values,
 )
 
+_GIT_REMOTE = "origin"
 _BLOBS_PER_READ = 2000
 _MAX_BASE_DEPTH = 3
 _JOIN_MESSAGE = "Join what the remote has\n"
@@ -871,9 +872,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
 
     Raises InvalidInput, RemoteRefused, RemoteUnreachable.
     """
-    configured = remotes.Remote(
-        home.repository, home.settings.text("git.remote"), request.timeout_seconds
-    )
+    configured = remotes.Remote(home.repository, _GIT_REMOTE, request.timeout_seconds)
     if request.remote is None:
         return configured if configured.url() else None
     named = replace(configured, name=request.remote)

@@ -453,18 +453,15 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
 
 def _load_configured(settings: Settings) -> Embedder:
     name = settings.text("embedding.model")
-    threads = settings.whole("embedding.threads") or None
     if name == "none":
         raise EmbedderUnavailable(
             "the embedding model is off", hint="nacre config set embedding.model minilm"
         )
     if name == BUNDLED:
-        return cast("Embedder", _load_with_numpy("nacre.llm.local_model:load_minilm")(threads))
+        return cast("Embedder", _load_with_numpy("nacre.llm.local_model:load_minilm")())
     if name.startswith("onnx:"):
         folder = Path(name.removeprefix("onnx:")).expanduser()
-        return cast(
-            "Embedder", _load_with_numpy("nacre.llm.local_model:load_folder")(folder, threads)
-        )
+        return cast("Embedder", _load_with_numpy("nacre.llm.local_model:load_folder")(folder))
     open_embedder = _load_with_numpy(
         "nacre.llm.embeddings:open_embedder"
     )  # importing its library takes up to a second

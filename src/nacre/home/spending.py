@@ -137,9 +137,7 @@ def is_set(home: Home) -> bool:
 
 def rests(settings: Settings) -> bool:
     """Return True if the writer is paused or waits for mains power."""
-    return settings.flag("writer.paused") or (
-        not settings.flag("writer.on_battery") and is_on_battery()
-    )
+    return settings.flag("writer.paused") or is_on_battery()
 
 
 class Permission:

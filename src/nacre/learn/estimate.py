@@ -210,7 +210,7 @@ def estimate_learning(
     ):
         if not _is_shown(home, session, turns, older=older):
             continue
-        if is_worth_asking(session, turns, home.settings, begin=begin):
+        if is_worth_asking(session, turns, begin=begin):
             sizes.append(
                 (
                     likely_project(home, session),

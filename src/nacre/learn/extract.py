@@ -528,23 +528,23 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 # -- Sessions worth a model call -------------------------------------------------------------------
 
 
+_SUBSTANCE_WORDS = 6
+"""Typed words in one message that make a session worth a model call."""
+
 _WORDS_PER_CHARACTER = 0.625
 """Eight characters of unspaced text count as five words."""
 
 
-def is_worth_asking(
-    session: Session, turns: Sequence[Turn], settings: Settings, *, begin: int = 0
-) -> bool:
+def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
     """Return True if the owner contributed something of substance at or after the turn ``begin``.
 
-    This is a message with at least ``extraction.substance_words`` typed words, a shorter one in which rules find a
+    This is a message with at least six typed words, a shorter one in which rules find a
     memory ("never force-push"), or the acceptance of a plan. Generated, pasted and external text does not count.
     """
     if session.kind is not SessionKind.MAIN:
         return False
-    minimum = settings.whole("extraction.substance_words")
     if any(
-        words_of(utterance) >= minimum
+        words_of(utterance) >= _SUBSTANCE_WORDS
         for utterance in sentences.utterances(turns)
         if utterance.index >= begin
     ):

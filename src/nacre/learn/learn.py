@@ -120,7 +120,7 @@ class ModelExtractor:
             shown
             for shown in sessions
             if shown.session.id not in self._alone
-            and is_worth_asking(shown.session, shown.turns, home.settings, begin=shown.begin)
+            and is_worth_asking(shown.session, shown.turns, begin=shown.begin)
         ]
         together = eligible[: fitting([size_of(shown) for shown in eligible], model.capabilities)]
         if len(together) < 2:
@@ -158,7 +158,7 @@ class ModelExtractor:
         model = self._model
         if model is None or self.is_spent or begin >= len(turns):
             return None
-        if not is_worth_asking(session, turns, self._home.settings, begin=begin):
+        if not is_worth_asking(session, turns, begin=begin):
             self._tally.report = replace(self._tally.report, trivial=self._tally.report.trivial + 1)
             return None
 

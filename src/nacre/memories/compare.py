@@ -152,7 +152,7 @@ def system(name: str) -> str:
 
 
 AUTO_SUPERSEDE = 0.85
-"""Confidence above which a fact or preference is superseded without asking (``contradiction.auto_supersede``).
+"""Confidence above which a fact or preference is superseded without asking .
 """
 
 UNSURE = 0.75

@@ -134,11 +134,10 @@ def weigh(
 
 
 def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
-    is_aggressive = (
-        home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
-    )
+    is_aggressive = bool(asking.aggressive)
     limits = calibration.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
-    min_cosine = _min_cosine(home, asking, limits.ask_more if is_aggressive else limits.ask)
+    default = limits.ask_more if is_aggressive else limits.ask
+    min_cosine = default if asking.threshold is None else asking.threshold
     max_near = _MAX_NEAR_AGGRESSIVE if is_aggressive else _MAX_NEAR
     outcomes = _Outcomes()
     for memory, comparisons, cosines in weigh(home, memories):
@@ -153,13 +152,6 @@ def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> It
         near.sort(key=lambda other: -cosines[other.id])
         if near:
             yield Doubtful(memory, outcomes.all(near)[:max_near])
-
-
-def _min_cosine(home: home.Home, asking: Asking, default: float) -> float:
-    """Return the minimum cosine for asking a model: from the call, the setting or the calibration."""
-    if asking.threshold is not None:
-        return asking.threshold
-    return home.settings.number("dedup.threshold") or default
 
 
 def may_ask(home: home.Home, asking: Asking) -> bool:

@@ -198,8 +198,6 @@ def _raise_importance(change: Change) -> None:
     time.
     """
     home = change.home
-    if not home.settings.flag("usage.raise_importance"):
-        return
     due = {steps.memory: steps for steps in home.usage.steps_due()}
     if not due:
         return

@@ -236,11 +236,11 @@ _NO_LIMIT = 2**31
 def write_listings(home: Home) -> list[str]:
     """Update the listings and return the paths that changed.
 
-    Hand-written pages with that name are kept. If the setting is off, nacre's listings are removed.
+    Hand-written pages with that name are kept.
     """
     if home.database.unwritable:
         return []
-    pages = _pages(home) if home.settings.flag("vault.listing") else {}
+    pages = _pages(home)
     existing = [path for path in home.vault.paths() if path.endswith(f"/{LISTING}")]
     changed, own_paths = [], []
     for path in sorted({*pages, *existing, LISTING}):

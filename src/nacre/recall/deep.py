@@ -468,6 +468,9 @@ def _folded(text: str) -> str:
 
 _PROFILE = "profile.md"
 _CATCH_UP_SECONDS = 0.2
+_MODEL_SECONDS = 60
+"""Total time that a model may take for one deep recall."""
+
 _MAX_RANKED = 20
 """Number of best hits that enter the manifest regardless of their age."""
 
@@ -497,7 +500,7 @@ class _Run:
 
     def recalled(self, filter_: Filter, limit: int = _MAX_RANKED) -> RecallResult:
         """Run a plain recall of the question."""
-        mode = Mode(self.home.settings.text("recall.mode"))
+        mode = Mode.HYBRID
         query = RecallQuery(
             self.query.text,
             filter_,
@@ -531,7 +534,7 @@ def deep_recall(
 ) -> DeepResult:
     """Return the memories that an agent should know before it answers. Raises QueryInvalid.
 
-    A model may take at most ``recall.deep_seconds`` in total, by ``clock``; no lock is held meanwhile.
+    A model may take at most a minute in total, by ``clock``; no lock is held meanwhile.
     """
     started = time.perf_counter()
     text = query.text
@@ -543,7 +546,7 @@ def deep_recall(
     if result:
         result = replace(result, repeated=True)
     else:
-        with advised(home, home.settings.whole("recall.deep_seconds"), clock) as adviser:
+        with advised(home, _MODEL_SECONDS, clock) as adviser:
             result = _answer(home, query, adviser)
         home.deep_answers.put(key, result)
     if query.update and result.hits:

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from nacre.store.search import VectorsOf
 
 
+_QUERY_SECONDS = 2.0
+"""Maximum wait for a query's vector from a remote model."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueryVector:
     """A unit vector, and the store its cosines come from."""
@@ -915,7 +919,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
         return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
     text = f"{topic.strip()}: {question.semantic}" if topic.strip() else question.semantic
     if isinstance(embedder, RemoteEmbedder):
-        embedder = embedder.within(home.settings.number("embedding.query_seconds"), question=True)
+        embedder = embedder.within(_QUERY_SECONDS, question=True)
         text = home.redactor.clean(text)  # it may leave this machine
     embedded = embedder.embed([text])[0]
     if vectors.dimensions() not in (0, len(embedded)):

@@ -140,7 +140,7 @@ _VERDICT_WORDS = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORR
 
 def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
     """Record a question and its answer as one line in the spool, without a database write."""
-    if not home.settings.flag("traces.cases"):
+    if not home.settings.whole("traces.keep_days"):
         return
     steps = [
         models.Step(
@@ -157,7 +157,7 @@ def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
 
 def note_deep_case(home: Home, query: requests.DeepQuery, result: DeepResult) -> None:
     """Record a deep question and its answer, with the actor of each step."""
-    if not home.settings.flag("traces.cases"):
+    if not home.settings.whole("traces.keep_days"):
         return
     steps = [
         models.Step(

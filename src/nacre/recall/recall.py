@@ -322,15 +322,10 @@ def _time_range(wanted: Filter, window: Window | None) -> dict[str, Any]:
 
 
 def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
-    """Return the query extended to the project's dependencies, without untrusted memories if the settings exclude them.
-
-    The query of a prompt keeps the filter of its context.
-    """
-    if not query.is_prompt:
-        query = replace(query, filter=with_dependencies(home, query.filter))
-    if query.filter.trusted or not home.settings.flag("recall.trusted"):
+    """Return the query extended to the project's dependencies; that of a prompt keeps the filter of its context."""
+    if query.is_prompt:
         return query
-    return replace(query, filter=replace(query.filter, trusted=True))
+    return replace(query, filter=with_dependencies(home, query.filter))
 
 
 def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, ...]]:

@@ -202,6 +202,9 @@ facts 1.0).
 """
 
 _HALF_LIFE_DAYS = 90.0
+_MIN_SCORE = 0.05
+"""Score below which a memory is forgotten."""
+
 _SCORE_PER_RECALL, _MAX_RECALL_SCORE = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
 """Minimum scores by importance."""
@@ -231,17 +234,16 @@ def ending(
 
 def bounds(settings: Settings) -> EndingBounds:
     """Return database bounds of memories that :func:`ending` certainly keeps."""
-    threshold = settings.number("forgetting.score_threshold")
-    if threshold <= 0 or not settings.flag("forgetting.enabled"):
+    if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(
-        -_HALF_LIFE_DAYS * math.log2(threshold)
+        -_HALF_LIFE_DAYS * math.log2(_MIN_SCORE)
     )  # until then, age alone reaches the threshold
     return EndingBounds(
         TEMPORARY_FOR,
         timedelta(days=max(0, faded, settings.whole("forgetting.max_age_days"))),
-        min((least for least, floor in _FLOORS if floor >= threshold), default=_ANY_IMPORTANCE),
-        _ANY_NUMBER if threshold > _MAX_RECALL_SCORE else math.ceil(threshold / _SCORE_PER_RECALL),
+        min((least for least, floor in _FLOORS if floor >= _MIN_SCORE), default=_ANY_IMPORTANCE),
+        math.ceil(_MIN_SCORE / _SCORE_PER_RECALL),
     )
 
 
@@ -261,7 +263,7 @@ def _forgotten(memory: Memory, used: Usage, now: datetime, settings: Settings) -
     if is_young or not settings.flag("forgetting.enabled"):
         return None
     worth = score(memory, used, now)
-    if worth < settings.number("forgetting.score_threshold"):
+    if worth < _MIN_SCORE:
         why = f"last said or recalled on {shown_day(last)}, importance {memory.importance}, score {worth:.3f}"
         return _step(DreamAction.FORGET, memory, why)
     return None

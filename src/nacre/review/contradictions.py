@@ -419,13 +419,12 @@ def _judged(
     prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
     answers = judgements(answer, len(others))
-    sure = home.settings.number("contradiction.auto_supersede")
     findings = []
     for other, judgement in zip(others, answers, strict=True):
         judgement = replace(judgement, explanation=home.redactor.clean(judgement.explanation))
         earlier, later = in_order(memory, other)
         findings.append(
-            Found(other, judgement, resolution_of(earlier, later, judgement, sure), model.name)
+            Found(other, judgement, resolution_of(earlier, later, judgement), model.name)
         )
     return findings
 

@@ -51,7 +51,7 @@ from nacre.home.spending import (
     tracing,
     unpriced,
 )
-from nacre.known_settings import CHOICES, SETTINGS, check, known
+from nacre.known_settings import CHOICES, KEYS, check, known
 from nacre.learn import estimate, extract
 from nacre.llm import credentials
 from nacre.llm import providers as llm_providers
@@ -476,7 +476,7 @@ def _faring(
         return (
             "resting",
             None,
-            "it goes on with the mains; nacre config set writer.on_battery true lets it go on now",
+            "it goes on with mains power",
         )
     return "ready", None, None
 
@@ -1109,7 +1109,7 @@ class SettingView:
 
 def list_settings(settings: Settings) -> list[SettingView]:
     """Return every setting with its value and origin."""
-    return [_view(settings, setting.key) for setting in SETTINGS]
+    return [_view(settings, setting.key) for setting in KEYS]
 
 
 def get_setting(settings: Settings, request: SettingRequest) -> SettingView:

@@ -272,7 +272,7 @@ def foreseen(home: Home, writer: str = "") -> Foreseen:
         sessions = _week(home, writer, until) if until else []
     able = _able(home, writer)
     tokens = [
-        _taken(home.settings, session.session, home.sessions.whole(session.row), able)
+        _taken(session.session, home.sessions.whole(session.row), able)
         for session in sessions[:_SAMPLE_SESSIONS]
     ]
     return _foreseen(sessions, tokens, len(sessions), until)
@@ -295,7 +295,7 @@ def foreseen_of(home: Home, paths: Sequence[Path], writer: str = "") -> Foreseen
         ended = max((turn.time for turn in turns if turn.time), default=session.started)
         stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
         if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, writer):
-            measured.append((ended, stored, _taken(home.settings, session, turns, able)))
+            measured.append((ended, stored, _taken(session, turns, able)))
     last = max((ended for ended, _, _ in measured), default=home.now())
     until = last if home.now() - last > _WEEK else None
     week = [
@@ -344,9 +344,9 @@ def _able(home: Home, writer: str) -> Capabilities:
     return capabilities_of(home, writer) if writer else Capabilities()
 
 
-def _taken(settings: Settings, session: Session, turns: Sequence[Turn], able: Capabilities) -> int:
+def _taken(session: Session, turns: Sequence[Turn], able: Capabilities) -> int:
     """Return the tokens that a writer uses for a session; 0 if it would not be called."""
-    if not is_worth_asking(session, turns, settings):
+    if not is_worth_asking(session, turns):
         return 0
     return of_session(sum(count_tokens(turn.text) for turn in turns), able)
 

@@ -682,7 +682,7 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 LISTING = "MEMORY.md"
-MARKER = "<!-- Derived by nacre from the memories: what you change here is lost. Off: vault.listing = false -->"
+MARKER = "<!-- Derived by nacre from the memories: what you change here is lost. -->"
 """First line of every listing. A file without it belongs to a person and is never overwritten."""
 
 MOST_A_KIND = 100
