@@ -50,12 +50,17 @@ def config() -> None:
 @config.command("show", examples=["nacre config show", "nacre config show --json"])
 @click.pass_obj
 def show(run: Run) -> None:
-    """Show every setting, its value, and where the value comes from.
+    """Show settings, their values and origins; with --json also unset ones for rare cases.
 
-    What is a key, or looks like one, is shown by its last four characters.
+    Only the last four characters of a key are shown.
     """
     settings = run.settings
     views = writers.list_settings(settings)
+    shown = [
+        view
+        for view in views
+        if view.origin != "default" or not known_settings.known(view.key).is_hidden
+    ]
     record = {
         "home": str(settings.home),
         "config": str(settings.config),
@@ -73,7 +78,7 @@ def show(run: Run) -> None:
         )
         paper.blank()
         paper.table(
-            [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in views],
+            [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in shown],
             header=("setting", "value", "from", "meaning"),
             drop=(2,)
             if not any(value.origin != "default" for value in run.settings.values.values())
