@@ -274,7 +274,7 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(
             await channel.run(MemoryInbox())
         assert sum(request.path == "/apps.connections.open" for request in server.requests) < 10
         server.says_hello, server.farewell = False, ""
-        with pytest.raises(ChannelUnavailable, match="hello"):
+        with pytest.raises(ChannelUnavailable, match="no greeting"):
             await channel.run(MemoryInbox())
         await channel.close()
 
