@@ -424,10 +424,8 @@ def node_of(symbol: code.Symbol) -> CodeNode:
 
 def have_same_ending(path: str, named: str) -> bool:
     """Return True if one of two paths ends with the other, ignoring case."""
-    parts, named_parts = (
-        path.lower().split("/"),
-        [part for part in named.lower().split("/") if part],
-    )
+    parts = path.lower().split("/")
+    named_parts = [part for part in named.lower().split("/") if part]
     shorter = min(len(parts), len(named_parts))
     return (
         shorter > 0
@@ -585,7 +583,7 @@ def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
     if len(symbols) > 1:
         return _ambiguous(request.name, symbols)
     start = _with_members(home, symbols[0])
-    links = _linked(home, start, ("calls", "inherits"), request.depth)
+    links, _ = _walk(home, start, ("calls", "inherits"), request.depth)
     return _answer(request, symbols, links)
 
 
@@ -601,7 +599,7 @@ def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
         ]
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
-    links = _linked(home, symbols, ("imports",), 1)
+    links, _ = _walk(home, symbols, ("imports",), 1)
     links += [
         CodeLink("imports", node_of(item), item.line, note=module * (module != name))
         for item, module in outside
@@ -677,19 +675,13 @@ def _with_members(home: home.Home, symbol: code.Symbol) -> list[code.Symbol]:
     )
 
 
-def _linked(
-    home: home.Home, start: Sequence[code.Symbol], rels: Sequence[str], depth: int
-) -> list[CodeLink]:
-    return _walk(home, start, rels, depth)[0]
-
-
 def _walk(
     home: home.Home, start: Sequence[code.Symbol], rels: Sequence[str], depth: int
 ) -> tuple[list[CodeLink], list[code.Symbol]]:
     """Return links to symbols, the nearest first, and all symbols on the way. Links among the first
     symbols are excluded.
     """
-    reached = {step.row: step for step in start}
+    reached = {symbol.row: symbol for symbol in start}
     ring = list(reached)
     steps: list[tuple[int, str, int, int, int]] = []
     for distance in range(1, depth + 1):
@@ -736,7 +728,7 @@ def _memories_of(home: home.Home, symbols: Sequence[code.Symbol]) -> list[CodeMe
             if _refers_to(home, mention.written, symbol):
                 named[memory].setdefault(mention.written, symbol)
     order = {symbol.row: place for place, symbol in enumerate(symbols)}
-    memories = {symbol.id: symbol for symbol in home.memories.rows_of(list(named)).values()}
+    memories = {row.id: row for row in home.memories.rows_of(list(named)).values()}
     ranked = sorted(
         (min(order[symbol.row] for symbol in names.values()), memory, names)
         for memory, names in named.items()
@@ -748,7 +740,7 @@ def _memories_of(home: home.Home, symbols: Sequence[code.Symbol]) -> list[CodeMe
             tuple(names),
             tuple(dict.fromkeys(node_of(symbol).id for symbol in names.values())),
         )
-        for _, memory, names in sorted(ranked, key=lambda symbol: symbol[:2])
+        for _, memory, names in sorted(ranked, key=lambda item: item[:2])
     ]
 
 
@@ -1006,11 +998,9 @@ def stale(home: home.Home, request: StaleRequest) -> Staleness:
         _assess(home, memory, mentions_by_memory[memory.id], request, confirmed.get(memory.id))
         for memory in memories
     )
-    assessed_memories = [memory for memory in assessed if memory is not None]
-    assessed_memories.sort(key=lambda memory: (-memory.confidence, memory.memory.id))
-    return Staleness(
-        tuple(assessed_memories[: request.limit]), len(memories), len(assessed_memories)
-    )
+    outdated = [item for item in assessed if item is not None]
+    outdated.sort(key=lambda item: (-item.confidence, item.memory.id))
+    return Staleness(tuple(outdated[: request.limit]), len(memories), len(outdated))
 
 
 def note_stale(home: home.Home) -> int:

@@ -166,9 +166,7 @@ class SkippedItems:
         """Count an item."""
         self.count += 1
         if self.count == 1:
-            self._tell(
-                f"{item} could not be read and was skipped. Further skipped messages are not logged."
-            )
+            self._tell(f"{item} could not be read and was skipped; further ones are not logged")
 
 
 def decode(data: str | bytes) -> Any:
@@ -606,7 +604,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
             f"a channel cannot be called {name!r}", hint="use lower-case letters, digits, - and _"
         )
     if name in _RESERVED_NAMES or str(own.get("kind", name)) != name in kinds():
-        hint = "choose another name: this one would be confused with another in identities and conversation keys"
+        hint = "choose another name: identities and conversation keys contain it"
         raise SettingsInvalid(f"a channel of this kind cannot be called {name!r}", hint=hint)
     kind = kind_of(str(own.get("kind", name)))
     known = {option.name: option for option in (*COMMON, *kind.options)}

@@ -253,9 +253,9 @@ class ChannelInbox:
         judged_messages: list[tuple[Received, str]] = []
 
         def judged() -> Iterator[tuple[Received, str]]:
-            for message in self._judge_all(cleaned):
-                judged_messages.append(message)
-                yield message
+            for item in self._judge_all(cleaned):
+                judged_messages.append(item)
+                yield item
 
         new = self._context.store.receive(self._rules.channel, judged(), state)
         self._notify(new)
@@ -398,7 +398,7 @@ class Gateway:
         """Run until ``stop`` is set. Answers in progress are made again next time."""
         parts = self._parts
         self._room = asyncio.Semaphore(self._at_once)
-        open_channels = {name: channel.channel for name, channel in parts.channels.items()}
+        open_channels = {name: opened.channel for name, opened in parts.channels.items()}
         self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.tell)
         self._keeping = Keeping(
             self._turns.sessions,
@@ -417,8 +417,8 @@ class Gateway:
             parts.settings.whole("gateway.group_history"),
         )
         tasks = [
-            asyncio.create_task(self._receive(name, channel, context))
-            for name, channel in parts.channels.items()
+            asyncio.create_task(self._receive(name, opened, context))
+            for name, opened in parts.channels.items()
         ]
         tasks.append(asyncio.create_task(self._tidy()))
         served = {
@@ -656,7 +656,7 @@ def serve(
     with closing(GatewayStore.open(settings.home)) as store:
         lock = FileLock(settings.home / LOCK)
         if not lock.acquire():
-            hint = "see nacre gateway status; with gateway.enabled the daemon runs the gateway"
+            hint = "see nacre gateway status; with gateway.enabled the daemon runs it"
             raise Conflict(f"another gateway serves {settings.home}", hint=hint)
         try:
             channels = _open_channels(settings, store, tell)

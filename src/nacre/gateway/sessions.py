@@ -425,7 +425,8 @@ def summarize(recent: Recent, responder: Responder | None) -> tuple[str, str]:
         conversation = "\n".join(
             _summary_line(message, message.text) for message in recent.messages
         )
-        text = f"{_earlier_section(recent.summary)}## The conversation\n{bounded(conversation, _MAX_INPUT_CHARACTERS)}"
+        before = f"## What was before\n{recent.summary}\n\n" if recent.summary else ""
+        text = f"{before}## The conversation\n{bounded(conversation, _MAX_INPUT_CHARACTERS)}"
         try:
             answer = responder.answer(Question(_SYSTEM, text, seconds=_SECONDS))
             if answer.text.strip():
@@ -439,6 +440,7 @@ def summarize(recent: Recent, responder: Responder | None) -> tuple[str, str]:
 
 def summarize_by_rules(recent: Recent) -> str:
     """Return the earlier summary and the beginnings of people's latest messages."""
+    earlier = [line for line in recent.summary.splitlines() if line.strip()]
     questions = [
         f"- {_summary_line(message, _shortened(message.text))}"
         for message in recent.messages
@@ -449,17 +451,9 @@ def summarize_by_rules(recent: Recent) -> str:
     )
     last = [f"- You answered last: {_shortened(answer.text)}"] if answer else []
     return bounded(
-        "\n".join([*_earlier_lines(recent.summary), *questions[-_MAX_LINES:], *last]),
+        "\n".join([*earlier[-_MAX_LINES:], *questions[-_MAX_LINES:], *last]),
         _MAX_SUMMARY_CHARACTERS,
     )
-
-
-def _earlier_lines(summary: str) -> Sequence[str]:
-    return [line for line in summary.splitlines() if line.strip()][-_MAX_LINES:]
-
-
-def _earlier_section(summary: str) -> str:
-    return f"## What was before\n{summary}\n\n" if summary else ""
 
 
 def _summary_line(message: ChatMessage, text: str) -> str:
@@ -930,19 +924,18 @@ class Turns:
             for message in messages
             if message.state == "heard" and message.received.seq < last.seq
         ]
-        session = self._session(
-            key,
-            last.message.chat,
-            last.message.sender.name or last.message.sender.id,
-            opened.options,
-        )
+        chat, sender = last.message.chat, last.message.sender
+        is_direct = chat.kind is ChatType.DIRECT
+        name = sender.name or sender.id if is_direct else f"group {chat.id}"
+        session = self.sessions.current(key, chat, name, opened.options.hours)
         lines = await self._write(
             session, sorted((*heard, *asked), key=lambda message: message.received.seq), opened
         )
         recent = self.sessions.transcripts.recent(
             session.id, self._settings.whole("gateway.history") + len(heard) + len(asked)
         )
-        taken = self._build_taken(session, asked, heard, _without(recent, lines), opened)
+        earlier = [message for message in recent.messages if message.id not in lines]
+        taken = self._build_taken(session, asked, heard, Recent(earlier, recent.summary), opened)
         folder = self.sessions.transcripts.home / FOLDER
         files = [
             (name, folder / place)
@@ -984,10 +977,6 @@ class Turns:
             messages=taken.messages + (0 if problem else 1),
         )
         self.sessions.transcripts.write_pending(self._store, taken.session.id)
-
-    def _session(self, key: str, chat: Chat, name: str, options: ChannelOptions) -> ChatSession:
-        shown = name if chat.kind is ChatType.DIRECT else f"group {chat.id}"
-        return self.sessions.current(key, chat, shown, options.hours)
 
     def _run_command(self, key: str, command: str, kept: Kept) -> None:
         """Run ``/new``, which begins a session, or ``/start``, which sends a greeting."""
@@ -1094,12 +1083,6 @@ class Turns:
             all(speakers) and last.message.chat.kind is ChatType.DIRECT,
             max(message.attempts for message in asked) >= _MAX_ATTEMPTS,
         )
-
-
-def _without(recent: Recent, lines: set[str]) -> Recent:
-    return Recent(
-        [message for message in recent.messages if message.id not in lines], recent.summary
-    )
 
 
 def _safe_name(name: str) -> str:

@@ -619,7 +619,7 @@ class Webhook:
             await self._delivery.post(answer)
         elif not was_taken:
             after = _SOON_SECONDS if outgoing.attempt <= _MAX_SOON_ATTEMPTS else _LATER_SECONDS
-            hint = "it will be sent after a program writes in the chat again"
+            hint = "it is sent after a program writes in the chat"
             raise ChannelUnavailable("no program listens to the chat", hint=hint, retry_after=after)
         return outgoing.key
 
@@ -748,14 +748,10 @@ def _wait_seconds(request: Request) -> int:
 # The kind ``webhook``.
 
 
-def _make(setup: ChannelSetup) -> Webhook:
-    return Webhook(setup)
-
-
 KIND = ChannelKind(
     name="webhook",
     label="Webhook",
-    make=_make,
+    make=Webhook,
     options=(
         Option(
             "secret",

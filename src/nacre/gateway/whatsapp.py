@@ -427,7 +427,7 @@ KIND = ChannelKind(
         ),
         Option(
             "verify_token",
-            "verify token that you entered with the callback URL",
+            "verify token entered with the callback URL",
             is_secret=True,
             is_required=True,
         ),
