@@ -503,7 +503,7 @@ async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
             )
     except (OSError, UnicodeError):
         raise ChannelUnavailable(
-            "the host of an attachment cannot be found", hint="nacre will try again"
+            "the host of an attachment cannot be found", hint="fetching is retried"
         ) from None
     hosts = [str(info[4][0]) for info in addresses]
     if not may_be_private and not all(is_public(host) for host in hosts):

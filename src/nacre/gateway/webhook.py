@@ -528,7 +528,7 @@ class Delivery:
             problem = f"deliver_to returned status {reply.status}"
             raise ChannelUnavailable(
                 problem,
-                hint="check that server; nacre retries",
+                hint="check that server; sending is retried",
                 retry_after=reply.retry_after,
             )
         if not 200 <= reply.status < 300:
