@@ -19,7 +19,7 @@ from pathlib import Path
 from nacre.base.ids import utc_now, uuid7_source
 from nacre.errors import ChannelRefused, ChannelUnavailable
 from nacre.gateway.channels import Inbox
-from nacre.gateway.conversation import EVERYBODY, ChannelOptions, Open, Question, Rules
+from nacre.gateway.conversation import EVERYONE, ChannelOptions, Open, Question, Rules
 from nacre.gateway.engine import Gateway, Parts
 from nacre.gateway.sessions import Answering
 from nacre.home.home import open_home
@@ -192,7 +192,7 @@ async def _play(
 ) -> GatewayResult:
     with homes.lent() as home:
         settings = home.settings
-    options = ChannelOptions(Rules(NAME, allow=frozenset((EVERYBODY,))))
+    options = ChannelOptions(Rules(NAME, allow=frozenset((EVERYONE,))))
     answering = Answering(settings, homes.lent, lambda *_: agent)
     told: list[str] = []
     with closing(GatewayStore.open(settings.home)) as store:

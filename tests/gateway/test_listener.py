@@ -194,7 +194,7 @@ def test_beyond_this_machine_it_says_that_nothing_is_encrypted() -> None:
 
     run(work())
     assert len(told) == 1
-    assert "unencrypted" in told[0]
+    assert "without encryption" in told[0]
 
 
 def test_a_port_that_is_taken_and_a_place_that_is_none_are_told(tmp_path: Path) -> None:

@@ -205,14 +205,14 @@ def test_tools_need_an_agent_and_a_folder(
 ) -> None:
     with FakeProvider([SAID]) as provider:
         home = opens(provider.config())
-        with pytest.raises(ModelRefused, match="can use no tools"):
+        with pytest.raises(ModelRefused, match="cannot use tools"):
             respond(home).answer(Question("", "Hello?", ("Read",), tmp_path))
         assert provider.calls == []
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     home.settings.environ["PATH"] = str(tmp_path)  # type: ignore[index]
-    with pytest.raises(ModelRefused, match="no folder to use them in"):
+    with pytest.raises(ModelRefused, match="no folder for them"):
         respond(home, "claude-cli:").answer(Question("", "Hello?", ("Read",), folder))
 
 

@@ -1,4 +1,4 @@
-"""The languages that are read, and the one door to tree-sitter, which is an extra."""
+"""Questions about code: languages, names in memories, callers, importers, impact and outdated memories."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ HINT = "pip install 'nacre-memory[code]'"
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language: the module of its grammar and the function in it, the queries that find things in its trees, and
-    the module that reads what they find. Languages of one ``family`` call each other."""
+    """A language: its grammar's module and function, and queries for its trees.
+
+    Languages of the same ``family`` call each other.
+    """
 
     name: str
     family: str
@@ -52,8 +54,8 @@ class Language:
 
 
 LANGUAGES = {
-    one.name: one
-    for one in (
+    language.name: language
+    for language in (
         Language("python", "python", "python", "language", ("python",), (".py", ".pyi")),
         Language(
             "javascript",
@@ -88,49 +90,52 @@ LANGUAGES = {
         ),
     )
 }
-"""By name. Headers are read as C++, which nearly all of C is."""
+"""Languages by name. Headers are read as C++, which covers nearly all of C."""
 
-_BY_SUFFIX = {suffix: one.name for one in LANGUAGES.values() for suffix in one.suffixes}
+_LANGUAGE_BY_SUFFIX = {
+    suffix: language.name for language in LANGUAGES.values() for suffix in language.suffixes
+}
 
 
 def language_of(path: str) -> str | None:
-    """The language that a file's name says it is in, if it is one of these."""
+    """Return the language of a file by its name, or ``None`` if unsupported."""
     name = path.rsplit("/", 1)[-1]
-    return _BY_SUFFIX.get("." + name.rsplit(".", 1)[-1].lower()) if "." in name else None
+    return _LANGUAGE_BY_SUFFIX.get("." + name.rsplit(".", 1)[-1].lower()) if "." in name else None
 
 
-def require() -> None:
-    """Raise Unavailable, with what to install, where the parsers are not there."""
+def require_parsers() -> None:
+    """Raise Unavailable, with what to install, if the parsers are missing."""
     try:
         import_module("tree_sitter")
-        for one in LANGUAGES.values():
-            import_module(f"tree_sitter_{one.grammar}")
+        for language in LANGUAGES.values():
+            import_module(f"tree_sitter_{language.grammar}")
     except ImportError as error:
         raise Unavailable(
-            f"{error.name} is not installed: nacre reads code with it", hint=HINT
+            f"reading code needs {error.name}, which is not installed", hint=HINT
         ) from error
 
 
 @cache
 def parser_of(name: str) -> tuple[Parser, Query]:
-    """The parser of a language, and what is looked for in its trees. Raises ImportError."""
-    one = LANGUAGES[name]
-    grammar = load("tree_sitter:Language")(load(f"tree_sitter_{one.grammar}:{one.function}")())
+    """Return a language's parser and query. Raises ImportError."""
+    language = LANGUAGES[name]
+    grammar = load("tree_sitter:Language")(
+        load(f"tree_sitter_{language.grammar}:{language.function}")()
+    )
     text = "\n".join(
         (files(__package__) / "queries" / f"{query}.scm").read_text(encoding="utf-8")
-        for query in one.queries
+        for query in language.queries
     )
     return load("tree_sitter:Parser")(grammar), load("tree_sitter:Query")(grammar, text)
 
 
 # ----------------------------------------------------------------------------
-# Files and symbols that memories name, as they write them: paths, names in backticks and in blocks of
-# code, and in
-# plain words what only code is called (``camelCase``, ``a.b``, ``snake_case``).
+# Names of files and symbols in memories: paths, names in backticks and code blocks, and in plain text names that only
+# occur in code (``camelCase``, ``a.b``, ``snake_case``).
 
 
-_PORTION = 500
-_MOST_NAMES = 200
+_MEMORIES_PER_BATCH = 500
+_MAX_NAMES = 200
 _NAME_CHARACTERS = 200
 _FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
 _MARKED = re.compile(r"`([^`\n]{1,200})`")
@@ -139,7 +144,7 @@ _WORD = re.compile(r"[A-Za-z_$][\w$]{3,}")
 _SEPARATOR = re.compile(r"::|#|->|\.")
 _LINE = re.compile(r":\d+(?:[:-]\d+)?$")
 _PLAIN = re.compile(r"^[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)*$")
-_WORDS_OF_CODE = frozenset(
+_KEYWORDS = frozenset(
     """and async await bool break case catch char class const continue default define delete double elif else enum error
     except export extends false final finally float from func function global impl implements import include inline
     instanceof interface lambda long match module namespace none null number object operator override package pass
@@ -150,36 +155,37 @@ _WORDS_OF_CODE = frozenset(
 
 
 def catch_up_mentions(home: home.Home) -> None:
-    """Look for names of code in memories that are new, or were written anew. Costs a query where there are none.
+    """Find names of code in new and changed memories. Costs a query if there are none.
 
-    Where nothing can be written now, the next one does it.
+    If nothing can be written now, the next call does it.
     """
     if home.database.unwritable:
         return
     with suppress(Unavailable):  # another process writes, or the disk is full
-        while found := home.code_mentions.unread(_PORTION):
+        while memories := home.code_mentions.unread(_MEMORIES_PER_BATCH):
             home.code_mentions.put(
-                (one, list(mentions(f"{subject}\n{content}"))) for one, subject, content in found
+                (memory, list(mentions(f"{subject}\n{content}")))
+                for memory, subject, content in memories
             )
-            if len(found) < _PORTION:
+            if len(memories) < _MEMORIES_PER_BATCH:
                 return
 
 
 def mentions(text: str) -> Iterator[code.Mention]:
-    """The names of code in a text, each once."""
+    """Yield the names of code in a text, each once."""
     seen: dict[str, code.Mention] = {}
-    for one in _found(text):
-        seen.setdefault(one.written, one)
-    yield from list(seen.values())[:_MOST_NAMES]
+    for mention in _mentions_in(text):
+        seen.setdefault(mention.written, mention)
+    yield from list(seen.values())[:_MAX_NAMES]
 
 
 def symbol_parts(written: str) -> list[str]:
-    """The parts of a dotted name."""
+    """Return the parts of a dotted name."""
     return [part for part in _SEPARATOR.split(written) if part]
 
 
 def key_of(written: str) -> str:
-    """The lookup key of a name: its last part, in lower case."""
+    """Return the lookup key of a name: its last part, in lower case."""
     if is_path(written):
         return written.rsplit("/", 1)[-1].lower()
     parts = symbol_parts(written)
@@ -187,28 +193,28 @@ def key_of(written: str) -> str:
 
 
 def is_path(written: str) -> bool:
-    """Whether a name is the path of a source file."""
+    """Return True if a name is the path of a source file."""
     return language_of(written) is not None or (
         "/" in written and "." in written.rsplit("/", 1)[-1]
     )
 
 
-def _found(text: str) -> Iterator[code.Mention]:
+def _mentions_in(text: str) -> Iterator[code.Mention]:
     outside = _FENCE.sub("\n", text)
     for written in _MARKED.findall(outside):
-        yield from _marked(_bare(written.strip()))
-    for written in map(_bare, identifiers(_MARKED.sub(" ", outside))):
+        yield from _mentions_in_backticks(_plain_name(written.strip()))
+    for written in map(_plain_name, identifiers(_MARKED.sub(" ", outside))):
         if is_path(written):
             yield _mention(written, "path")
         elif _PLAIN.match(written):
             yield _mention(written, "text")
     for _, block in _FENCE.findall(text):
         for word in dict.fromkeys(_WORD.findall(block)):
-            if word.lower() not in _WORDS_OF_CODE:
+            if word.lower() not in _KEYWORDS:
                 yield _mention(word, "fence")
 
 
-def _marked(bare: str) -> Iterator[code.Mention]:
+def _mentions_in_backticks(bare: str) -> Iterator[code.Mention]:
     path, hash_sign, name = bare.partition("#")
     if is_path(path) and " " not in path:
         yield _mention(path, "path")
@@ -218,7 +224,7 @@ def _marked(bare: str) -> Iterator[code.Mention]:
         yield _mention(bare.split("(")[0], "marked")
 
 
-def _bare(written: str) -> str:
+def _plain_name(written: str) -> str:
     return _LINE.sub("", written.replace("\\", "/").removeprefix("./"))
 
 
@@ -233,8 +239,11 @@ def _mention(written: str, manner: str) -> code.Mention:
 
 @dataclass(frozen=True, slots=True)
 class CodeReport:
-    """What reading a repository did. ``unchanged`` files were read before; ``skipped`` hold no code that can be read:
-    too long, binary, minified; ``failed`` broke the parser; ``left_out`` were too many, or time was up."""
+    """The result of reading a repository.
+
+    ``unchanged`` files were read before; ``skipped`` are too long, binary or minified; ``failed``
+    broke the parser; ``left_out`` exceeded the limit of files or time.
+    """
 
     project: str
     root: str
@@ -254,7 +263,7 @@ class CodeReport:
 
 @dataclass(frozen=True, slots=True)
 class CodeNode:
-    """A symbol, or a file, whose ``name`` is empty. ``line`` is where it is defined."""
+    """A symbol, or a file, whose ``name`` is empty. ``line`` is its definition's line."""
 
     id: str
     project: str
@@ -266,8 +275,11 @@ class CodeNode:
 
 @dataclass(frozen=True, slots=True)
 class CodeLink:
-    """What is connected with the symbol that was asked about: ``line`` is where it says so, in its own file; ``via``
-    is the node between them, where there is one, and ``depth`` the steps."""
+    """A node linked with the requested symbol.
+
+    ``line`` is in the node's own file; ``via`` is an intermediate node, if any, and ``depth`` the
+    number of steps.
+    """
 
     rel: str
     node: CodeNode
@@ -279,7 +291,7 @@ class CodeLink:
 
 @dataclass(frozen=True, slots=True)
 class CodeMemory:
-    """A memory that names code: ``names`` are the names as it writes them, ``nodes`` the ids that these mean."""
+    """A memory that names code: ``names`` as written there, ``nodes`` the ids of their nodes."""
 
     memory: Memory
     names: tuple[str, ...]
@@ -288,7 +300,7 @@ class CodeMemory:
 
 @dataclass(frozen=True, slots=True)
 class CodeAnswer:
-    """What was found. Where the name means several things, nothing was looked for: they are the ``choices``."""
+    """An answer. If the name is ambiguous, it only has the ``choices``."""
 
     asked: str
     nodes: tuple[CodeNode, ...] = ()
@@ -300,7 +312,7 @@ class CodeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenCode:
-    """The result of forgetting the code of a project; ``was_there`` says whether any was stored."""
+    """The result of forgetting a project's code. ``was_there`` is True if any was stored."""
 
     project: str
     was_there: bool
@@ -308,7 +320,7 @@ class ForgottenCode:
 
 @dataclass(frozen=True, slots=True)
 class StaleFile:
-    """A file that a memory names and that was changed since. ``is_gone``: it is not in the working tree any more."""
+    """A file that a memory names and that changed since. ``is_gone``: it is no longer in the working tree."""
 
     path: str
     edits: int
@@ -317,15 +329,17 @@ class StaleFile:
     is_gone: bool = False
 
     def __str__(self) -> str:
-        """Edits, sessions and last change in words."""
+        """Return edits and last change in words."""
         times = "once" if self.edits == 1 else f"{self.edits:,} times"
         return f"{self.path} is gone" if self.is_gone else f"{self.path} changed {times} since"
 
 
 @dataclass(frozen=True, slots=True)
 class StaleMemory:
-    """A memory that may be out of date, and how sure that is (0 to 1). ``symbols`` are the names of code in it, and
-    ``missing`` those that the files do not hold any more."""
+    """A memory that may be out of date, with a confidence from 0 to 1.
+
+    ``symbols`` are its names of code, ``missing`` those the files no longer contain.
+    """
 
     memory: Memory
     confidence: float
@@ -338,16 +352,14 @@ class StaleMemory:
 
     @property
     def why(self) -> str:
-        """The reason in words, with at most three files and five names."""
+        """Return the reason in words, with at most three files and five names."""
         files = "; ".join(map(str, self.files[:3]))
-        return (
-            f"{files}; not there any more: {', '.join(self.missing[:5])}" if self.missing else files
-        )
+        return f"{files}; no longer there: {', '.join(self.missing[:5])}" if self.missing else files
 
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """Memories that may be out of date, the surest first, of how many that name files."""
+    """Memories that may be out of date, most confident first, and the number checked."""
 
     memories: tuple[StaleMemory, ...]
     looked_at: int
@@ -355,47 +367,50 @@ class Staleness:
 
 
 # ----------------------------------------------------------------------------
-# Resolve a name that a person gave to symbols and files.
+# Resolve a name to symbols and files.
 
 
 def find_nodes(
     home: home.Home, name: str, project: str | None, near: str | None
 ) -> list[code.Symbol]:
-    """The symbols or files that a name may refer to: one if it is unambiguous, else the choices. Raises NotFound.
+    """Return the symbols or files that a name may refer to. Raises NotFound.
 
-    ``src/a.py#A.f`` is the symbol of a file; a dotted name is that of a symbol or its end, modules before it or not.
+    ``src/a.py#A.f`` is a symbol of a file. A dotted name is a symbol or its end, with or without
+    modules before it.
     """
-    asked = name.strip()
-    if asked.startswith(CODE):
-        project, _, asked = asked.removeprefix(CODE).partition("/")
-    path, hash_sign, symbol = asked.partition("#")
+    target = name.strip()
+    if target.startswith(CODE):
+        project, _, target = target.removeprefix(CODE).partition("/")
+    path, hash_sign, symbol = target.partition("#")
     if hash_sign and (is_path(path) or "/" in path):
-        found = [one for one in _symbols(home, symbol, project) if ends_alike(one.path, path)]
+        symbols = [
+            item for item in _symbols(home, symbol, project) if have_same_ending(item.path, path)
+        ]
     else:
-        found = _files(home, asked, project) if is_path(asked) else []
-        found = found or _symbols(home, asked, project)
-    if not found:
-        raise NotFound(f"no code is known by the name {name!r}", hint=_hint(home))
-    own = [one for one in found if one.project == near]
-    return own or found
+        symbols = _files(home, target, project) if is_path(target) else []
+        symbols = symbols or _symbols(home, target, project)
+    if not symbols:
+        raise NotFound(f"no code is known as {name!r}", hint=_hint(home))
+    own = [item for item in symbols if item.project == near]
+    return own or symbols
 
 
 def find_files(
     home: home.Home, name: str, project: str | None, near: str | None
 ) -> list[code.Symbol]:
-    """The files that a path, or the dotted name of a module, may refer to."""
-    asked = name.strip().removeprefix(CODE)
-    found = _files(home, asked, project)
-    if not found and not is_path(asked):
-        place = "/".join(symbol_parts(asked.replace("/", ".")))
+    """Return the files that a path or a module's dotted name may refer to."""
+    target = name.strip().removeprefix(CODE)
+    symbols = _files(home, target, project)
+    if not symbols and not is_path(target):
+        place = "/".join(symbol_parts(target.replace("/", ".")))
         for ending in (".py", "/__init__.py", ".rs", "/mod.rs", ".ts", ".js", ".java"):
-            found = found or _files(home, place + ending, project)
-    own = [one for one in found if one.project == near]
-    return own or found
+            symbols = symbols or _files(home, place + ending, project)
+    own = [item for item in symbols if item.project == near]
+    return own or symbols
 
 
 def node_of(symbol: code.Symbol) -> CodeNode:
-    """A stored symbol as a node of an answer."""
+    """Return a stored symbol as a node of an answer."""
     name = f"#{symbol.qualified}" if symbol.qualified else ""
     return CodeNode(
         f"{CODE}{symbol.project}/{symbol.path}{name}",
@@ -407,82 +422,88 @@ def node_of(symbol: code.Symbol) -> CodeNode:
     )
 
 
-def ends_alike(path: str, asked: str) -> bool:
-    """Whether one of two paths ends with the other, compared without case."""
-    one, other = path.lower().split("/"), [part for part in asked.lower().split("/") if part]
-    shorter = min(len(one), len(other))
+def have_same_ending(path: str, named: str) -> bool:
+    """Return True if one of two paths ends with the other, ignoring case."""
+    parts = path.lower().split("/")
+    named_parts = [part for part in named.lower().split("/") if part]
+    shorter = min(len(parts), len(named_parts))
     return (
         shorter > 0
-        and one[-shorter:] == other[-shorter:]
-        and (len(other) <= len(one) or asked.startswith("/"))
+        and parts[-shorter:] == named_parts[-shorter:]
+        and (len(named_parts) <= len(parts) or named.startswith("/"))
     )
 
 
-def meant(symbols: Sequence[code.Symbol], written: str) -> list[code.Symbol]:
-    """Those of some symbols with the same last part that a dotted name may mean: the nearest in spelling, then those
-    that it names whole."""
+def matching_symbols(symbols: Sequence[code.Symbol], written: str) -> list[code.Symbol]:
+    """Return the symbols that a dotted name may refer to, among symbols with its last part.
+
+    Exact case is preferred, and then a full match.
+    """
     parts = symbol_parts(written)
-    fit = [one for one in symbols if _places(one)[-len(parts) :] == parts]
-    if not fit:
+    matches = [symbol for symbol in symbols if _name_parts(symbol)[-len(parts) :] == parts]
+    if not matches:
         lower = [part.lower() for part in parts]
-        fit = [
-            one
-            for one in symbols
-            if [part.lower() for part in _places(one)][-len(parts) :] == lower
+        matches = [
+            symbol
+            for symbol in symbols
+            if [part.lower() for part in _name_parts(symbol)][-len(parts) :] == lower
         ]
-    whole = [one for one in fit if one.qualified.split(".") == parts]
-    return whole if len(whole) == 1 and len(parts) > 1 else fit
+    exact = [symbol for symbol in matches if symbol.qualified.split(".") == parts]
+    return exact if len(exact) == 1 and len(parts) > 1 else matches
 
 
 def _symbols(home: home.Home, name: str, project: str | None) -> list[code.Symbol]:
     parts = symbol_parts(name.split("(")[0])
-    return meant(home.code.named(parts[-1], project), ".".join(parts)) if parts else []
+    return matching_symbols(home.code.named(parts[-1], project), ".".join(parts)) if parts else []
 
 
 def _files(home: home.Home, path: str, project: str | None) -> list[code.Symbol]:
     plain = path.replace("\\", "/").removeprefix("./")
-    found = [
-        one
-        for one in home.code.files_named(plain.rsplit("/", 1)[-1], project)
-        if ends_alike(one.path, plain)
+    matches = [
+        file
+        for file in home.code.files_named(plain.rsplit("/", 1)[-1], project)
+        if have_same_ending(file.path, plain)
     ]
-    whole = [one for one in found if one.path == plain]
-    return whole or found
+    exact = [file for file in matches if file.path == plain]
+    return exact or matches
 
 
-def _places(symbol: code.Symbol) -> list[str]:
-    """The parts of a symbol's full name: folders, file, enclosing definitions, its own name."""
+def _name_parts(symbol: code.Symbol) -> list[str]:
+    """Return the parts of a symbol's full name: folders, file, enclosing definitions, its own name."""
     path = symbol.path.rsplit(".", 1)[0].removesuffix("/__init__").split("/")
     return [*path, *(symbol.qualified.split(".") if symbol.kind != code.FILE else ())]
 
 
 def _hint(home: home.Home) -> str:
-    known = [project for project, *_ in home.code.projects()]
-    if not known:
-        return "nacre graph ingest-code reads the repository of this folder"
-    return f"code is known of {', '.join(known[:5])}; nacre graph ingest-code reads what is new"
+    projects = [project for project, *_ in home.code.projects()]
+    if not projects:
+        return "run nacre graph ingest-code to read this folder's repository"
+    return f"projects with code: {', '.join(projects[:5])}; nacre graph ingest-code reads new code"
 
 
 # ----------------------------------------------------------------------------
 # Requests about code.
 
 
-Project = Annotated[str | None, Meta(description="Of one project only.")]
+Project = Annotated[str | None, Meta(description="Only this project.")]
 
 
 class IngestCodeRequest(Request, frozen=True, kw_only=True):
     """Read the code of a repository."""
 
     folder: Annotated[
-        str, Meta(description="A folder of the repository; all of it is read.", min_length=1)
+        str,
+        Meta(description="Any folder of the repository, which is read completely.", min_length=1),
     ]
     project: Annotated[
-        str | None, Meta(description="The project that it belongs to; else that of the folder.")
+        str | None, Meta(description="The code's project, by default the folder's.")
     ] = None
-    force: Annotated[bool, Meta(description="Read files again that did not change.")] = False
-    max_files: Annotated[int, Meta(description="Files at most.", ge=1, le=200_000)] = 20_000
+    force: Annotated[bool, Meta(description="Read unchanged files again.")] = False
+    max_files: Annotated[int, Meta(description="Maximum number of files.", ge=1, le=200_000)] = (
+        20_000
+    )
     seconds: Annotated[
-        float, Meta(description="Longest time, in seconds; the next call goes on.", gt=0)
+        float, Meta(description="Time limit in seconds. The next call continues.", gt=0)
     ] = 600.0
 
 
@@ -493,50 +514,50 @@ class ForgetCodeRequest(Request, frozen=True, kw_only=True):
 
 
 class CodeRequest(Request, frozen=True, kw_only=True):
-    """What a symbol or a file is connected with."""
+    """The connections of a symbol or file."""
 
     name: Annotated[
         str,
         Meta(
-            description="A symbol as it is written (pay, Order.pay, src/orders.py#Order.pay), or a file.",
+            description="A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
             min_length=1,
             max_length=500,
         ),
     ]
     project: Project = None
     near: Annotated[
-        str | None, Meta(description="Of several projects with such a name, this one.")
+        str | None, Meta(description="Preferred project if several have this name.")
     ] = None
     limit: Limit = 50
 
 
 class CallersRequest(CodeRequest, frozen=True, kw_only=True):
-    """Who calls a symbol."""
+    """The callers of a symbol."""
 
-    depth: Annotated[int, Meta(description="Callers of callers, so many steps.", ge=1, le=10)] = 1
+    depth: Annotated[int, Meta(description="Steps from caller to caller.", ge=1, le=10)] = 1
 
 
 class ImpactRequest(CodeRequest, frozen=True, kw_only=True):
-    """What a change to a file, or to a symbol of it, touches."""
+    """Everything affected by a change to a file or its symbol."""
 
     symbol: Annotated[str, Meta(description="A symbol of the file.", max_length=500)] | None = None
     depth: Annotated[int, Meta(description="Steps from caller to caller.", ge=1, le=10)] = 3
 
 
 class StaleRequest(Request, frozen=True, kw_only=True):
-    """Memories that may be out of date, as files they name were changed since."""
+    """Memories that may be out of date because files they name changed."""
 
     project: Project = None
     limit: Limit = 20
-    days: Annotated[int, Meta(description="Changes of the last days count.", ge=1, le=3650)] = 30
+    days: Annotated[int, Meta(description="Number of days whose changes count.", ge=1, le=3650)] = (
+        30
+    )
     least_sessions: Annotated[
-        int, Meta(description="Sessions that changed the files, at least.", ge=1)
+        int, Meta(description="Minimum number of sessions that changed the files.", ge=1)
     ] = 1
     folder: Annotated[
         str | None,
-        Meta(
-            description="The working tree to compare with, of memories whose project's code was not read."
-        ),
+        Meta(description="Working tree for memories whose project's code was not read."),
     ] = None
     memory: Annotated[str | None, Meta(description="One memory, by its id or subject.")] = None
 
@@ -545,100 +566,104 @@ class StaleRequest(Request, frozen=True, kw_only=True):
 # Callers, importers, the memories that name a symbol, and the impact of a change.
 
 
-_MOST_NODES = 2_000
-_MOST_CHOICES = 50
-_MOST_MENTIONS = 2_000
-_MOST_KEYS = 500
-_ALL = ("calls", "imports", "inherits")
+_MAX_NODES = 2_000
+_MAX_CHOICES = 50
+_MAX_MENTIONS = 2_000
+_MAX_KEYS = 500
+_RELATIONS = ("calls", "imports", "inherits")
 
 
-def callers(home: home.Home, asked: CallersRequest) -> CodeAnswer:
-    """The callers of a symbol and their callers; for a class also callers of its methods, and its subclasses.
+def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
+    """Return the callers of a symbol and their callers; for a class also of its methods, and its
+    subclasses.
 
-    Raises NotFound where no symbol has such a name.
+    Raises NotFound for an unknown symbol.
     """
-    found = find_nodes(home, asked.name, asked.project, asked.near)
-    if len(found) > 1:
-        return _choices(asked.name, found)
-    start = _with_members(home, found[0])
-    links = _reached(home, start, ("calls", "inherits"), asked.depth)
-    return _answer(asked, found, links)
+    symbols = find_nodes(home, request.name, request.project, request.near)
+    if len(symbols) > 1:
+        return _ambiguous(request.name, symbols)
+    start = _with_members(home, symbols[0])
+    links, _ = _walk(home, start, ("calls", "inherits"), request.depth)
+    return _answer(request, symbols, links)
 
 
-def importers(home: home.Home, asked: CodeRequest) -> CodeAnswer:
-    """The files that import a file, a module or a library. Raises NotFound."""
-    name = asked.name.strip()
-    outside = home.code.importers(name, asked.project, asked.limit + 1)
-    outside = [one for one in outside if one[0].project == asked.near] or outside
-    found = find_files(home, name, asked.project, asked.near)
-    if outside and not is_path(name):  # a library's name is no file that only ends so
-        found = [
-            one for one in found if one.path.removesuffix("/__init__.py").split(".")[0] == name
+def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
+    """Return the files that import a file, a module or a library. Raises NotFound."""
+    name = request.name.strip()
+    outside = home.code.importers(name, request.project, request.limit + 1)
+    outside = [item for item in outside if item[0].project == request.near] or outside
+    symbols = find_files(home, name, request.project, request.near)
+    if outside and not is_path(name):  # a library is not a file whose path ends with its name
+        symbols = [
+            item for item in symbols if item.path.removesuffix("/__init__.py").split(".")[0] == name
         ]
-    if len(found) > 1:
-        return _choices(name, found)
-    links = _reached(home, found, ("imports",), 1)
+    if len(symbols) > 1:
+        return _ambiguous(name, symbols)
+    links, _ = _walk(home, symbols, ("imports",), 1)
     links += [
-        CodeLink("imports", node_of(one), one.line, note=module * (module != name))
-        for one, module in outside
+        CodeLink("imports", node_of(item), item.line, note=module * (module != name))
+        for item, module in outside
     ]
-    if not links and not found:
-        raise NotFound(
-            f"no file of the code that was read imports {name!r}", hint="name a file or a module"
-        )
-    return _answer(asked, found, links)
+    if not links and not symbols:
+        raise NotFound(f"no known file imports {name!r}", hint="give a file or a module")
+    return _answer(request, symbols, links)
 
 
-def about(home: home.Home, asked: CodeRequest) -> CodeAnswer:
-    """The memories that name a symbol or a file. Raises NotFound."""
-    found = find_nodes(home, asked.name, asked.project, asked.near)
-    if len(found) > 1:
-        return _choices(asked.name, found)
-    memories = _memories_of(home, _with_members(home, found[0]))
+def about(home: home.Home, request: CodeRequest) -> CodeAnswer:
+    """Return the memories that name a symbol or a file. Raises NotFound."""
+    symbols = find_nodes(home, request.name, request.project, request.near)
+    if len(symbols) > 1:
+        return _ambiguous(request.name, symbols)
+    memories = _memories_of(home, _with_members(home, symbols[0]))
     return CodeAnswer(
-        asked.name,
-        (node_of(found[0]),),
-        memories=tuple(memories[: asked.limit]),
-        more=len(memories) > asked.limit,
+        request.name,
+        (node_of(symbols[0]),),
+        memories=tuple(memories[: request.limit]),
+        more=len(memories) > request.limit,
     )
 
 
-def impact(home: home.Home, asked: ImpactRequest) -> CodeAnswer:
-    """What a change to a file, or a symbol of it, touches: who calls, inherits or imports it, step by step, and the
-    memories that speak of any of it, those of the file first. Raises NotFound."""
-    name = f"{asked.name}#{asked.symbol}" if asked.symbol else asked.name
-    found = find_nodes(home, name, asked.project, asked.near)
-    if len(found) > 1:
-        return _choices(name, found)
+def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
+    """Return the effects of a change to a file or its symbol. Raises NotFound.
+
+    These are its callers, subclasses and importers, step by step, and the memories about any of
+    them, the file's first.
+    """
+    name = f"{request.name}#{request.symbol}" if request.symbol else request.name
+    symbols = find_nodes(home, name, request.project, request.near)
+    if len(symbols) > 1:
+        return _ambiguous(name, symbols)
     start = (
-        home.code.beside(found[0]) if found[0].kind == code.FILE else _with_members(home, found[0])
+        home.code.beside(symbols[0])
+        if symbols[0].kind == code.FILE
+        else _with_members(home, symbols[0])
     )
-    links, reached = _walk(home, start, _ALL, asked.depth)
+    links, reached = _walk(home, start, _RELATIONS, request.depth)
     memories = _memories_of(home, reached)
-    shown = _answer(asked, found, links)
+    answer = _answer(request, symbols, links)
     return CodeAnswer(
         name,
-        shown.nodes,
-        links=shown.links,
-        memories=tuple(memories[: asked.limit]),
-        more=shown.more or len(memories) > asked.limit,
+        answer.nodes,
+        links=answer.links,
+        memories=tuple(memories[: request.limit]),
+        more=answer.more or len(memories) > request.limit,
     )
 
 
 def _answer(
-    asked: CodeRequest, found: Sequence[code.Symbol], links: Sequence[CodeLink]
+    request: CodeRequest, symbols: Sequence[code.Symbol], links: Sequence[CodeLink]
 ) -> CodeAnswer:
     return CodeAnswer(
-        asked.name,
-        tuple(map(node_of, found)),
-        links=tuple(links[: asked.limit]),
-        more=len(links) > asked.limit,
+        request.name,
+        tuple(map(node_of, symbols)),
+        links=tuple(links[: request.limit]),
+        more=len(links) > request.limit,
     )
 
 
-def _choices(name: str, found: Sequence[code.Symbol]) -> CodeAnswer:
+def _ambiguous(name: str, symbols: Sequence[code.Symbol]) -> CodeAnswer:
     return CodeAnswer(
-        name, choices=tuple(map(node_of, found[:_MOST_CHOICES])), more=len(found) > _MOST_CHOICES
+        name, choices=tuple(map(node_of, symbols[:_MAX_CHOICES])), more=len(symbols) > _MAX_CHOICES
     )
 
 
@@ -650,101 +675,97 @@ def _with_members(home: home.Home, symbol: code.Symbol) -> list[code.Symbol]:
     )
 
 
-def _reached(
-    home: home.Home, start: Sequence[code.Symbol], rels: Sequence[str], depth: int
-) -> list[CodeLink]:
-    return _walk(home, start, rels, depth)[0]
-
-
 def _walk(
     home: home.Home, start: Sequence[code.Symbol], rels: Sequence[str], depth: int
 ) -> tuple[list[CodeLink], list[code.Symbol]]:
-    """What leads to some symbols, the nearest first, and all symbols on the way; what leads from one of the first to
-    another is left out."""
-    known = {one.row: one for one in start}
-    ring = list(known)
+    """Return links to symbols, the nearest first, and all symbols on the way. Links among the first
+    symbols are excluded.
+    """
+    reached = {symbol.row: symbol for symbol in start}
+    ring = list(reached)
     steps: list[tuple[int, str, int, int, int]] = []
-    for away in range(1, depth + 1):
+    for distance in range(1, depth + 1):
         edges = home.code.edges(ring, rels)
         fresh = [
-            (target, rel, source, line, away)
+            (target, rel, source, line, distance)
             for target, rel, source, line in edges
-            if source not in known
+            if source not in reached
         ]
-        ring = list(dict.fromkeys(source for _, _, source, _, _ in fresh))[:_MOST_NODES]
-        known |= home.code.of_rows(ring)
-        steps += [one for one in fresh if one[2] in known]
-        if not ring or len(known) >= _MOST_NODES:
+        ring = list(dict.fromkeys(source for _, _, source, _, _ in fresh))[:_MAX_NODES]
+        reached |= home.code.of_rows(ring)
+        steps += [step for step in fresh if step[2] in reached]
+        if not ring or len(reached) >= _MAX_NODES:
             break
     links = [
-        CodeLink(rel, node_of(known[source]), line, away, node_of(known[target]).id)
-        for target, rel, source, line, away in sorted(
+        CodeLink(rel, node_of(reached[source]), line, distance, node_of(reached[target]).id)
+        for target, rel, source, line, distance in sorted(
             steps,
-            key=lambda one: (
-                one[4],
-                known[one[2]].project,
-                known[one[2]].path,
-                one[3],
-                known[one[2]].qualified,
+            key=lambda step: (
+                step[4],
+                reached[step[2]].project,
+                reached[step[2]].path,
+                step[3],
+                reached[step[2]].qualified,
             ),
         )
     ]
-    return links, list(known.values())
+    return links, list(reached.values())
 
 
 def _memories_of(home: home.Home, symbols: Sequence[code.Symbol]) -> list[CodeMemory]:
-    """The memories that name any of these symbols, in their order; never those of other projects."""
+    """Return the project's memories that name any of these symbols, in the symbols' order."""
     edit.catch_up(home)
     catch_up_mentions(home)
     by_key: dict[str, list[code.Symbol]] = defaultdict(list)
-    for one in symbols:
-        by_key[key_of(one.path if one.kind == code.FILE else one.qualified)].append(one)
+    for symbol in symbols:
+        by_key[key_of(symbol.path if symbol.kind == code.FILE else symbol.qualified)].append(symbol)
     named: dict[str, dict[str, code.Symbol]] = defaultdict(dict)
     project = symbols[0].project if symbols else ""
     for mention, memory in home.code_mentions.ending(
-        list(by_key)[:_MOST_KEYS], project, _MOST_MENTIONS
+        list(by_key)[:_MAX_KEYS], project, _MAX_MENTIONS
     ):
-        for one in by_key[mention.key]:
-            if _is_meant(home, mention.written, one):
-                named[memory].setdefault(mention.written, one)
-    order = {one.row: place for place, one in enumerate(symbols)}
-    held = {one.id: one for one in home.memories.rows_of(list(named)).values()}
-    found = sorted(
-        (min(order[one.row] for one in names.values()), memory, names)
+        for symbol in by_key[mention.key]:
+            if _refers_to(home, mention.written, symbol):
+                named[memory].setdefault(mention.written, symbol)
+    order = {symbol.row: place for place, symbol in enumerate(symbols)}
+    memories = {row.id: row for row in home.memories.rows_of(list(named)).values()}
+    ranked = sorted(
+        (min(order[symbol.row] for symbol in names.values()), memory, names)
         for memory, names in named.items()
-        if memory in held
+        if memory in memories
     )
     return [
         CodeMemory(
-            held[memory],
+            memories[memory],
             tuple(names),
-            tuple(dict.fromkeys(node_of(one).id for one in names.values())),
+            tuple(dict.fromkeys(node_of(symbol).id for symbol in names.values())),
         )
-        for _, memory, names in sorted(found, key=lambda one: one[:2])
+        for _, memory, names in sorted(ranked, key=lambda item: item[:2])
     ]
 
 
-def _is_meant(home: home.Home, written: str, symbol: code.Symbol) -> bool:
-    """Whether a name refers to this symbol and to no other of its project."""
+def _refers_to(home: home.Home, written: str, symbol: code.Symbol) -> bool:
+    """Return True if a name refers to this symbol and to no other of its project."""
     if symbol.kind == code.FILE:
-        if not ends_alike(symbol.path, written):
+        if not have_same_ending(symbol.path, written):
             return False
-        like = home.code.files_named(written.rsplit("/", 1)[-1], symbol.project)
-        return sum(ends_alike(one.path, written) for one in like) == 1
-    like = meant(home.code.named(symbol.qualified.rsplit(".", 1)[-1], symbol.project), written)
-    return [one.row for one in like] == [symbol.row]
+        candidates = home.code.files_named(written.rsplit("/", 1)[-1], symbol.project)
+        return sum(have_same_ending(candidate.path, written) for candidate in candidates) == 1
+    candidates = matching_symbols(
+        home.code.named(symbol.qualified.rsplit(".", 1)[-1], symbol.project), written
+    )
+    return [candidate.row for candidate in candidates] == [symbol.row]
 
 
 # ----------------------------------------------------------------------------
-# The facts of one source file: definitions, calls, imports, base classes and types of variables. No
-# contents.
+# The facts of a source file: definitions, calls, imports, base classes and types of variables. No contents.
 
 
 MODULE = -1
 """The scope of code outside every definition."""
 
 INNER_KINDS = frozenset({"namespace", "impl"})
-"""Kinds of definitions that qualify the names of others and are no symbols themselves."""
+"""Kinds of definitions that qualify other names but are not symbols."""
 
 CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
 """Kinds of definitions that have members."""
@@ -753,8 +774,9 @@ CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
 class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A symbol, or a scope that names symbols.
 
-    ``parent`` is the number of the definition around it; ``owner`` the qualified name of the class it belongs to, or
-    empty. ``returns`` is the type that it returns, as written. What is ``hidden`` cannot be named by other files.
+    ``parent`` is the number of the enclosing definition, ``owner`` the qualified name of its class,
+    or empty. ``returns`` is the return type as written. Other files cannot refer to ``hidden``
+    ones.
     """
 
     name: str
@@ -769,8 +791,10 @@ class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A call in a scope, the first of its words: ``receiver.name(…)``. The receiver is dotted names, empty, or ``?``
-    where it is none."""
+    """The first call of a name in a scope: ``receiver.name(…)``.
+
+    The receiver is dotted names, empty, or ``?`` for any other expression.
+    """
 
     scope: int
     receiver: str
@@ -779,8 +803,11 @@ class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One imported name. ``name`` is empty where the module itself is, ``*`` for all its names; ``alias`` is what the
-    file calls it, empty where it gets no name."""
+    """An imported name.
+
+    ``name`` is empty for the module itself and ``*`` for all its names; ``alias`` is its name in
+    the file, if any.
+    """
 
     module: str
     name: str
@@ -790,15 +817,16 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A base class, as the class names it."""
+    """A base class, as written."""
 
     owner: int
     name: str
 
 
 class Variable(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The type of a variable in a scope, as written. A type that ends in ``()`` is what that call returns, or the class
-    that it makes."""
+    """A variable's type in a scope, as written. A type ending in ``()`` is that call's result, or
+    the class it constructs.
+    """
 
     scope: int
     name: str
@@ -806,7 +834,7 @@ class Variable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Facts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """All of a file. ``package`` is what it says that it belongs to, ``default`` what it exports without a name."""
+    """All facts of a file. ``package`` is its declared package, ``default`` its default export."""
 
     language: str
     package: str = ""
@@ -819,20 +847,18 @@ class Facts(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 # ----------------------------------------------------------------------------
-# The files of a repository that hold code: those that git knows or would add, else those of the
-# folder.
+# The source files of a repository: tracked or untracked files without git's ignored ones, else all files of the folder.
 #
-# Nothing outside the folder is read: symbolic links are not followed, and nothing of the repository
-# is run.
+# Nothing outside the folder is read, symbolic links are not followed, and nothing of the repository is run.
 
 
-MOST_BYTES = 1_000_000
-"""A longer file is data or generated code."""
+MAX_BYTES = 1_000_000
+"""Longer files are data or generated code."""
 
 _MANIFEST = re.compile(r"(?:^|/)(?:go\.mod|Cargo\.toml|[jt]sconfig[^/]*\.json)$")
-"""What defines the names of packages and modules."""
+"""Files that define the names of packages and modules."""
 
-_BARREN = frozenset(
+_SKIPPED_FOLDERS = frozenset(
     {
         "node_modules",
         "__pycache__",
@@ -852,7 +878,9 @@ _HEAD = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Sorted paths of source files and manifests, relative to the folder. ``left_out`` counts files over the limit."""
+    """Sorted paths of source files and manifests, relative to the folder. ``left_out`` counts files
+    over the limit.
+    """
 
     code: tuple[str, ...]
     manifests: tuple[str, ...]
@@ -861,124 +889,133 @@ class Listing:
 
 
 def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
-    """The working tree that contains a folder; the folder itself if there is none, or if git ignores it."""
-    here = Path(os.path.abspath(path))
-    found = next((one for one in (here, *here.parents) if os.path.lexists(one / ".git")), here)
+    """Return the working tree that contains a folder, or the folder itself if there is none or git ignores it."""
+    folder = Path(os.path.abspath(path))
+    root = next(
+        (
+            candidate
+            for candidate in (folder, *folder.parents)
+            if os.path.lexists(candidate / ".git")
+        ),
+        folder,
+    )
     try:
         is_ignored = (
-            found != here
-            and not git.GitProgram(found, environ)
-            .attempt("check-ignore", "-q", str(here))
+            root != folder
+            and not git.GitProgram(root, environ)
+            .attempt("check-ignore", "-q", str(folder))
             .returncode
         )
     except NacreError:
-        return found
-    return here if is_ignored else found
+        return root
+    return folder if is_ignored else root
 
 
 def list_code(root: Path, environ: Mapping[str, str], most: int) -> Listing:
-    """The source files of a working tree, at most ``most``."""
+    """Return the source files of a working tree, at most ``most``."""
     by_git = os.path.lexists(root / ".git")
     try:
-        found = _tracked(root, environ) if by_git else list(_walked(root))
-    except (
-        NacreError
-    ):  # no git, or a repository that it refuses: what lies there is code all the same
-        by_git, found = False, list(_walked(root))
-    code = sorted(one for one in found if language_of(one) and one.isprintable())
-    manifests = sorted(filter(_MANIFEST.search, found))
+        paths = _git_files(root, environ) if by_git else list(_files_below(root))
+    except NacreError:  # no git, or a repository that it refuses
+        by_git, paths = False, list(_files_below(root))
+    code = sorted(path for path in paths if language_of(path) and path.isprintable())
+    manifests = sorted(filter(_MANIFEST.search, paths))
     return Listing(tuple(code[:most]), tuple(manifests[:most]), max(0, len(code) - most), by_git)
 
 
 def read_file(root: Path, path: str) -> bytes | None:
-    """The bytes of a file of a repository; ``None`` for what is no code to be read: gone, too long, binary, minified,
-    or not within the folder."""
+    """Return a file's bytes, or ``None`` if it is missing, too long, binary, minified, or outside the folder."""
     place = root / path
     inside = os.path.join(os.path.realpath(root), os.path.dirname(path)).rstrip(os.sep)
     if ".." in path.split("/") or os.path.realpath(place.parent) != os.path.normpath(inside):
         return None
     try:
         with open(base_files.open_file(place, os.O_RDONLY), "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError):
         return None
     is_minified = len(data) > _SMALL and data.count(b"\n") * _LINE_BYTES < len(data)
-    return None if len(data) > MOST_BYTES or is_minified or b"\0" in data[:_HEAD] else data
+    return None if len(data) > MAX_BYTES or is_minified or b"\0" in data[:_HEAD] else data
 
 
-def _tracked(root: Path, environ: Mapping[str, str]) -> list[str]:
-    """Tracked files, and untracked ones that git does not ignore."""
-    told = git.GitProgram(root, environ).run(
+def _git_files(root: Path, environ: Mapping[str, str]) -> list[str]:
+    """Return tracked files, and untracked files that git does not ignore."""
+    output = git.GitProgram(root, environ).run(
         "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"
     )
-    return [one for one in os.fsdecode(told).split("\0") if one]
+    return [path for path in os.fsdecode(output).split("\0") if path]
 
 
-def _walked(root: Path) -> Iterator[str]:
+def _files_below(root: Path) -> Iterator[str]:
     for folder, folders, names in os.walk(root, followlinks=False):
         folders[:] = sorted(
-            one for one in folders if not one.startswith(".") and one not in _BARREN
+            name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS
         )
         for name in names:
             yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
 
 
 # ----------------------------------------------------------------------------
-# Memories that may be out of date: files that they name were changed in sessions since (seed facts
-# 2.6).
+# Memories that may be out of date because files they name were changed in sessions (seed facts 2.6).
 
 
-MOST_MEMORIES = 500
+MAX_MEMORIES = 500
 """Memories checked per run, the latest first (seed facts 2.6)."""
 
-LEAST_MARKED = 0.2
-"""Least confidence at which a context shows it: two sessions that changed the files within a month."""
+MIN_MARKED = 0.2
+"""Minimum confidence to show it in a context: two sessions that changed the files within a month."""
 
 _SESSIONS = 5
-"""Sessions from which on their number adds no more confidence."""
+"""Number of sessions above which confidence no longer grows."""
 
 _LAG_DAYS = 60
-"""Days between memory and last change from which on time adds no more confidence."""
+"""Days between memory and last change above which confidence no longer grows."""
 
-_STILL_THERE = 0.3
-"""Factor of the confidence if every symbol that a memory names is still in the files."""
+_UNCHANGED_FACTOR = 0.3
+"""Factor of the confidence if all of a memory's symbols are still in the files."""
 
-_LEAST_CHARACTERS = {"marked": 3, "fence": 4}
+_MIN_CHARACTERS = {"marked": 3, "fence": 4}
 
 
-def stale(home: home.Home, asked: StaleRequest) -> Staleness:
-    """Memories whose files were changed since, the surest first; one memory where it is named. Raises NotFound.
+def stale(home: home.Home, request: StaleRequest) -> Staleness:
+    """Return memories whose files changed since, most confident first, or only the requested one.
+    Raises NotFound.
 
-    The confidence is ``min(1, sessions / 5) · min(1, days / 60)``, times what the symbols say: 0.3 where all are still
-    in the files, 0.3 + 0.7 · the share that is missing, 1 where all are, or nothing can be looked at.
+    The confidence is ``min(1, sessions / 5) · min(1, days / 60)`` times a factor for symbols: 0.3
+    if all are still in the files, 0.3 + 0.7 · the missing share, 1 if all are missing or nothing
+    can be checked.
     """
     edit.catch_up(home)
     catch_up_mentions(home)
-    if asked.memory:
-        memories = [store.get(home, asked.memory)]
+    if request.memory:
+        memories = [store.get(home, request.memory)]
     else:
-        held = home.code_mentions.with_paths(asked.project, MOST_MEMORIES)
-        memories = list(home.memories.rows_of(held).values())
-    named = home.code_mentions.within([one.id for one in memories])
-    kept = home.reviews.stale_kept()
+        ids = home.code_mentions.with_paths(request.project, MAX_MEMORIES)
+        memories = list(home.memories.rows_of(ids).values())
+    mentions_by_memory = home.code_mentions.within([memory.id for memory in memories])
+    confirmed = home.reviews.stale_kept()
     assessed = (
-        _assess(home, memory, named[memory.id], asked, kept.get(memory.id)) for memory in memories
+        _assess(home, memory, mentions_by_memory[memory.id], request, confirmed.get(memory.id))
+        for memory in memories
     )
-    found = [one for one in assessed if one is not None]
-    found.sort(key=lambda one: (-one.confidence, one.memory.id))
-    return Staleness(tuple(found[: asked.limit]), len(memories), len(found))
+    outdated = [item for item in assessed if item is not None]
+    outdated.sort(key=lambda item: (-item.confidence, item.memory.id))
+    return Staleness(tuple(outdated[: request.limit]), len(memories), len(outdated))
 
 
 def note_stale(home: home.Home) -> int:
-    """Look which memories may be out of date, for contexts and the review queue; returns how many.
+    """Mark memories that may be out of date, for contexts and the review queue, and return their
+    number.
 
-    Nothing is noted where nothing can be written.
+    Nothing is marked if nothing can be written.
     """
     if home.database.unwritable:
         return 0
-    found = stale(home, StaleRequest(limit=MOST_MEMORIES)).memories
+    memories = stale(home, StaleRequest(limit=MAX_MEMORIES)).memories
     marked = [
-        (one.memory.id, one.confidence, one.why) for one in found if one.confidence >= LEAST_MARKED
+        (item.memory.id, item.confidence, item.why)
+        for item in memories
+        if item.confidence >= MIN_MARKED
     ]
     home.memories.set_stale(marked)
     at = to_ms(home.now()) or 0
@@ -990,35 +1027,37 @@ def note_stale(home: home.Home) -> int:
 
 
 def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) -> float:
-    """The confidence that a memory is out of date, 0 to 1 (seed facts 2.6)."""
+    """Return the confidence that a memory is out of date, 0 to 1 (seed facts 2.6)."""
     changed = min(1.0, sessions / _SESSIONS) * min(1.0, max(0.0, lag_days) / _LAG_DAYS)
     share = missing / symbols if symbols else 1.0
-    return changed * (_STILL_THERE + (1 - _STILL_THERE) * share)
+    return changed * (_UNCHANGED_FACTOR + (1 - _UNCHANGED_FACTOR) * share)
 
 
 def _assess(
     home: home.Home,
     memory: Memory,
-    named: Sequence[code.Mention],
-    asked: StaleRequest,
-    kept: datetime | None,
+    mentions: Sequence[code.Mention],
+    request: StaleRequest,
+    confirmed: datetime | None,
 ) -> StaleMemory | None:
-    """``kept``: when the owner last said in review that it holds."""
-    said = max(memory.last_said, kept or memory.last_said)
-    since = max(said, home.now() - timedelta(days=asked.days))
-    paths = [one.written for one in named if one.manner == "path"]
+    """``confirmed``: when the owner last confirmed it in review."""
+    stated = max(memory.last_said, confirmed or memory.last_said)
+    since = max(stated, home.now() - timedelta(days=request.days))
+    paths = [item.written for item in mentions if item.manner == "path"]
     if memory.evergreen or not memory.is_active or not paths:
         return None
-    changes = _changes(home, memory, paths, since, said)
-    sessions = {session for held in changes.values() for session, _, _ in held}
-    if len(sessions) < asked.least_sessions:
+    changes = _changes_since(home, memory, paths, since, stated)
+    sessions = {session for edits in changes.values() for session, _, _ in edits}
+    if len(sessions) < request.least_sessions:
         return None
-    root = _root(home, memory, asked.folder)
-    files = tuple(_file(path, held, root) for path, held in sorted(changes.items()))
-    lag = (max(one.last for one in files) - said) / timedelta(days=1)
-    symbols = _symbols_staleness(named)
+    root = _working_tree(home, memory, request.folder)
+    files = tuple(_stale_file(path, edits, root) for path, edits in sorted(changes.items()))
+    lag = (max(item.last for item in files) - stated) / timedelta(days=1)
+    symbols = _symbol_names(mentions)
     missing = (
-        _missing(root, [one.path for one in files if not one.is_gone], symbols) if root else None
+        _missing_symbols(root, [item.path for item in files if not item.is_gone], symbols)
+        if root
+        else None
     )
     confidence = confidence_of(
         len(sessions), lag, len(symbols) if missing is not None else 0, len(missing or ())
@@ -1035,23 +1074,27 @@ def _assess(
     )
 
 
-def _changes(
-    home: home.Home, memory: Memory, paths: Iterable[str], since: datetime, said: datetime
+def _changes_since(
+    home: home.Home, memory: Memory, paths: Iterable[str], since: datetime, stated: datetime
 ) -> dict[str, list[tuple[int, datetime, int]]]:
-    """The named files that sessions changed which began after the memory was last said: path → session, time, edits."""
+    """Return edits of named files (session, time, count) by sessions that began after the memory
+    was last stated.
+    """
     rows: dict[int, str] = {}
     for path in paths:
         for row, touched in home.deeds.files_named(path.rsplit("/", 1)[-1]):
-            if ends_alike(touched, path):
+            if have_same_ending(touched, path):
                 rows[row] = path
-    found: dict[str, list[tuple[int, datetime, int]]] = defaultdict(list)
+    changes: dict[str, list[tuple[int, datetime, int]]] = defaultdict(list)
     for row, session, began, last, count in home.code.edits(list(rows), since, memory.project):
-        if began is None or began > said:
-            found[rows[row]].append((session, last, count))
-    return found
+        if began is None or began > stated:
+            changes[rows[row]].append((session, last, count))
+    return changes
 
 
-def _file(path: str, held: Sequence[tuple[int, datetime, int]], root: Path | None) -> StaleFile:
+def _stale_file(
+    path: str, edits: Sequence[tuple[int, datetime, int]], root: Path | None
+) -> StaleFile:
     is_gone = (
         root is not None
         and not path.startswith("/")
@@ -1060,45 +1103,46 @@ def _file(path: str, held: Sequence[tuple[int, datetime, int]], root: Path | Non
     )
     return StaleFile(
         path,
-        sum(count for *_, count in held),
-        len({session for session, *_ in held}),
-        max(last for _, last, _ in held),
+        sum(count for *_, count in edits),
+        len({session for session, *_ in edits}),
+        max(last for _, last, _ in edits),
         is_gone,
     )
 
 
-def _symbols_staleness(named: Sequence[code.Mention]) -> list[str]:
-    """Names in backticks and in blocks of code: their last parts."""
-    found = dict.fromkeys(
-        symbol_parts(one.written)[-1]
-        for one in named
-        if len(one.written) >= _LEAST_CHARACTERS.get(one.manner, 10_000)
-        and symbol_parts(one.written)
+def _symbol_names(mentions: Sequence[code.Mention]) -> list[str]:
+    """Return the last parts of names in backticks and code blocks."""
+    names = dict.fromkeys(
+        symbol_parts(mention.written)[-1]
+        for mention in mentions
+        if len(mention.written) >= _MIN_CHARACTERS.get(mention.manner, 10_000)
+        and symbol_parts(mention.written)
     )
-    return list(found)
+    return list(names)
 
 
-def _missing(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:
-    """The symbols that no file contains as a word; ``None`` if no file can be read."""
-    held = [data for path in paths if (data := read_file(root, path.lstrip("/"))) is not None]
-    texts = [data.decode("utf-8", "replace") for data in held]
+def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:
+    """Return the symbols that no file contains as a word, or ``None`` if no file can be read."""
+    contents = [data for path in paths if (data := read_file(root, path.lstrip("/"))) is not None]
+    texts = [data.decode("utf-8", "replace") for data in contents]
     if paths and not texts:
         return None
     return [
-        one
-        for one in symbols
-        if not any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", text) for text in texts)
+        symbol
+        for symbol in symbols
+        if not any(re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", text) for text in texts)
     ]
 
 
-def _root(home: home.Home, memory: Memory, folder: str | None) -> Path | None:
-    """The working tree that a memory's files lie in: where its project's code was read, else the folder asked from, if
-    that is the project's."""
+def _working_tree(home: home.Home, memory: Memory, folder: str | None) -> Path | None:
+    """Return the working tree of a memory's files: where its project's code was read, else
+    ``folder`` if it belongs to the project.
+    """
     if memory.project is None:
         return None
-    read = home.code.find(memory.project)
-    if read and os.path.isdir(read.root):
-        return Path(read.root)
+    project = home.code.find(memory.project)
+    if project and os.path.isdir(project.root):
+        return Path(project.root)
     if (
         not folder
         or not os.path.isdir(folder)

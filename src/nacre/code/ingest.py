@@ -1,4 +1,4 @@
-"""Extract the facts of one source file from its syntax tree (tree-sitter)."""
+"""Read the code of a repository: extract facts with tree-sitter in worker processes, then resolve edges."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from nacre.code.ask import (
     list_code,
     parser_of,
     read_file,
-    require,
+    require_parsers,
     toplevel,
 )
 from nacre.code.languages import (
@@ -73,12 +73,12 @@ from nacre.values.reports import OnProgress, Progress
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MOST_DEFINITIONS = 20_000
-MOST_REFERENCES = 100_000
-"""Limits per file; the rest is left out."""
+MAX_DEFINITIONS = 20_000
+MAX_REFERENCES = 100_000
+"""Limits per file. The rest is skipped."""
 
 QUALIFIED_CHARACTERS = 500
-"""Nobody asks for a longer name; of thousands of definitions within each other they would fill the memory."""
+"""Limit of qualified names. Thousands of nested definitions would fill the memory."""
 
 _READERS: Mapping[str, Reader] = {
     "python": Python(),
@@ -88,14 +88,15 @@ _READERS: Mapping[str, Reader] = {
     "java": Java(),
     "cfamily": CFamily(),
 }
-_DEFINES = ("function", "class", "interface", "type", "namespace", "impl")
+_DEFINITIONS = ("function", "class", "interface", "type", "namespace", "impl")
 _ORDER = {
-    name: place for place, name in enumerate((*_DEFINES, "package", "import", "variable", "call"))
+    name: place
+    for place, name in enumerate((*_DEFINITIONS, "package", "import", "variable", "call"))
 }
 
 
 def read_code(language: str, source: bytes) -> Facts:
-    """The facts of a file. Raises ImportError where the parser of its language is not installed."""
+    """Return the facts of a file. Raises ImportError if the parser of its language is not installed."""
     parser, query = parser_of(language)
     captured = load("tree_sitter:QueryCursor")(query).captures(parser.parse(source).root_node)
     reading = _Reading(_READERS[LANGUAGES[language].family])
@@ -105,14 +106,14 @@ def read_code(language: str, source: bytes) -> Facts:
 
 
 def _in_order(captured: Mapping[str, list[Node]]) -> Iterator[tuple[str, Node]]:
-    """Captures in source order, enclosing nodes first; at one node the definition first."""
-    found = [
+    """Yield captures in source order, enclosing nodes first. At the same node the definition comes first."""
+    rows = [
         (node.start_byte, -node.end_byte, _ORDER.get(capture, 99), capture, node)
         for capture, nodes in captured.items()
         for node in nodes
     ]
-    found.sort(key=lambda one: one[:3])
-    yield from ((capture, node) for *_, capture, node in found)
+    rows.sort(key=lambda row: row[:3])
+    yield from ((capture, node) for *_, capture, node in rows)
 
 
 class _Reading:
@@ -129,10 +130,10 @@ class _Reading:
         self._package = self._default = ""
 
     def take(self, capture: str, node: Node) -> None:
-        """Add one capture; captures come in source order."""
+        """Add a capture. Captures come in source order."""
         while self._open and self._open[-1][0] <= node.start_byte:
             self._open.pop()
-        if capture in _DEFINES:
+        if capture in _DEFINITIONS:
             self._define(capture, node)
         elif capture == "package":
             self._package = text_of(node)
@@ -141,11 +142,11 @@ class _Reading:
             self._default = self._reader.default(node) or self._default
         elif capture == "variable":
             self._declare(node)
-        elif len(self._calls) < MOST_REFERENCES:
+        elif len(self._calls) < MAX_REFERENCES:
             self._call(capture, node)
 
     def facts(self, language: str) -> Facts:
-        """The facts of the whole file."""
+        """Return the facts of the file."""
         return Facts(
             language,
             self._package,
@@ -153,9 +154,9 @@ class _Reading:
             tuple(self._definitions),
             tuple(Call(*key, line) for key, line in self._calls.items()),
             tuple(
-                one
-                for one in self._imports
-                if len(one.module) + len(one.name) <= 2 * NAME_CHARACTERS
+                item
+                for item in self._imports
+                if len(item.module) + len(item.name) <= 2 * NAME_CHARACTERS
             ),
             tuple(self._bases),
             tuple(self._variables),
@@ -170,7 +171,7 @@ class _Reading:
         around = self._definitions[parent] if parent != MODULE else None
         before = f"{around.qualified}." if around else ""
         is_long = len(name) > NAME_CHARACTERS or len(before) + len(name) > QUALIFIED_CHARACTERS
-        if not name or is_long or len(self._definitions) >= MOST_DEFINITIONS:
+        if not name or is_long or len(self._definitions) >= MAX_DEFINITIONS:
             return
         own, _, last = name.rpartition(".")
         owner = (
@@ -198,12 +199,12 @@ class _Reading:
         )
         self._open.append((node.end_byte, number))
         if kind in CLASS_KINDS:
-            self._bases += (Base(number, one) for one in self._reader.bases(node) if one)
+            self._bases += (Base(number, base) for base in self._reader.bases(node) if base)
 
     def _declare(self, node: Node) -> None:
         self._imports += self._reader.imports(node) if node.type == "variable_declarator" else ()
         for name, kind in self._reader.variables(node):
-            if not name or not kind or len(self._variables) >= MOST_REFERENCES:
+            if not name or not kind or len(self._variables) >= MAX_REFERENCES:
                 continue
             self._variables[Variable(self._scope, name, kind)] = None
 
@@ -211,31 +212,30 @@ class _Reading:
         if capture == "new":
             name = clean_type(text_of(node))
             receiver, _, last = name.rpartition(".")
-            found = (receiver, last) if last else None
+            receiver_and_name = (receiver, last) if last else None
         else:
-            found = self._reader.call(node)
-        if not found or (capture == "component" and not found[1][:1].isupper()):
+            receiver_and_name = self._reader.call(node)
+        if not receiver_and_name or (
+            capture == "component" and not receiver_and_name[1][:1].isupper()
+        ):
             return
         scope = self._scope
         while scope != MODULE and self._definitions[scope].kind in INNER_KINDS:
             scope = self._definitions[scope].parent
-        if max(map(len, found)) <= NAME_CHARACTERS:
-            self._calls.setdefault((scope, *found), line_of(node))
+        if max(map(len, receiver_and_name)) <= NAME_CHARACTERS:
+            self._calls.setdefault((scope, *receiver_and_name), line_of(node))
 
 
 # ----------------------------------------------------------------------------
-# A process that reads code: a root and paths come in on its standard input, facts go out on its
-# standard output.
+# A worker process: it reads a root and paths from standard input and writes facts to standard output.
 #
-# A parser written in C may crash on a file, or a file of brackets within brackets may take it hours;
-# then only this
-# process ends.
+# A parser written in C may crash on a file or need hours for nested brackets. Then only this process ends.
 
 
-SECONDS_A_FILE = 10
-"""Of the processor's time: who made a file that takes longer did not mean it to be read."""
+SECONDS_PER_FILE = 10
+"""Processor time. A file that takes longer was not made to be read."""
 
-MOST_MEMORY = 2**31
+MAX_MEMORY_BYTES = 2**31
 
 resource = Module("resource")  # Windows has no such module
 
@@ -243,7 +243,7 @@ _SIZE = struct.Struct("<I")
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True):
-    """A file that was read; ``facts`` is ``None`` if it could not be."""
+    """A file that was read. ``facts`` is ``None`` if reading failed."""
 
     path: str
     language: str
@@ -251,12 +251,12 @@ class Read(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_of_paths = msgspec.msgpack.Decoder(list[str])
-_of_read = msgspec.msgpack.Decoder(Read)
+_paths_decoder = msgspec.msgpack.Decoder(list[str])
+_read_decoder = msgspec.msgpack.Decoder(Read)
 
 
 def main() -> None:
-    """Read files until standard input ends or nobody takes the results."""
+    """Read files until standard input ends or standard output is closed."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     gc.freeze()
@@ -267,8 +267,8 @@ def main() -> None:
     os._exit(0)
 
 
-def read_one(root: Path, path: str) -> Read:
-    """Read one file."""
+def read_path(root: Path, path: str) -> Read:
+    """Read a file."""
     language = language_of(path) or ""
     data = read_file(root, path)
     return Read(
@@ -283,9 +283,9 @@ def send(stream: IO[bytes], value: object) -> None:
 
 
 def receive_read(stream: IO[bytes]) -> Read | None:
-    """The next file that was read; ``None`` at the end. Raises OSError where the stream ends within one."""
+    """Return the next file, or ``None`` at the end. Raises OSError."""
     packed = _receive(stream)
-    return _of_read.decode(packed) if packed is not None else None
+    return _read_decoder.decode(packed) if packed is not None else None
 
 
 def _receive(stream: IO[bytes]) -> bytes | None:
@@ -297,65 +297,67 @@ def _receive(stream: IO[bytes]) -> bytes | None:
     return packed if len(packed) == size else None
 
 
-def _serve(told: IO[bytes], out: IO[bytes]) -> None:
-    first = _receive(told)
+def _serve(requests: IO[bytes], out: IO[bytes]) -> None:
+    first = _receive(requests)
     if first is None:
         return
-    root = Path(_of_paths.decode(first)[0])
-    while (packed := _receive(told)) is not None:
-        for path in _of_paths.decode(packed):
-            _limit_time(SECONDS_A_FILE)
-            read = read_one(root, path)
+    root = Path(_paths_decoder.decode(first)[0])
+    while (packed := _receive(requests)) is not None:
+        for path in _paths_decoder.decode(packed):
+            _limit_time(SECONDS_PER_FILE)
+            read = read_path(root, path)
             _limit_time(0)
             send(out, read)
             out.flush()
 
 
 def _limit_memory() -> None:
-    """End this process, and not others, where a file takes too much; not on Windows."""
+    """Limit this process's memory, except on Windows."""
     if sys.platform != "win32":
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def _limit_time(seconds: int) -> None:
-    """End this process so much later, whatever it does then, also in C; 0: do not. Not on Windows."""
+    """End this process after ``seconds`` of processor time, also within C code. 0 removes the
+    limit. Not on Windows.
+    """
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 # ----------------------------------------------------------------------------
-# Read code in worker processes: two cores halve the time, and a parser that crashes costs one file.
+# Reading in worker processes. Two cores halve the time, and a parser crash costs one file.
 
 
-_PORTION = 40
-_FEW = 300
-"""Files that one process reads in the time that a second one takes to start."""
+_FILES_PER_REQUEST = 40
+_MIN_FILES_FOR_WORKERS = 300
+"""Files that a process reads while a second one starts."""
 
-MOST_PROCESSES = 4
+MAX_PROCESSES = 4
 
 
 def count_processes(files: int) -> int:
-    """The number of processes for a number of files."""
+    """Return the number of processes for a number of files."""
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
-    return 1 if files < _FEW else min(cores, MOST_PROCESSES)
+    return 1 if files < _MIN_FILES_FOR_WORKERS else min(cores, MAX_PROCESSES)
 
 
 def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[Read]:
-    """Read files, in the order in which they finish. A file that crashes a process has no facts."""
+    """Yield files in the order in which they finish. A file that crashes a process has no facts."""
     if getattr(sys, "frozen", False) or not sys.executable:
-        yield from (read_one(root, path) for path in paths)
+        yield from (read_path(root, path) for path in paths)
         return
     portions: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
-    for start in range(0, len(paths), _PORTION):
-        portions.put(paths[start : start + _PORTION])
+    for start in range(0, len(paths), _FILES_PER_REQUEST):
+        portions.put(paths[start : start + _FILES_PER_REQUEST])
     done: queue.Queue[Read | None] = queue.Queue(maxsize=200)
     over = threading.Event()
     threads = [
         threading.Thread(
-            target=_feed, args=(root, portions, done, over), name="nacre-code", daemon=True
+            target=_feed_worker, args=(root, portions, done, over), name="nacre-code", daemon=True
         )
         for _ in range(processes)
     ]
@@ -364,21 +366,21 @@ def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[Read]
     try:
         running = len(threads)
         while running:
-            found = done.get()
-            running -= found is None
-            if found is not None:
-                yield found
+            result = done.get()
+            running -= result is None
+            if result is not None:
+                yield result
     finally:
         over.set()
 
 
-def _feed(
+def _feed_worker(
     root: Path,
     portions: queue.SimpleQueue[Sequence[str]],
     done: queue.Queue[Read | None],
     over: threading.Event,
 ) -> None:
-    """Give portions of files to a process, and to a new one when it dies."""
+    """Send files to a process, and to a new one when it dies."""
     process: Popen[bytes] | None = None
     try:
         while not over.is_set():
@@ -387,51 +389,51 @@ def _feed(
             except queue.Empty:
                 break
             while left and not over.is_set():
-                process = process or _start(root)
+                process = process or _start_worker(root)
                 read = _read_portion(process, left, done, over)
                 if read < len(left) and not over.is_set():
                     _hand_over(done, over, Read(left[read], "", None))
-                    _end(process)
+                    _kill(process)
                     process, read = None, read + 1
                 left = left[read:]
     finally:
         if process:
-            _end(process)
+            _kill(process)
         _hand_over(done, over, None)
 
 
 def _read_portion(
     process: Popen[bytes], paths: list[str], done: queue.Queue[Read | None], over: threading.Event
 ) -> int:
-    """The number of files that a process read before it died; all of them if it did not."""
+    """Return the number of files a process read before it died, or all of them."""
     assert process.stdin is not None  # noqa: S101 - it was started with pipes
     assert process.stdout is not None  # noqa: S101
     try:
         send(process.stdin, paths)
         process.stdin.flush()
         for number in range(len(paths)):
-            found = receive_read(process.stdout)
-            if found is None or not _hand_over(done, over, found):
+            result = receive_read(process.stdout)
+            if result is None or not _hand_over(done, over, result):
                 return number
     except OSError:
         return 0
     return len(paths)
 
 
-def _hand_over(done: queue.Queue[Read | None], over: threading.Event, found: Read | None) -> bool:
-    """Put a result into the queue; wait for room unless reading was stopped."""
+def _hand_over(done: queue.Queue[Read | None], over: threading.Event, result: Read | None) -> bool:
+    """Put a result into the queue. Wait for room unless reading was stopped."""
     while not over.is_set():
         try:
-            done.put(found, timeout=0.2)
+            done.put(result, timeout=0.2)
         except queue.Full:
             continue
         return True
     return False
 
 
-def _start(root: Path) -> Popen[bytes]:
+def _start_worker(root: Path) -> Popen[bytes]:
     script = f"import sys; sys.path[:] = {sys.path!a}; from nacre.code.ingest import main; main()"
-    # In a group of its own: Ctrl-C is for the process that stores, which then ends this one.
+    # In its own group, because Ctrl-C is for the parent, which then ends this process.
     process = Popen(
         [sys.executable, "-P", "-c", script],
         stdin=PIPE,
@@ -445,7 +447,7 @@ def _start(root: Path) -> Popen[bytes]:
     return process
 
 
-def _end(process: Popen[bytes]) -> None:
+def _kill(process: Popen[bytes]) -> None:
     process.kill()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
@@ -455,12 +457,11 @@ def _end(process: Popen[bytes]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# Read a repository: parse the files that changed, then resolve all calls, imports and base classes
-# again.
+# Reading a repository: parse changed files, then resolve all calls, imports and base classes again.
 
 
-_PORTION_INGEST = 200
-_MOST_FAILED = 20
+_FILES_PER_TRANSACTION = 200
+_MAX_FAILED = 20
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(Facts).decode
 
@@ -477,33 +478,33 @@ class _Tally:
 
 
 def ingest_code(
-    home: Home, asked: IngestCodeRequest, on_progress: OnProgress | None = None
+    home: Home, request: IngestCodeRequest, on_progress: OnProgress | None = None
 ) -> CodeReport:
-    """Read the repository that contains a folder; after the first time only the files that changed.
+    """Read the repository that contains a folder, and later only its changed files.
 
-    Nothing of it is run, and no text of it is kept but names. Raises Unavailable where tree-sitter is not installed,
-    NotFound for a folder that is not there, InvalidInput where no project can be told.
+    None of it is run and only names are stored. Raises Unavailable if tree-sitter is not installed,
+    NotFound for a missing folder, InvalidInput if the project is unknown.
     """
-    require()
-    begun = time.monotonic()
-    folder = Path(asked.folder).expanduser()
+    require_parsers()
+    started = time.monotonic()
+    folder = Path(request.folder).expanduser()
     if not folder.is_dir():
-        raise NotFound(f"{folder} is no folder", hint="name the folder of a repository")
+        raise NotFound(f"{folder} is not a folder", hint="give the folder of a repository")
     root = toplevel(folder, home.settings.environ)
-    project = _project(home, asked.project, root)
-    known = home.code.find(project)
+    project = _project_name(home, request.project, root)
+    former = home.code.find(project)
     opened = home.code.begin(project, str(root), home.now())
-    listing = list_code(root, home.settings.environ, asked.max_files)
+    listing = list_code(root, home.settings.environ, request.max_files)
     tally = _Tally(files=len(listing.code), left_out=listing.left_out)
-    changed = _changed(home, opened, root, listing, tally, is_forced=asked.force)
-    _read(home, opened, root, changed, tally, on_progress, begun + asked.seconds)
+    changed = _find_changed(home, opened, root, listing, tally, is_forced=request.force)
+    _read_files(home, opened, root, changed, tally, on_progress, started + request.seconds)
     is_whole = (
-        known is not None
-        and known.is_linked
-        and not _has_newer(root, listing.manifests, known.read_at)
+        former is not None
+        and former.is_linked
+        and not _has_newer(root, listing.manifests, former.read_at)
     )
     if changed or tally.removed or not is_whole:
-        _link(home, opened, root, listing, on_progress)
+        _resolve_edges(home, opened, root, listing, on_progress)
     symbols, edges = home.code.counts(opened.row)
     languages = Counter(language_of(path) or "" for path in home.code.hashes(opened.row))
     return CodeReport(
@@ -514,46 +515,46 @@ def ingest_code(
         tally.unchanged,
         tally.removed,
         tally.skipped,
-        tuple(tally.failed[:_MOST_FAILED]),
+        tuple(tally.failed[:_MAX_FAILED]),
         tally.left_out,
         symbols,
         edges,
         dict(languages.most_common()),
         listing.by_git,
-        time.monotonic() - begun,
+        time.monotonic() - started,
     )
 
 
-def forget_code(home: Home, asked: ForgetCodeRequest) -> ForgottenCode:
-    """Forget the code of a project; its files stay as they are."""
-    found = home.code.find(asked.project)
-    home.code.forget(asked.project)
-    return ForgottenCode(asked.project, found is not None)
+def forget_code(home: Home, request: ForgetCodeRequest) -> ForgottenCode:
+    """Forget the code of a project. Its files are not changed."""
+    known = home.code.find(request.project)
+    home.code.forget(request.project)
+    return ForgottenCode(request.project, known is not None)
 
 
-def _project(home: Home, name: str | None, root: Path) -> str:
+def _project_name(home: Home, name: str | None, root: Path) -> str:
     if name:
         return project_called(home, name, projects(home))
-    found = known_or_named(home, root)
-    if found is None:
-        raise InvalidInput(f"{root} belongs to no project", hint="name one: --project NAME")
-    return found
+    project = known_or_named(home, root)
+    if project is None:
+        raise InvalidInput(f"{root} belongs to no project", hint="choose one with --project NAME")
+    return project
 
 
 def _has_newer(root: Path, paths: Sequence[str], since: datetime) -> bool:
-    """Whether one of some files changed since."""
+    """Return True if a file changed since."""
     return any(
-        one.is_file() and one.stat().st_mtime > since.timestamp()
-        for one in map(root.joinpath, paths)
+        file.is_file() and file.stat().st_mtime > since.timestamp()
+        for file in map(root.joinpath, paths)
     )
 
 
-def _changed(
+def _find_changed(
     home: Home, opened: CodeProject, root: Path, listing: Listing, tally: _Tally, *, is_forced: bool
 ) -> list[tuple[str, bytes]]:
-    """New and changed files, each with its hash. Deletes the files that are gone from the index."""
+    """Return new and changed files with their hashes. Delete missing files from the index."""
     known = home.code.hashes(opened.row)
-    found: list[tuple[str, bytes]] = []
+    changed: list[tuple[str, bytes]] = []
     gone = known.keys() - set(listing.code)
     for path in listing.code:
         data = read_file(root, path)
@@ -565,14 +566,14 @@ def _changed(
         if not is_forced and path in known and known[path][1] == digest:
             tally.unchanged += 1
         else:
-            found.append((path, digest))
+            changed.append((path, digest))
     if gone:
         home.code.drop(opened.row, [known[path][0] for path in sorted(gone)])
         tally.removed = len(gone)
-    return found
+    return changed
 
 
-def _read(
+def _read_files(
     home: Home,
     opened: CodeProject,
     root: Path,
@@ -591,19 +592,19 @@ def _read(
             tally.failed.append(read.path)
         else:
             waiting.append(_new_file(home, read.path, digests[read.path], read.facts))
-        if len(waiting) >= _PORTION_INGEST:
-            _store(home, opened, waiting, tally)
+        if len(waiting) >= _FILES_PER_TRANSACTION:
+            _store_files(home, opened, waiting, tally)
             if on_progress:
                 on_progress(Progress("code", done, len(digests)))
         if time.monotonic() > until:
             break
-    _store(home, opened, waiting, tally)
+    _store_files(home, opened, waiting, tally)
     tally.left_out += len(digests) - done
 
 
-def _store(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tally) -> None:
+def _store_files(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tally) -> None:
     known = home.code.hashes(opened.row)
-    former = [known[one.path][0] for one in waiting if one.path in known]
+    former = [known[file.path][0] for file in waiting if file.path in known]
     with home.database.transaction():
         if former:
             home.code.drop(opened.row, former)
@@ -615,58 +616,68 @@ def _store(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tall
 def _new_file(home: Home, path: str, digest: bytes, facts: Facts) -> NewFile:
     facts = _without_secrets(home, facts)
     symbols = [
-        NewSymbol(one.name, one.qualified, one.kind, one.line, one.end_line)
-        for one in facts.definitions
-        if one.kind not in INNER_KINDS
+        NewSymbol(
+            definition.name,
+            definition.qualified,
+            definition.kind,
+            definition.line,
+            definition.end_line,
+        )
+        for definition in facts.definitions
+        if definition.kind not in INNER_KINDS
     ]
     return NewFile(path, facts.language, digest, zlib.compress(_pack(facts), 1), symbols)
 
 
 def _without_secrets(home: Home, facts: Facts) -> Facts:
-    """The facts with every name redacted that looks like a secret."""
-    names = "\n".join(sorted(_names(facts)))
+    """Return the facts with names that look like secrets redacted."""
+    names = "\n".join(sorted(_all_names(facts)))
     if home.redactor.clean(names) == names:
         return facts
-    return json.convert(_cleaned(home, msgspec.to_builtins(facts)), Facts)
+    return json.convert(_redact_values(home, msgspec.to_builtins(facts)), Facts)
 
 
-def _names(facts: Facts) -> set[str]:
-    """Every text that the facts hold, each once."""
-    found = {facts.package, facts.default}
-    found.update(text for one in facts.definitions for text in (one.qualified, one.returns))
-    found.update(f"{one.receiver}.{one.name}" for one in facts.calls)
-    found.update(text for one in facts.imports for text in (one.module, one.name, one.alias))
-    found.update(text for one in facts.variables for text in (one.name, one.type))
-    found.update(one.name for one in facts.bases)
-    return found
+def _all_names(facts: Facts) -> set[str]:
+    """Return all texts in the facts."""
+    names = {facts.package, facts.default}
+    names.update(text for item in facts.definitions for text in (item.qualified, item.returns))
+    names.update(f"{item.receiver}.{item.name}" for item in facts.calls)
+    names.update(text for item in facts.imports for text in (item.module, item.name, item.alias))
+    names.update(text for item in facts.variables for text in (item.name, item.type))
+    names.update(item.name for item in facts.bases)
+    return names
 
 
-def _cleaned(home: Home, value: Any) -> Any:
+def _redact_values(home: Home, value: Any) -> Any:
     if isinstance(value, str):
         return home.redactor.clean(value)
-    return [_cleaned(home, one) for one in value] if isinstance(value, list | tuple) else value
+    return (
+        [_redact_values(home, item) for item in value] if isinstance(value, list | tuple) else value
+    )
 
 
 def _without_calls(packed: bytes) -> Facts:
-    """The facts without calls: these are most of the memory, and are needed one file at a time."""
-    return msgspec.structs.replace(_facts(packed), calls=())
+    """Return the facts without calls, which need most of the memory and are only needed for one file at a time."""
+    return msgspec.structs.replace(_unpack_facts(packed), calls=())
 
 
-def _facts(packed: bytes) -> Facts:
+def _unpack_facts(packed: bytes) -> Facts:
     return _unpack(zlib.decompress(packed))
 
 
-def _link(
+def _resolve_edges(
     home: Home, opened: CodeProject, root: Path, listing: Listing, on_progress: OnProgress | None
 ) -> None:
-    """Resolve all edges of a project again: a new or removed definition changes what names mean in other files."""
-    held = home.code.facts(opened.row)
+    """Resolve all edges of a project again, because a new or removed definition affects names in other files."""
+    files = home.code.facts(opened.row)
     manifests = {
         path: (read_file(root, path) or b"").decode("utf-8", "replace")
         for path in listing.manifests
     }
-    resolution = Resolution([(path, _without_calls(packed)) for _, path, packed in held], manifests)
-    rows = [row for row, _, _ in held]
+    resolution = Resolution(
+        [(path, _without_calls(packed)) for _, path, packed in files], manifests
+    )
+    rows = [row for row, _, _ in files]
     symbols = home.code.symbol_rows(opened.row)
 
     def row_of(node: tuple[int, int]) -> int:
@@ -676,16 +687,16 @@ def _link(
         )
         return symbols[rows[number], name]
 
-    for start in range(0, len(rows), _PORTION_INGEST):
+    for start in range(0, len(rows), _FILES_PER_TRANSACTION):
         edges: list[tuple[int, str, int, int]] = []
         outside: list[tuple[str, int, int]] = []
-        numbers = range(start, min(start + _PORTION_INGEST, len(rows)))
+        numbers = range(start, min(start + _FILES_PER_TRANSACTION, len(rows)))
         for number in numbers:
-            for one in resolution.of(number, _facts(held[number][2]).calls):
-                if isinstance(one, Edge):
-                    edges.append((row_of(one.target), one.rel, row_of(one.source), one.line))
+            for edge in resolution.of(number, _unpack_facts(files[number][2]).calls):
+                if isinstance(edge, Edge):
+                    edges.append((row_of(edge.target), edge.rel, row_of(edge.source), edge.line))
                 else:
-                    outside.append((one.module, rows[number], one.line))
+                    outside.append((edge.module, rows[number], edge.line))
         home.code.link([rows[number] for number in numbers], edges, outside)
         if on_progress:
             on_progress(Progress("linking", numbers.stop, len(rows)))

@@ -1,4 +1,4 @@
-"""What readers of all languages share: names and types out of the text of a node. No text of a literal is kept."""
+"""Readers of syntax trees for each language. They return names and types, and no text of literals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHAIN = re.compile(r"[\w$]+(?:\.[\w$]+)*")
 _SEPARATOR = re.compile(r"\s*(?:\?\.|!\.|->|::|\.)\s*")
 _GENERIC = re.compile(r"(?:::)?<[^<>()]*>")
 _LAST = re.compile(r"(?:\.|->|::)\s*([A-Za-z_$][\w$]*)$")
-_MADE = re.compile(r"(?:new\s+)?([A-Za-z_$][\w$.]*)\(.*\)\.([A-Za-z_$][\w$]*)$", re.DOTALL)
+_CALLED_RESULT = re.compile(r"(?:new\s+)?([A-Za-z_$][\w$.]*)\(.*\)\.([A-Za-z_$][\w$]*)$", re.DOTALL)
 _WRAPPED = re.compile(
     r"^(?:Optional|Annotated|Final|ClassVar|Arc|Rc|Box|RefCell|Promise|Awaitable|(?:std\.)?(?:unique_ptr|shared_ptr))"
     r"\s*[\[<](.*)[\]>]$",
@@ -29,31 +29,31 @@ _SELF = {"this": "self", "Self": "Self"}
 
 
 def text_of(node: Node | None) -> str:
-    """The source of a node; empty where there is none, or where it is longer than any name."""
+    """Return a node's source, or an empty string without a node or if it is longer than any name."""
     if node is None or node.end_byte - node.start_byte > 4 * NAME_CHARACTERS or node.text is None:
         return ""
     return node.text.decode("utf-8", "replace")
 
 
 def field(node: Node, name: str) -> str:
-    """The source of a field of a node."""
+    """Return the source of a node's field."""
     return text_of(node.child_by_field_name(name))
 
 
 def plain_chain(text: str) -> str:
-    """Dotted names as ``a.b.c``, whatever the language writes between them; empty for anything else."""
+    """Return dotted names as ``a.b.c``, whatever the separator, or an empty string for anything else."""
     text = _SEPARATOR.sub(".", _GENERIC.sub("", text.strip())).lstrip(".")
     return text if len(text) <= NAME_CHARACTERS and _CHAIN.fullmatch(text) else ""
 
 
-def callee(text: str) -> tuple[str, str] | None:
-    """The receiver and the name of what is called; the receiver is ``?`` where it is an expression."""
+def split_call(text: str) -> tuple[str, str] | None:
+    """Return receiver and name of a call. The receiver is ``?`` if it is an expression."""
     if chain := plain_chain(text):
         receiver, _, name = chain.rpartition(".")
         head, dot, rest = receiver.partition(".")
         return (_SELF.get(head, head) + dot + rest, name)
     text = _SEPARATOR.sub(".", _GENERIC.sub("", text))
-    made = _MADE.fullmatch(text)
+    made = _CALLED_RESULT.fullmatch(text)
     if made and "(" not in made[1] and text.count("(") == text.count(")"):
         return ("super" if made[1] == "super" else f"{made[1]}()", made[2])
     last = _LAST.search(text)
@@ -61,8 +61,9 @@ def callee(text: str) -> tuple[str, str] | None:
 
 
 def clean_type(text: str) -> str:
-    """The name of a type as written, without what wraps it: ``Optional[shop.Order]`` is ``shop.Order``; that of many
-    is none."""
+    """Return a type's name without wrappers: ``Optional[shop.Order]`` becomes ``shop.Order``.
+    Collections have none.
+    """
     text = text.strip().strip("\"'").lstrip(":").strip()
     for _ in range(4):
         text = _MODIFIERS.sub("", text).split("|")[0].strip()
@@ -71,14 +72,14 @@ def clean_type(text: str) -> str:
             break
         text = wrapped[1].split(",")[0]
     text = _SEPARATOR.sub(".", text)
-    found = _CHAIN.match(text)
-    if not found or len(found[0]) > NAME_CHARACTERS or found[0].isdigit() or text.endswith("[]"):
+    match = _CHAIN.match(text)
+    if not match or len(match[0]) > NAME_CHARACTERS or match[0].isdigit() or text.endswith("[]"):
         return ""
-    return found[0]
+    return match[0]
 
 
-def made_type(node: Node | None) -> str:
-    """The type of a value that says it: what a call returns, what ``new`` makes, what a literal of a struct is."""
+def value_type(node: Node | None) -> str:
+    """Return the type a value shows: the result of a call, the class after ``new``, or a struct literal's type."""
     while node is not None and node.type in (
         "await",
         "await_expression",
@@ -98,62 +99,62 @@ def made_type(node: Node | None) -> str:
             "composite_literal",
             "struct_expression",
         ):
-            found = clean_type(field(node, part))
-            if found:
-                return found
+            type_name = clean_type(field(node, part))
+            if type_name:
+                return type_name
     return ""
 
 
 class Reader:
-    """How a language writes things; what a language has not stays as it is here."""
+    """Reads a language's trees. The defaults apply where a language lacks a feature."""
 
     def name(self, node: Node) -> str:
-        """The name of a definition, dotted where it names its owner."""
+        """Return a definition's name, dotted if it includes its owner."""
         return plain_chain(field(node, "name"))
 
     def kind(self, node: Node, kind: str) -> str:  # noqa: ARG002 - some languages look at the node
-        """The kind of a definition, where the capture does not say it all."""
+        """Return a definition's kind if the capture is not specific enough."""
         return kind
 
     def returns(self, node: Node) -> str:
-        """The type that a function returns."""
+        """Return a function's return type."""
         return clean_type(
             field(node, "return_type") or field(node, "type") or field(node, "result")
         )
 
     def is_hidden(self, node: Node) -> bool:  # noqa: ARG002
-        """Whether other files cannot name it."""
+        """Return True if other files cannot refer to it."""
         return False
 
     def bases(self, node: Node) -> Iterator[str]:  # noqa: ARG002
-        """What a class inherits from."""
+        """Yield the base classes of a class."""
         yield from ()
 
     def imports(self, node: Node) -> Iterator[Import]:  # noqa: ARG002
-        """What an import names."""
+        """Yield the names of an import."""
         yield from ()
 
     def default(self, node: Node) -> str:  # noqa: ARG002
-        """What an export exports without a name."""
+        """Return an export's default name."""
         return ""
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:  # noqa: ARG002
-        """Variables and their types; ``self.x`` is one of the class."""
+        """Yield variables and their types; ``self.x`` is a field."""
         yield from ()
 
     def call(self, node: Node) -> tuple[str, str] | None:
-        """The receiver and the name of a call."""
-        return callee(text_of(node) or _tail(node))
+        """Return receiver and name of a call."""
+        return split_call(text_of(node) or _tail(node))
 
 
 def _tail(node: Node) -> str:
-    """The end of an expression that is longer than any name, as in a chain of calls."""
+    """Return the end of an expression longer than any name, such as a call chain."""
     last = node.named_children[-1] if node.named_children else None
     return f"(…).{text_of(last)}" if last is not None and last.type.endswith("identifier") else ""
 
 
 def line_of(node: Node) -> int:
-    """The line of a node, from 1."""
+    """Return the line of a node, from 1."""
     return node.start_point[0] + 1
 
 
@@ -168,59 +169,60 @@ class CFamily(Reader):
     """Reads trees of C and C++."""
 
     def name(self, node: Node) -> str:
-        """What a declarator declares, however many pointers stand before it."""
+        """Return the declared name, after any pointers."""
         if node.type in ("function_definition", "type_definition"):
-            return plain_chain(text_of(_declared(node)))
+            return plain_chain(text_of(_declared_name(node)))
         return plain_chain(field(node, "name"))
 
     def returns(self, node: Node) -> str:
-        """The type before the declarator."""
+        """Return the type before the declarator."""
         return clean_type(field(node, "type"))
 
     def is_hidden(self, node: Node) -> bool:
-        """A static function is its file's own; that of a class is not."""
+        """Return True for static functions, but not for static members."""
         is_member = node.parent is not None and node.parent.type == "field_declaration_list"
         return not is_member and any(
-            one.type == "storage_class_specifier" and one.text == b"static" for one in node.children
+            child.type == "storage_class_specifier" and child.text == b"static"
+            for child in node.children
         )
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Those after the colon."""
+        """Yield the classes after the colon."""
         for clause in node.children:
             if clause.type == "base_class_clause":
-                for one in clause.named_children:
-                    if one.type in ("type_identifier", "qualified_identifier", "template_type"):
-                        yield clean_type(text_of(one))
+                for base in clause.named_children:
+                    if base.type in ("type_identifier", "qualified_identifier", "template_type"):
+                        yield clean_type(text_of(base))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Files in quotes come from this repository, those in angle brackets may."""
+        """Yield the included file. Quoted files are in this repository, those in angle brackets may be."""
         yield Import(field(node, "path").strip('"<>'), "*", "", line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Parameters, fields and variables; ``auto`` has the type of its value."""
+        """Yield parameters, fields and variables; ``auto`` has its value's type."""
         kind = clean_type(field(node, "type"))
         start = "self." if node.type == "field_declaration" else ""
-        for one in node.children_by_field_name("declarator"):
-            if one.type == "init_declarator" and kind == "auto":
-                kind = made_type(one.child_by_field_name("value"))
-            declared = _inner(one)
+        for declarator in node.children_by_field_name("declarator"):
+            if declarator.type == "init_declarator" and kind == "auto":
+                kind = value_type(declarator.child_by_field_name("value"))
+            declared = _name_in(declarator)
             if declared is not None and declared.type in _NAMES:
                 yield start + text_of(declared), kind
 
 
-def _declared(node: Node) -> Node | None:
+def _declared_name(node: Node) -> Node | None:
     declarator = node.child_by_field_name("declarator")
-    return _inner(declarator, through_functions=True) if declarator is not None else None
+    return _name_in(declarator, through_functions=True) if declarator is not None else None
 
 
-def _inner(node: Node, *, through_functions: bool = False) -> Node | None:
-    """The name in a declarator; that of a function only where it is asked for."""
+def _name_in(node: Node, *, through_functions: bool = False) -> Node | None:
+    """Return the name in a declarator, for functions only if requested."""
     while node.type not in _NAMES:
         if node.type == "function_declarator" and not through_functions:
             return None
         inner = node.child_by_field_name("declarator")
         if inner is None:
-            inner = next((one for one in node.named_children if one.type in _NAMES), None)
+            inner = next((child for child in node.named_children if child.type in _NAMES), None)
         if inner is None:
             return None
         node = inner
@@ -232,71 +234,79 @@ def _inner(node: Node, *, through_functions: bool = False) -> Node | None:
 
 
 _CLAUSES = ("extends_clause", "implements_clause", "extends_type_clause")
-_PASSED_OVER = ("exports.", "module.exports.", "self.", "this.")
+_SKIPPED_PREFIXES = ("exports.", "module.exports.", "self.", "this.")
 
 
 class Ecma(Reader):
     """Reads trees of JavaScript and TypeScript."""
 
     def name(self, node: Node) -> str:
-        """``exports.f = function`` is ``f``, ``A.prototype.f = function`` is ``A.f``; a class may have no name."""
+        """Return the name: ``f`` for ``exports.f = function``, ``A.f`` for ``A.prototype.f =
+        function``. A class may have none.
+        """
         if node.type != "assignment_expression":
             return plain_chain(field(node, "name") or field(node, "property"))
         left = plain_chain(field(node, "left")).replace(".prototype.", ".")
-        for start in _PASSED_OVER:
+        for start in _SKIPPED_PREFIXES:
             left = left.removeprefix(start)
         return left if left.count(".") < 2 else ""
 
     def returns(self, node: Node) -> str:
-        """A function that is a value says it there."""
+        """Return the type, which a function expression declares itself."""
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
         return clean_type(field(value or node, "return_type"))
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Of ``extends`` and ``implements``."""
+        """Yield the classes of ``extends`` and ``implements``."""
         for child in node.children:
             if child.type == "extends_type_clause":
-                yield from (clean_type(text_of(one)) for one in child.named_children)
+                yield from (clean_type(text_of(base)) for base in child.named_children)
             elif child.type == "class_heritage":
-                for one in child.named_children:
-                    parts = one.named_children if one.type in _CLAUSES else (one,)
+                for base in child.named_children:
+                    parts = base.named_children if base.type in _CLAUSES else (base,)
                     yield from (
                         clean_type(text_of(part)) for part in parts if part.type != "type_arguments"
                     )
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """``import``, ``export … from``, and ``require`` of a variable."""
+        """Yield names of ``import``, ``export … from`` and ``require``."""
         if node.type == "variable_declarator":
-            yield from _required(node)
+            yield from _required_modules(node)
             return
-        source = _string(node.child_by_field_name("source"))
+        source = _string_value(node.child_by_field_name("source"))
         is_export = node.type == "export_statement"
         if source:
             clauses = [
-                one for one in node.named_children if one.type in ("import_clause", "export_clause")
+                child
+                for child in node.named_children
+                if child.type in ("import_clause", "export_clause")
             ]
-            spaces = [one for one in node.named_children if one.type == "namespace_export"]
+            spaces = [child for child in node.named_children if child.type == "namespace_export"]
             line = line_of(node)
             if spaces:
                 yield Import(source, "", text_of(spaces[0].named_children[0]), line, exported=True)
             elif not clauses:
                 yield Import(source, "*" if is_export else "", "", line, exported=is_export)
             for clause in clauses:
-                yield from _named(clause, source, line, is_export)
+                yield from _imported_names(clause, source, line, is_export)
         elif is_export:
             yield from _exported_names(node)
 
     def default(self, node: Node) -> str:
-        """The name of what ``export default`` exports, or of ``module.exports =``."""
+        """Return the name exported by ``export default`` or ``module.exports =``."""
         if node.type != "export_statement" or not any(
-            one.type == "default" for one in node.children
+            child.type == "default" for child in node.children
         ):
             return ""
-        made = node.child_by_field_name("declaration")
-        return field(made, "name") if made is not None else plain_chain(field(node, "value"))
+        declaration = node.child_by_field_name("declaration")
+        return (
+            field(declaration, "name")
+            if declaration is not None
+            else plain_chain(field(node, "value"))
+        )
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Parameters, fields and variables with a type, and those that are made with ``new`` or by a call."""
+        """Yield parameters, fields and variables with a type or a value from ``new`` or a call."""
         names = plain_chain(field(node, "pattern") or field(node, "left") or field(node, "name"))
         kind = clean_type(field(node, "type"))
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
@@ -304,58 +314,62 @@ class Ecma(Reader):
             names = f"self.{names[5:]}"
         is_field = node.type.endswith("field_definition") or (
             node.type.endswith("parameter")
-            and any(one.type == "accessibility_modifier" for one in node.children)
+            and any(child.type == "accessibility_modifier" for child in node.children)
         )
-        found = kind or made_type(value).replace("require()", "")
-        if not found and value is not None and value.type == "identifier":
-            found = f"={text_of(value)}"
+        type_name = kind or value_type(value).replace("require()", "")
+        if not type_name and value is not None and value.type == "identifier":
+            type_name = f"={text_of(value)}"
         if is_field:
-            yield f"self.{names}", found
+            yield f"self.{names}", type_name
         if not node.type.endswith("field_definition"):
-            yield names, found
+            yield names, type_name
 
 
-def _string(node: Node | None) -> str:
+def _string_value(node: Node | None) -> str:
     return text_of(node).strip("\"'`")
 
 
-def _named(clause: Node, source: str, line: int, is_export: bool) -> Iterator[Import]:
-    for one in clause.named_children:
-        if one.type == "identifier":
-            yield Import(source, "default", text_of(one), line)
-        elif one.type == "namespace_import":
-            yield Import(source, "", text_of(one.named_children[0]), line)
-        elif one.type in ("import_specifier", "export_specifier"):
-            name = field(one, "name")
-            yield Import(source, name, field(one, "alias") or name, line, exported=is_export)
+def _imported_names(clause: Node, source: str, line: int, is_export: bool) -> Iterator[Import]:
+    for child in clause.named_children:
+        if child.type == "identifier":
+            yield Import(source, "default", text_of(child), line)
+        elif child.type == "namespace_import":
+            yield Import(source, "", text_of(child.named_children[0]), line)
+        elif child.type in ("import_specifier", "export_specifier"):
+            name = field(child, "name")
+            yield Import(source, name, field(child, "alias") or name, line, exported=is_export)
         else:
-            yield from _named(one, source, line, is_export)
+            yield from _imported_names(child, source, line, is_export)
 
 
 def _exported_names(node: Node) -> Iterator[Import]:
-    """``export {a as b}`` of the file's own names."""
+    """Yield the file's own names in ``export {a as b}``."""
     for clause in node.named_children:
-        for one in clause.named_children if clause.type == "export_clause" else ():
-            name = field(one, "name")
-            yield Import("", name, field(one, "alias") or name, line_of(node), exported=True)
+        for specifier in clause.named_children if clause.type == "export_clause" else ():
+            name = field(specifier, "name")
+            yield Import("", name, field(specifier, "alias") or name, line_of(node), exported=True)
 
 
-def _required(node: Node) -> Iterator[Import]:
+def _required_modules(node: Node) -> Iterator[Import]:
     value = node.child_by_field_name("value")
     if value is None or value.type != "call_expression" or field(value, "function") != "require":
         return
-    given = value.child_by_field_name("arguments")
-    source = _string(given.named_children[0]) if given is not None and given.named_children else ""
+    arguments = value.child_by_field_name("arguments")
+    source = (
+        _string_value(arguments.named_children[0])
+        if arguments is not None and arguments.named_children
+        else ""
+    )
     left = node.child_by_field_name("name")
     if not source or left is None:
         return
     if left.type == "identifier":
         yield Import(source, "", text_of(left), line_of(node))
-    for one in left.named_children:
-        if one.type == "shorthand_property_identifier_pattern":
-            yield Import(source, text_of(one), text_of(one), line_of(node))
-        elif one.type == "pair_pattern":
-            yield Import(source, field(one, "key"), field(one, "value"), line_of(node))
+    for child in left.named_children:
+        if child.type == "shorthand_property_identifier_pattern":
+            yield Import(source, text_of(child), text_of(child), line_of(node))
+        elif child.type == "pair_pattern":
+            yield Import(source, field(child, "key"), field(child, "value"), line_of(node))
 
 
 # ----------------------------------------------------------------------------
@@ -369,7 +383,7 @@ class Go(Reader):
     """Reads trees of Go."""
 
     def name(self, node: Node) -> str:
-        """A method is named after the type of its receiver."""
+        """Return the name, with the receiver's type for a method."""
         receiver = node.child_by_field_name("receiver")
         owner = (
             clean_type(field(receiver.named_children[0], "type"))
@@ -379,29 +393,36 @@ class Go(Reader):
         return ".".join(filter(None, (owner, field(node, "name"))))
 
     def kind(self, node: Node, kind: str) -> str:
-        """Of a type: what it is made of."""
-        made = node.child_by_field_name("type")
-        return _KINDS.get(made.type, "type") if kind == "class" and made is not None else kind
+        """Return the kind of a type's definition."""
+        type_node = node.child_by_field_name("type")
+        return (
+            _KINDS.get(type_node.type, "type")
+            if kind == "class" and type_node is not None
+            else kind
+        )
 
     def returns(self, node: Node) -> str:
-        """The first of several results."""
+        """Return the first result's type."""
         result = node.child_by_field_name("result")
         if result is not None and result.type == "parameter_list" and result.named_children:
             return clean_type(field(result.named_children[0], "type"))
         return clean_type(text_of(result))
 
     def bases(self, node: Node) -> Iterator[str]:
-        """What a struct or an interface embeds."""
-        made = node.child_by_field_name("type")
-        for part in made.named_children if made is not None else ():
+        """Yield the types a struct or interface embeds."""
+        type_node = node.child_by_field_name("type")
+        for part in type_node.named_children if type_node is not None else ():
             if part.type == "type_elem" and len(part.named_children) == 1:
                 yield clean_type(text_of(part))
-            for one in part.named_children if part.type == "field_declaration_list" else ():
-                if one.type == "field_declaration" and one.child_by_field_name("name") is None:
-                    yield clean_type(field(one, "type"))
+            for member in part.named_children if part.type == "field_declaration_list" else ():
+                if (
+                    member.type == "field_declaration"
+                    and member.child_by_field_name("name") is None
+                ):
+                    yield clean_type(field(member, "type"))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """A package; without a name of its own it is called by the last part of its path."""
+        """Yield a package, named by the last part of its path unless it has an alias."""
         path = field(node, "path").strip('"`')
         alias = field(node, "name")
         if alias == ".":
@@ -410,7 +431,7 @@ class Go(Reader):
             yield Import(path, "", alias or path.rsplit("/", 1)[-1], line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Parameters, fields and variables; of several that a call returns, the first."""
+        """Yield parameters, fields and variables. Of a call's several results, only the first."""
         if node.type == "short_var_declaration":
             left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
             if (
@@ -419,7 +440,7 @@ class Go(Reader):
                 and left.named_children
                 and right.named_children
             ):
-                yield text_of(left.named_children[0]), made_type(right.named_children[0])
+                yield text_of(left.named_children[0]), value_type(right.named_children[0])
             return
         kind = clean_type(field(node, "type"))
         start = "self." if node.type == "field_declaration" else ""
@@ -438,43 +459,50 @@ class Java(Reader):
     """Reads trees of Java."""
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Of ``extends`` and ``implements``."""
+        """Yield the classes of ``extends`` and ``implements``."""
         for clause in node.children:
             if clause.type in _CLAUSES_JAVA:
-                for one in clause.named_children:
-                    parts = one.named_children if one.type == "type_list" else (one,)
+                for base in clause.named_children:
+                    parts = base.named_children if base.type == "type_list" else (base,)
                     yield from (clean_type(text_of(part)) for part in parts)
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """A class, all of a package, or what is static in a class."""
+        """Yield a class, all of a package, or a class's static members."""
         path = next(
-            (plain_chain(text_of(one)) for one in node.named_children if one.type != "asterisk"), ""
+            (
+                plain_chain(text_of(child))
+                for child in node.named_children
+                if child.type != "asterisk"
+            ),
+            "",
         )
-        if any(one.type == "asterisk" for one in node.children):
+        if any(child.type == "asterisk" for child in node.children):
             yield Import(path, "*", "", line_of(node))
             return
         module, _, name = path.rpartition(".")
         yield Import(module, name, name, line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Parameters, fields and variables; ``var`` has the type of its value."""
+        """Yield parameters, fields and variables; ``var`` has its value's type."""
         kind = clean_type(field(node, "type"))
         if node.type == "formal_parameter":
             yield field(node, "name"), kind
             return
-        for one in node.children_by_field_name("declarator"):
-            found = made_type(one.child_by_field_name("value")) if kind == "var" else kind
+        for declarator in node.children_by_field_name("declarator"):
+            type_name = (
+                value_type(declarator.child_by_field_name("value")) if kind == "var" else kind
+            )
             start = "self." if node.type == "field_declaration" else ""
-            yield start + field(one, "name"), found
+            yield start + field(declarator, "name"), type_name
 
     def call(self, node: Node) -> tuple[str, str] | None:
-        """The object and the name are fields of the call."""
+        """Return the call's object and name, which are fields."""
         if node.type != "method_invocation":
-            return callee(text_of(node))
-        given, name = node.child_by_field_name("object"), field(node, "name")
-        if given is None:
+            return split_call(text_of(node))
+        receiver, name = node.child_by_field_name("object"), field(node, "name")
+        if receiver is None:
             return ("", name)
-        return callee(f"{text_of(given) or '(…)'}.{name}") or ("?", name)
+        return split_call(f"{text_of(receiver) or '(…)'}.{name}") or ("?", name)
 
 
 # ----------------------------------------------------------------------------
@@ -485,45 +513,47 @@ class Python(Reader):
     """Reads trees of Python."""
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Those in parentheses; ``Generic[T]`` counts as ``Generic``."""
-        listed = node.child_by_field_name("superclasses")
-        for one in listed.named_children if listed else ():
-            if one.type in ("identifier", "attribute", "subscript"):
-                yield clean_type(text_of(one))
+        """Yield classes in parentheses; ``Generic[T]`` counts as ``Generic``."""
+        arguments = node.child_by_field_name("superclasses")
+        for base in arguments.named_children if arguments else ():
+            if base.type in ("identifier", "attribute", "subscript"):
+                yield clean_type(text_of(base))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """``import a.b`` binds ``a``; ``from . import x`` names a module by its dots."""
+        """Yield imports. ``import a.b`` binds ``a``; ``from . import x`` names a module by its dots."""
         line = line_of(node)
         module = "".join(field(node, "module_name").split())
         if node.type == "import_from_statement" and any(
-            one.type == "wildcard_import" for one in node.children
+            imported.type == "wildcard_import" for imported in node.children
         ):
             yield Import(module, "*", "", line)
-        for one in node.children_by_field_name("name"):
-            name = plain_chain(field(one, "name") if one.type == "aliased_import" else text_of(one))
-            alias = field(one, "alias") if one.type == "aliased_import" else ""
+        for imported in node.children_by_field_name("name"):
+            name = plain_chain(
+                field(imported, "name") if imported.type == "aliased_import" else text_of(imported)
+            )
+            alias = field(imported, "alias") if imported.type == "aliased_import" else ""
             if node.type == "import_from_statement":
                 yield Import(module, name, alias or name, line)
             else:
                 yield Import(name, "", alias or name, line)
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Parameters and assignments with a type, and what is made by a call; ``self.x = x`` has the type of ``x``."""
+        """Yield typed parameters and assignments, and results of calls; ``self.x = x`` has the type of ``x``."""
         if node.type in ("typed_parameter", "typed_default_parameter"):
             name = field(node, "name") or text_of(node.named_children[0])
             yield name.lstrip("*"), clean_type(field(node, "type"))
         elif node.type == "assignment":
             right = node.child_by_field_name("right")
-            found = clean_type(field(node, "type")) or made_type(right)
-            if not found and right is not None and right.type == "identifier":
-                found = f"={text_of(right)}"
-            yield plain_chain(field(node, "left")), found
+            type_name = clean_type(field(node, "type")) or value_type(right)
+            if not type_name and right is not None and right.type == "identifier":
+                type_name = f"={text_of(right)}"
+            yield plain_chain(field(node, "left")), type_name
         else:
-            made = node.named_children[0] if node.named_children else None
-            if made is not None and len(made.named_children) == 2:
+            pattern = node.named_children[0] if node.named_children else None
+            if pattern is not None and len(pattern.named_children) == 2:
                 yield (
-                    plain_chain(text_of(made.named_children[1])),
-                    made_type(made.named_children[0]),
+                    plain_chain(text_of(pattern.named_children[1])),
+                    value_type(pattern.named_children[0]),
                 )
 
 
@@ -535,30 +565,30 @@ class Rust(Reader):
     """Reads trees of Rust."""
 
     def name(self, node: Node) -> str:
-        """An ``impl`` names what it implements."""
+        """Return the name; an ``impl`` has its type's name."""
         return clean_type(field(node, "type")) if node.type == "impl_item" else field(node, "name")
 
     def returns(self, node: Node) -> str:
-        """``Result<X>`` stays what it says."""
+        """Return the type, keeping ``Result<X>``."""
         return clean_type(field(node, "return_type"))
 
     def bases(self, node: Node) -> Iterator[str]:
-        """The trait of an ``impl``, and those that a trait builds on."""
+        """Yield the trait of an ``impl`` and a trait's supertraits."""
         trait = node.child_by_field_name("trait")
         if trait is not None:
             yield clean_type(text_of(trait))
         bounds = node.child_by_field_name("bounds") if node.type == "trait_item" else None
-        for one in bounds.named_children if bounds is not None else ():
-            yield clean_type(text_of(one))
+        for bound in bounds.named_children if bounds is not None else ():
+            yield clean_type(text_of(bound))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """``mod x;`` and all that a ``use`` names."""
+        """Yield ``mod x;`` and all names of a ``use``."""
         if node.type == "mod_item":
             yield Import(f"self.{field(node, 'name')}", "", field(node, "name"), line_of(node))
             return
         used = node.child_by_field_name("argument")
-        is_public = any(one.type == "visibility_modifier" for one in node.children)
-        for path, alias in _used(used, "") if used is not None else ():
+        is_public = any(child.type == "visibility_modifier" for child in node.children)
+        for path, alias in _used_paths(used, "") if used is not None else ():
             module, _, name = path.rpartition(".")
             yield Import(
                 module,
@@ -569,25 +599,25 @@ class Rust(Reader):
             )
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Parameters, fields and ``let``."""
+        """Yield parameters, fields and ``let`` variables."""
         kind = clean_type(field(node, "type"))
         if node.type == "field_declaration":
             yield f"self.{field(node, 'name')}", kind
         else:
             name = field(node, "pattern").removeprefix("mut ")
-            yield name, kind or made_type(node.child_by_field_name("value"))
+            yield name, kind or value_type(node.child_by_field_name("value"))
 
 
-def _used(node: Node, before: str) -> Iterator[tuple[str, str]]:
-    """The dotted paths in a ``use``, each with its alias."""
+def _used_paths(node: Node, before: str) -> Iterator[tuple[str, str]]:
+    """Yield dotted paths of a ``use`` with their aliases."""
     if node.type == "scoped_use_list":
         path = plain_chain(field(node, "path"))
-        listed = node.child_by_field_name("list")
-        for one in listed.named_children if listed is not None else ():
-            yield from _used(one, f"{before}{path}.")
+        items = node.child_by_field_name("list")
+        for item in items.named_children if items is not None else ():
+            yield from _used_paths(item, f"{before}{path}.")
     elif node.type == "use_list":
-        for one in node.named_children:
-            yield from _used(one, before)
+        for item in node.named_children:
+            yield from _used_paths(item, before)
     elif node.type == "use_as_clause":
         yield before + plain_chain(field(node, "path")), field(node, "alias")
     elif node.type == "use_wildcard":

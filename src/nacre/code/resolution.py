@@ -1,7 +1,8 @@
-"""Aliases of TypeScript and JavaScript: ``paths`` and ``baseUrl`` of ``tsconfig.json`` and ``jsconfig.json``.
+"""Resolution of imports, names and calls to the definitions of a repository.
 
-Resolved as TypeScript documents it (handbook, "Modules: reference"): the nearest configuration counts, ``extends`` is
-followed, and of several patterns the one with the longest text before its ``*``.
+Aliases of TypeScript and JavaScript (``paths`` and ``baseUrl`` of ``tsconfig.json`` and ``jsconfig.json``) follow its
+handbook ("Modules: reference"): the nearest configuration and those it ``extends``, and the pattern with the longest
+text before its ``*``.
 """
 
 from __future__ import annotations
@@ -26,21 +27,24 @@ from nacre.code.ask import (
 )
 from nacre.hosts import files
 
-_DEPTH = 8
-_NAMES = ("tsconfig.json", "jsconfig.json")
+_MAX_DEPTH = 8
+_CONFIG_NAMES = ("tsconfig.json", "jsconfig.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """What a configuration says of names of modules. ``place`` is the folder that the targets of ``paths`` are relative
-    to; ``base`` is that of ``baseUrl``, if it is set."""
+    """A configuration's aliases of modules.
+
+    ``place`` is the folder that the targets of ``paths`` are relative to, ``base`` the folder of
+    ``baseUrl`` if set.
+    """
 
     place: str = ""
     paths: Mapping[str, tuple[str, ...]] | None = None
     base: str | None = None
 
     def places(self, module: str) -> Iterator[str]:
-        """Where a module may lie, the likeliest first; paths without an extension."""
+        """Yield possible paths of a module without an extension, the likeliest first."""
         for pattern in sorted(self.paths or {}, key=_rank):
             before, star, after = pattern.partition("*")
             fits = (
@@ -69,59 +73,63 @@ class AliasTable:
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
-        self._known: dict[str, Aliases] = {}
+        self._cache: dict[str, Aliases] = {}
 
     def of(self, folder: str) -> Aliases:
-        """The aliases that hold in a folder."""
-        if folder not in self._known:
+        """Return the aliases valid in a folder."""
+        if folder not in self._cache:
             path = next(
-                (one for name in _NAMES if (one := posixpath.join(folder, name)) in self._texts),
+                (
+                    candidate
+                    for name in _CONFIG_NAMES
+                    if (candidate := posixpath.join(folder, name)) in self._texts
+                ),
                 None,
             )
             if path:
-                self._known[folder] = self._read(path, _DEPTH)
+                self._cache[folder] = self._read(path, _MAX_DEPTH)
             else:
-                self._known[folder] = self.of(posixpath.dirname(folder)) if folder else Aliases()
-        return self._known[folder]
+                self._cache[folder] = self.of(posixpath.dirname(folder)) if folder else Aliases()
+        return self._cache[folder]
 
     def _read(self, path: str, depth: int) -> Aliases:
-        """A configuration with those that it extends; if it sets no paths, those of the projects that it refers to."""
-        config = _object(self._texts.get(path, ""))
+        """Read a configuration and those it extends, or without paths those of the projects it references."""
+        config = _parse_object(self._texts.get(path, ""))
         if not depth:
             return Aliases()
         place = posixpath.dirname(path)
         extended = config.get("extends")
-        found = Aliases()
-        for one in extended if isinstance(extended, list) else [extended]:
-            found = _over(self._read(self._named(place, one), depth - 1), found)
-        found = _over(_own(config, place, found.base), found)
-        if found.paths is None and isinstance(config.get("references"), list):
-            named = [one.get("path") for one in config["references"] if isinstance(one, dict)]
-            referred = (self._read(self._named(place, one), depth - 1) for one in named)
-            return next((one for one in referred if one.paths is not None), found)
-        return found
+        aliases = Aliases()
+        for name in extended if isinstance(extended, list) else [extended]:
+            aliases = _merge(self._read(self._config_path(place, name), depth - 1), aliases)
+        aliases = _merge(_own_aliases(config, place, aliases.base), aliases)
+        if aliases.paths is None and isinstance(config.get("references"), list):
+            names = [item.get("path") for item in config["references"] if isinstance(item, dict)]
+            referenced = (self._read(self._config_path(place, name), depth - 1) for name in names)
+            return next((item for item in referenced if item.paths is not None), aliases)
+        return aliases
 
-    def _named(self, place: str, name: object) -> str:
-        """The path of a configuration that another one names; what lies in a package is not of the repository."""
+    def _config_path(self, place: str, name: object) -> str:
+        """Return the path of a configuration named by another. Packages are outside the repository."""
         if not isinstance(name, str) or not name.startswith("."):
             return ""
         path = posixpath.normpath(posixpath.join(place, name))
-        tried = (path, f"{path}.json", posixpath.join(path, _NAMES[0]))
-        return next((one for one in tried if one in self._texts), "")
+        candidates = (path, f"{path}.json", posixpath.join(path, _CONFIG_NAMES[0]))
+        return next((candidate for candidate in candidates if candidate in self._texts), "")
 
 
-def _over(one: Aliases, other: Aliases) -> Aliases:
-    """What one configuration sets, and else another."""
-    base = other.base if one.base is None else one.base
+def _merge(first: Aliases, second: Aliases) -> Aliases:
+    """Merge two configurations; the first takes precedence."""
+    base = second.base if first.base is None else first.base
     return (
-        Aliases(other.place, other.paths, base)
-        if one.paths is None
-        else Aliases(one.place, one.paths, base)
+        Aliases(second.place, second.paths, base)
+        if first.paths is None
+        else Aliases(first.place, first.paths, base)
     )
 
 
-def _own(config: Mapping[str, Any], place: str, base: str | None) -> Aliases:
-    """What a configuration sets itself; ``base`` is the one that it extends."""
+def _own_aliases(config: Mapping[str, Any], place: str, base: str | None) -> Aliases:
+    """Return a configuration's own settings. ``base`` is inherited from those it extends."""
     options = config.get("compilerOptions")
     options = options if isinstance(options, dict) else {}
     if isinstance(options.get("baseUrl"), str):
@@ -129,16 +137,16 @@ def _own(config: Mapping[str, Any], place: str, base: str | None) -> Aliases:
     paths = options.get("paths")
     if not isinstance(paths, dict):
         return Aliases(base=base)
-    listed = {str(name): tuple(map(str, to)) for name, to in paths.items() if isinstance(to, list)}
-    return Aliases(place if base is None else base, listed, base)
+    targets = {str(name): tuple(map(str, to)) for name, to in paths.items() if isinstance(to, list)}
+    return Aliases(place if base is None else base, targets, base)
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
-        found = files.read_json_text(text)
+        value = files.read_json_text(text)
     except files.Unparsable:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 # ----------------------------------------------------------------------------
@@ -151,15 +159,14 @@ Node = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """What an import leads to: files, and the folder in which further modules lie. Without either it is not of this
-    repository."""
+    """The files of an import, and the folder of further modules. Without either it is outside the repository."""
 
     files: tuple[int, ...] = ()
     place: str | None = None
 
     @property
     def is_outside(self) -> bool:
-        """Whether it lies outside the repository."""
+        """Return True if it is outside the repository."""
         return not self.files and self.place is None
 
 
@@ -187,18 +194,18 @@ class Index:
         for number, path in enumerate(self.paths):
             self.folders[posixpath.dirname(path)].append(number)
             self._add(number)
-        self.known_folders = {above for folder in self.folders for above in _above(folder)}
+        self.known_folders = {above for folder in self.folders for above in _with_parents(folder)}
 
     def definition(self, node: Node) -> Definition:
-        """The definition of a node."""
+        """Return the definition of a node."""
         return self.facts[node[0]].definitions[node[1]]
 
     def is_class(self, node: Node) -> bool:
-        """Whether it has members."""
+        """Return True if it has members."""
         return self.definition(node).kind in CLASS_KINDS
 
     def only(self, nodes: Sequence[Node], near: int) -> Node | None:
-        """The only one of some nodes, else the first in the file ``near``; ``None`` if they are ambiguous."""
+        """Return the only node, or the first in the file ``near``, or ``None`` if they are ambiguous."""
         return (
             nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
         )
@@ -207,37 +214,40 @@ class Index:
         family, definitions = self.families[number], self.facts[number].definitions
         top: dict[str, int] = {}
         qualified: dict[str, int] = {}
-        for place, one in enumerate(definitions):
-            if one.kind in INNER_KINDS or qualified.setdefault(one.qualified, place) != place:
+        for place, definition in enumerate(definitions):
+            if (
+                definition.kind in INNER_KINDS
+                or qualified.setdefault(definition.qualified, place) != place
+            ):
                 continue
-            if one.owner:
-                self.members[family, one.owner][one.name].append((number, place))
-                if one.kind == "method":
-                    self.methods[family, one.name].append((number, place))
-            elif self._is_top(definitions, one):
-                top.setdefault(one.name, place)
-                if not one.hidden:
-                    self.functions[family, one.name].append((number, place))
+            if definition.owner:
+                self.members[family, definition.owner][definition.name].append((number, place))
+                if definition.kind == "method":
+                    self.methods[family, definition.name].append((number, place))
+            elif self._is_top(definitions, definition):
+                top.setdefault(definition.name, place)
+                if not definition.hidden:
+                    self.functions[family, definition.name].append((number, place))
         self.top.append(top)
         self.qualified.append(qualified)
 
     @staticmethod
-    def _is_top(definitions: Sequence[Definition], one: Definition) -> bool:
-        parent = one.parent
+    def _is_top(definitions: Sequence[Definition], definition: Definition) -> bool:
+        parent = definition.parent
         while parent != MODULE and definitions[parent].kind == "namespace":
             parent = definitions[parent].parent
         return parent == MODULE
 
 
-def _above(folder: str) -> list[str]:
-    found = [folder]
-    while found[-1]:
-        found.append(posixpath.dirname(found[-1]))
-    return found
+def _with_parents(folder: str) -> list[str]:
+    folders = [folder]
+    while folders[-1]:
+        folders.append(posixpath.dirname(folders[-1]))
+    return folders
 
 
 # ----------------------------------------------------------------------------
-# How each language resolves imports to files.
+# Resolution of imports to files in each language.
 
 
 _GO_MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
@@ -262,57 +272,59 @@ _ECMA_ENDINGS = (
 
 
 class Modules:
-    """Import resolution of a language. ``around`` is what a file sees without an import."""
+    """Import resolution of a language. ``around`` returns the files visible without an import."""
 
     sees_members = False
-    """Whether a method can use the members of its class by their bare names."""
+    """True if a method can use its class's members by their bare names."""
 
     is_global = False
-    """Whether a file can use functions of other files by their bare names."""
+    """True if a file can use functions of other files by their bare names."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        self._found: dict[tuple[int, str], Module] = {}
+        self._cache: dict[tuple[int, str], Module] = {}
 
     def reach(self, file: int, module: str) -> Module:
-        """The module that an import of a file names, cached."""
+        """Return the module that a file's import names, cached."""
         key = (file, module)
-        if key not in self._found:
-            self._found[key] = self.find(file, module)
-        return self._found[key]
+        if key not in self._cache:
+            self._cache[key] = self.find(file, module)
+        return self._cache[key]
 
     def find(self, file: int, module: str) -> Module:
-        """The module that an import of a file names."""
+        """Return the module that a file's import names."""
         raise NotImplementedError
 
     def child(self, module: Module, name: str) -> Module | None:  # noqa: ARG002 - not every language nests modules
-        """A module within a module."""
+        """Return a module within a module."""
         return None
 
     def around(self, file: int) -> Module:  # noqa: ARG002
-        """The files whose names this file sees."""
+        """Return the files whose names this file sees."""
         return OUTSIDE
 
-    def names(self, one: Import, module: Module) -> Iterator[str]:  # noqa: ARG002
-        """The names that an import binds in a file."""
-        if one.alias:
-            yield one.alias
+    def names(self, imported: Import, module: Module) -> Iterator[str]:  # noqa: ARG002
+        """Yield the names that an import binds in a file."""
+        if imported.alias:
+            yield imported.alias
 
 
 class PythonModules(Modules):
-    """Packages are folders; a module is named by its path below the folder that contains the outermost package."""
+    """Python: packages are folders. A module is named by its path below the outermost package's parent."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
-        self._called: dict[str, set[str]] = defaultdict(set)
+        self._places_by_name: dict[str, set[str]] = defaultdict(set)
         for number, path in enumerate(index.paths):
             if index.families[number] == "python":
                 place = _python_place(path)
                 for name in self._names_of(place):
-                    self._called[name].add(place)
+                    self._places_by_name[name].add(place)
 
     def find(self, file: int, module: str) -> Module:
-        """Leading dots go up; a plain name is a package, a folder of the repository, or a sibling."""
+        """Return a module: leading dots go up; a plain name is a package, a folder of the
+        repository, or a sibling.
+        """
         bare = module.lstrip(".")
         levels = len(module) - len(bare)
         folder = posixpath.dirname(self.index.paths[file])
@@ -320,28 +332,28 @@ class PythonModules(Modules):
             for _ in range(levels - 1):
                 folder = posixpath.dirname(folder)
             return self._at(posixpath.join(folder, *bare.split(".")) if bare else folder)
-        places = self._called.get(bare, set())
+        places = self._places_by_name.get(bare, set())
         if len(places) == 1:
             return self._at(next(iter(places)))
         return OUTSIDE if places else self._at(posixpath.join(folder, *bare.split(".")))
 
     def child(self, module: Module, name: str) -> Module | None:
-        """A file or folder in the folder of a package."""
+        """Return a file or folder in a package's folder."""
         if module.place is None:
             return None
-        found = self._at(posixpath.join(module.place, name))
-        return None if found.is_outside else found
+        module_there = self._at(posixpath.join(module.place, name))
+        return None if module_there.is_outside else module_there
 
     def _at(self, place: str) -> Module:
         paths = (f"{place}.py", f"{place}/__init__.py" if place else "__init__.py", f"{place}.pyi")
-        found = next(
+        number = next(
             (self.index.by_path[path] for path in paths if path in self.index.by_path), None
         )
         folder = place if place in self.index.known_folders else None
         return (
             OUTSIDE
-            if found is None and not folder
-            else Module(() if found is None else (found,), folder)
+            if number is None and not folder
+            else Module(() if number is None else (number,), folder)
         )
 
     def _names_of(self, place: str) -> Iterator[str]:
@@ -358,21 +370,21 @@ def _python_place(path: str) -> str:
 
 
 class EcmaModules(Modules):
-    """Relative paths, without an extension or with that of the compiled file, and aliases of them."""
+    """JavaScript: relative paths, without an extension or with the compiled file's, and their aliases."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
         self._aliases = AliasTable(index.texts)
 
     def find(self, file: int, module: str) -> Module:
-        """A path that begins with a dot, or an alias that leads to a file of this repository."""
+        """Return the module of a path that begins with a dot, or of an alias of a file in this repository."""
         if not module:
             return Module((file,))
         folder = posixpath.dirname(self.index.paths[file])
         if module.startswith("."):
             return self._at(posixpath.normpath(posixpath.join(folder, module)))
         places = map(self._at, self._aliases.of(folder).places(module))
-        return next((found for found in places if not found.is_outside), OUTSIDE)
+        return next((candidate for candidate in places if not candidate.is_outside), OUTSIDE)
 
     def _at(self, place: str) -> Module:
         stem = re.sub(r"\.[cm]?jsx?$", "", place)
@@ -384,21 +396,21 @@ class EcmaModules(Modules):
 
 
 class GoModules(Modules):
-    """A package is a folder; ``go.mod`` defines the import path of the repository."""
+    """Go: a package is a folder. ``go.mod`` defines the repository's import path."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
-        named = (
+        matches = (
             (posixpath.dirname(path), _GO_MODULE.search(text))
             for path, text in index.texts.items()
             if path.endswith("go.mod")
         )
         self._roots = sorted(
-            ((found[1], place) for place, found in named if found), key=lambda one: -len(one[0])
+            ((match[1], place) for place, match in matches if match), key=lambda root: -len(root[0])
         )
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
-        """The folder of a package of this repository."""
+        """Return the folder of a package in this repository."""
         for name, root in self._roots:
             if module == name or module.startswith(f"{name}/"):
                 return self._package(
@@ -407,61 +419,63 @@ class GoModules(Modules):
         return OUTSIDE
 
     def around(self, file: int) -> Module:
-        """The other files of its package."""
+        """Return the other files of its package."""
         return self._package(
             posixpath.dirname(self.index.paths[file]), self.index.facts[file].package
         )
 
-    def names(self, one: Import, module: Module) -> Iterator[str]:
-        """The last part of the path, or what the package calls itself."""
-        yield from super().names(one, module)
-        if module.files and one.alias and one.module.endswith(one.alias):
+    def names(self, imported: Import, module: Module) -> Iterator[str]:
+        """Yield the last part of the path, or the package's own name."""
+        yield from super().names(imported, module)
+        if module.files and imported.alias and imported.module.endswith(imported.alias):
             yield self.index.facts[module.files[0]].package
 
     def _package(self, folder: str, package: str | None) -> Module:
-        found = tuple(
-            one
-            for one in self.index.folders.get(folder, ())
-            if self.index.families[one] == "go"
-            and package in (None, self.index.facts[one].package)
-            and (package or not self.index.paths[one].endswith("_test.go"))
+        numbers = tuple(
+            number
+            for number in self.index.folders.get(folder, ())
+            if self.index.families[number] == "go"
+            and package in (None, self.index.facts[number].package)
+            and (package or not self.index.paths[number].endswith("_test.go"))
         )
-        return Module(found) if found else OUTSIDE
+        return Module(numbers) if numbers else OUTSIDE
 
 
 class RustModules(Modules):
-    """Modules are files below the folder of the crate root; ``Cargo.toml`` defines the names of crates."""
+    """Rust: modules are files below the crate root's folder. ``Cargo.toml`` defines the names of crates."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
         self._crates: dict[str, Module] = {}
         for path, text in index.texts.items():
-            found = _CRATE.search(text) if path.endswith("Cargo.toml") else None
+            match = _CRATE.search(text) if path.endswith("Cargo.toml") else None
             root = posixpath.join(posixpath.dirname(path), "src")
             number = index.by_path.get(f"{root}/lib.rs")
-            if found and number is not None:
-                self._crates[found[1].replace("-", "_")] = Module((number,), root)
+            if match and number is not None:
+                self._crates[match[1].replace("-", "_")] = Module((number,), root)
 
     def find(self, file: int, module: str) -> Module:
-        """A path begins with ``crate``, ``self``, ``super``, the name of a crate, or a child module."""
+        """Return the module of a path that begins with ``crate``, ``self``, ``super``, a crate, or
+        a child module.
+        """
         parts = module.split(".") if module else []
-        here = self._module_of(file)
+        current = self._module_of(file)
         head = parts.pop(0) if parts else "self"
         if head == "crate":
-            found: Module | None = self._root_of(file)
+            result: Module | None = self._root_of(file)
         elif head in ("self", "super"):
-            found = here if head == "self" else self._above(here)
-            while parts and parts[0] == "super" and found:
-                found = self._above(found)
+            result = current if head == "self" else self._parent(current)
+            while parts and parts[0] == "super" and result:
+                result = self._parent(result)
                 parts.pop(0)
         else:
-            found = self.child(here, head) or self._crates.get(head)
+            result = self.child(current, head) or self._crates.get(head)
         for part in parts:
-            found = self.child(found, part) if found else None
-        return found or OUTSIDE
+            result = self.child(result, part) if result else None
+        return result or OUTSIDE
 
     def child(self, module: Module, name: str) -> Module | None:
-        """``name.rs``, or ``name/mod.rs``, in the folder of a module."""
+        """Return ``name.rs`` or ``name/mod.rs`` in a module's folder."""
         if module.place is None:
             return None
         place = posixpath.join(module.place, name)
@@ -480,25 +494,25 @@ class RustModules(Modules):
         folder = posixpath.dirname(self.index.paths[file])
         while True:
             for name in ("lib.rs", "main.rs"):
-                found = self.index.by_path.get(posixpath.join(folder, name))
-                if found is not None:
-                    return Module((found,), folder)
+                number = self.index.by_path.get(posixpath.join(folder, name))
+                if number is not None:
+                    return Module((number,), folder)
             if not folder:
                 return OUTSIDE
             folder = posixpath.dirname(folder)
 
-    def _above(self, module: Module) -> Module | None:
+    def _parent(self, module: Module) -> Module | None:
         folder = posixpath.dirname(module.place or "")
         for name in ("mod.rs", "lib.rs", "main.rs"):
-            found = self.index.by_path.get(posixpath.join(folder, name))
-            if found is not None and found not in module.files:
-                return Module((found,), folder)
-        found = self.index.by_path.get(f"{folder}.rs")
-        return Module((found,), folder) if found is not None else None
+            number = self.index.by_path.get(posixpath.join(folder, name))
+            if number is not None and number not in module.files:
+                return Module((number,), folder)
+        number = self.index.by_path.get(f"{folder}.rs")
+        return Module((number,), folder) if number is not None else None
 
 
 class JavaModules(Modules):
-    """A file declares its package."""
+    """Java: a file declares its package."""
 
     sees_members = True
 
@@ -510,45 +524,47 @@ class JavaModules(Modules):
                 self._packages[facts.package].append(number)
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
-        """All files of a package; for a static import the file of its class."""
+        """Return a package's files, or for a static import the file of its class."""
         if module in self._packages:
             return Module(tuple(self._packages[module]))
         package, _, name = module.rpartition(".")
-        held = [one for one in self._packages.get(package, ()) if name in self.index.top[one]]
-        return Module(tuple(held)) if held else OUTSIDE
+        numbers = [
+            number for number in self._packages.get(package, ()) if name in self.index.top[number]
+        ]
+        return Module(tuple(numbers)) if numbers else OUTSIDE
 
     def around(self, file: int) -> Module:
-        """The files of its package."""
+        """Return the files of its package."""
         return Module(tuple(self._packages[self.index.facts[file].package]))
 
 
 class CModules(Modules):
-    """Included files; functions are visible in all files."""
+    """C: included files. Functions are visible in all files."""
 
     sees_members = True
     is_global = True
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
-        self._ending: dict[str, list[str]] = defaultdict(list)
+        self._paths_by_name: dict[str, list[str]] = defaultdict(list)
         for number, path in enumerate(index.paths):
             if index.families[number] == "cfamily":
-                self._ending[posixpath.basename(path)].append(path)
+                self._paths_by_name[posixpath.basename(path)].append(path)
 
     def find(self, file: int, module: str) -> Module:
-        """The file relative to this one, else the only file whose path ends with the given one."""
-        beside = posixpath.normpath(
+        """Return the file relative to this one, else the only file whose path ends with ``module``."""
+        sibling = posixpath.normpath(
             posixpath.join(posixpath.dirname(self.index.paths[file]), module)
         )
-        if beside in self.index.by_path:
-            return Module((self.index.by_path[beside],))
+        if sibling in self.index.by_path:
+            return Module((self.index.by_path[sibling],))
         plain = posixpath.normpath(module)
-        found = [
-            one
-            for one in self._ending[posixpath.basename(plain)]
-            if f"/{one}".endswith(f"/{plain}")
+        candidates = [
+            candidate
+            for candidate in self._paths_by_name[posixpath.basename(plain)]
+            if f"/{candidate}".endswith(f"/{plain}")
         ]
-        return Module((self.index.by_path[found[0]],)) if len(found) == 1 else OUTSIDE
+        return Module((self.index.by_path[candidates[0]],)) if len(candidates) == 1 else OUTSIDE
 
 
 BY_FAMILY: dict[str, type[Modules]] = {
@@ -566,8 +582,8 @@ BY_FAMILY: dict[str, type[Modules]] = {
 # Look up names in their scope: a definition, a module, or a name from outside the repository.
 
 
-MOST_FOUND = 50_000
-"""Size of the cache at which it is cleared; files seldom share entries."""
+MAX_CACHED = 50_000
+"""Cache size at which it is cleared. Files seldom share entries."""
 
 COMMON = frozenset(
     {
@@ -587,7 +603,7 @@ COMMON = frozenset(
         to_string touch trim unlock unshift unwrap update upper valueOf values wait warn with write writeln""".split()
     )
 )
-"""Common method names: if the receiver is unknown, the call probably goes to a library."""
+"""Common method names. With an unknown receiver, the call probably goes to a library."""
 
 _BUILTIN = {
     "python": frozenset(dir(builtins)),
@@ -603,7 +619,7 @@ class Names:
         present = set(index.families)
         self._modules: dict[str, Modules] = {family: BY_FAMILY[family](index) for family in present}
         self._bindings: dict[int, tuple[dict[str, list[Import]], list[Import]]] = {}
-        self._found: dict[tuple[int, int, str], Target | None] = {}
+        self._cache: dict[tuple[int, int, str], Target | None] = {}
         self._bases: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
         for number, facts in enumerate(index.facts):
             for base in facts.bases:
@@ -613,34 +629,36 @@ class Names:
 
     def trim(self) -> None:
         """Clear the cache if it has grown large."""
-        if len(self._found) > MOST_FOUND:
-            self._found.clear()
+        if len(self._cache) > MAX_CACHED:
+            self._cache.clear()
 
     def modules(self, file: int) -> Modules:
-        """How the language of a file finds modules."""
+        """Return the import resolution of a file's language."""
         return self._modules[self.index.families[file]]
 
     def lookup(self, file: int, scope: int, name: str) -> Target | None:
-        """Look up a bare name in a scope. ``None``: unknown; a module that is outside: not of this repository."""
+        """Look up a bare name in a scope. ``None`` means unknown; an outside module means not in
+        this repository.
+        """
         key = (file, scope, name)
-        if key not in self._found:
-            self._found[key] = None  # imports in a circle end here
-            self._found[key] = self._in_scopes(file, scope, name) or self._in_file(
-                file, name, _DEPTH
+        if key not in self._cache:
+            self._cache[key] = None  # ends circular imports
+            self._cache[key] = self._in_scopes(file, scope, name) or self._in_file(
+                file, name, _MAX_DEPTH
             )
-        return self._found[key]
+        return self._cache[key]
 
     def chain(self, file: int, scope: int, dotted: str) -> Target | None:
         """Look up a dotted name."""
         head, *rest = dotted.split(".")
-        found = self._begin(file, scope, head)
+        target = self._begin(file, scope, head)
         for part in rest:
-            if found is None:
+            if target is None:
                 return None
-            found = self.step(file, found, part)
-        return found
+            target = self.step(file, target, part)
+        return target
 
-    def step(self, file: int, target: Target, name: str, depth: int = _DEPTH) -> Target | None:
+    def step(self, file: int, target: Target, name: str, depth: int = _MAX_DEPTH) -> Target | None:
         """Look up a name in a module or a class."""
         if isinstance(target, Module):
             if target.is_outside:
@@ -648,71 +666,75 @@ class Names:
             return self._in_module(file, target, name, depth)
         return self.member(target, name) if self.index.is_class(target) else None
 
-    def member(self, node: Node, name: str, depth: int = _DEPTH) -> Node | None:
-        """A member of a class or of its base classes."""
+    def member(self, node: Node, name: str, depth: int = _MAX_DEPTH) -> Node | None:
+        """Return a member of a class or its base classes."""
         definition, family = self.index.definition(node), self.index.families[node[0]]
-        found = self.index.only(
+        result = self.index.only(
             self.index.members.get((family, definition.qualified), {}).get(name, ()), node[0]
         )
-        if found or not depth:
-            return found
+        if result or not depth:
+            return result
         for base in self.bases(node):
-            found = self.member(base, name, depth - 1)
-            if found:
-                return found
+            result = self.member(base, name, depth - 1)
+            if result:
+                return result
         return None
 
     def bases(self, node: Node) -> Iterable[Node]:
-        """The classes of this repository that a class inherits from."""
+        """Yield a class's base classes in this repository."""
         definition = self.index.definition(node)
         for owner, name in self._bases.get((node[0], definition.qualified), ()):
             scope = self.index.facts[node[0]].definitions[owner].parent
-            found = self.type_named(node[0], scope, name)
-            if found and found != node:
-                yield found
+            base = self.type_named(node[0], scope, name)
+            if base and base != node:
+                yield base
 
     def type_named(self, file: int, scope: int, name: str) -> Node | None:
-        """The class that a type names."""
-        found = self.chain(file, scope, name)
-        return found if isinstance(found, tuple) and self.index.is_class(found) else None
+        """Return the class that a type names."""
+        target = self.chain(file, scope, name)
+        return target if isinstance(target, tuple) and self.index.is_class(target) else None
 
     def owner_of(self, file: int, scope: int) -> Node | None:
-        """The class that encloses a scope, also if its methods are defined outside of it."""
+        """Return the class that encloses a scope, also for methods defined outside of it."""
         definitions = self.index.facts[file].definitions
         while scope != MODULE:
-            one = definitions[scope]
-            if one.kind in CLASS_KINDS or one.owner:
-                name = one.owner if one.owner and one.kind not in CLASS_KINDS else one.qualified
+            definition = definitions[scope]
+            if definition.kind in CLASS_KINDS or definition.owner:
+                name = (
+                    definition.owner
+                    if definition.owner and definition.kind not in CLASS_KINDS
+                    else definition.qualified
+                )
                 place = self.index.qualified[file].get(name)
                 if place is not None:
                     return (file, place)
                 return self.type_named(file, MODULE, name) or self._only_class(file, name)
-            scope = one.parent
+            scope = definition.parent
         return None
 
     def unique_method(self, file: int, name: str) -> Node | None:
-        """The method with a name that is unique in the repository and not common in libraries."""
-        found = self.index.methods.get((self.index.families[file], name), ())
-        return found[0] if len(found) == 1 and name not in COMMON and len(name) > 2 else None
+        """Return the method with this name if it is unique in the repository and not common in libraries."""
+        methods = self.index.methods.get((self.index.families[file], name), ())
+        return methods[0] if len(methods) == 1 and name not in COMMON and len(name) > 2 else None
 
-    def import_target(self, file: int, one: Import) -> tuple[Module, Target | None]:
-        """The module that an import names, and what it takes out of it."""
-        module = self.modules(file).reach(file, one.module)
-        taken = (
-            self.step(file, module, one.name)
-            if one.name not in ("", "*") and not module.is_outside
+    def import_target(self, file: int, imported: Import) -> tuple[Module, Target | None]:
+        """Return the module of an import, and the imported item."""
+        module = self.modules(file).reach(file, imported.module)
+        target = (
+            self.step(file, module, imported.name)
+            if imported.name not in ("", "*") and not module.is_outside
             else None
         )
-        return module, taken
+        return module, target
 
     def _begin(self, file: int, scope: int, head: str) -> Target | None:
         if head == "Self":
             return self.owner_of(file, scope)
         if self.index.families[file] != "rust":
             return self.lookup(file, scope, head)
-        found = None if head in ("crate", "super") else self.lookup(file, scope, head)
-        if found is not None:
-            return found
+        target = None if head in ("crate", "super") else self.lookup(file, scope, head)
+        if target is not None:
+            return target
         module = self.modules(file).reach(file, head)
         return None if module.is_outside else module
 
@@ -720,41 +742,41 @@ class Names:
         definitions = self.index.facts[file].definitions
         sees_members = self.modules(file).sees_members
         while scope != MODULE:
-            one = definitions[scope]
-            is_class = one.kind in CLASS_KINDS
+            definition = definitions[scope]
+            is_class = definition.kind in CLASS_KINDS
             if not is_class or sees_members:
-                place = self.index.qualified[file].get(f"{one.qualified}.{name}")
+                place = self.index.qualified[file].get(f"{definition.qualified}.{name}")
                 if place is not None:
                     return (file, place)
-            if sees_members and (is_class or one.owner):
+            if sees_members and (is_class or definition.owner):
                 around = (file, scope) if is_class else self.owner_of(file, scope)
-                found = self.member(around, name) if around else None
-                if found:
-                    return found
-            scope = one.parent
+                member = self.member(around, name) if around else None
+                if member:
+                    return member
+            scope = definition.parent
         return None
 
     def _in_file(self, file: int, name: str, depth: int) -> Target | None:
         place = self.index.top[file].get(name)
         if place is not None:
             return (file, place)
-        named, starred = self._bound(file)
-        for one in named.get(name, ()):
-            found = self._imported(file, one, depth)
-            if found is not None:
-                return found
+        named, starred = self._imports_of(file)
+        for imported in named.get(name, ()):
+            target = self._imported(file, imported, depth)
+            if target is not None:
+                return target
         modules = self.modules(file)
         around = self._in_tops(modules.around(file), name)
         if around:
             return around
-        for one in starred:
-            found = (
-                self._in_module(file, modules.reach(file, one.module), name, depth - 1)
+        for imported in starred:
+            target = (
+                self._in_module(file, modules.reach(file, imported.module), name, depth - 1)
                 if depth
                 else None
             )
-            if isinstance(found, tuple):
-                return found
+            if isinstance(target, tuple):
+                return target
         if modules.is_global:
             return self.index.only(
                 self.index.functions.get((self.index.families[file], name), ()), file
@@ -762,41 +784,41 @@ class Names:
         return self._builtin(file, name)
 
     def _builtin(self, file: int, name: str) -> Module | None:
-        """A builtin, or a capitalised name that nothing binds here, comes from outside."""
+        """Return OUTSIDE for builtins and for capitalised names without a binding here."""
         is_known = name in _BUILTIN.get(self.index.families[file], ()) or name[:1].isupper()
         return OUTSIDE if is_known else None
 
-    def _bound(self, file: int) -> tuple[dict[str, list[Import]], list[Import]]:
+    def _imports_of(self, file: int) -> tuple[dict[str, list[Import]], list[Import]]:
         if file not in self._bindings:
             named: dict[str, list[Import]] = defaultdict(list)
             starred = []
             modules = self.modules(file)
-            for one in self.index.facts[file].imports:
-                if one.name == "*":
-                    starred.append(one)
-                for name in modules.names(one, modules.reach(file, one.module)):
-                    named[name.split(".")[0]].append(one)
+            for imported in self.index.facts[file].imports:
+                if imported.name == "*":
+                    starred.append(imported)
+                for name in modules.names(imported, modules.reach(file, imported.module)):
+                    named[name.split(".")[0]].append(imported)
             self._bindings[file] = (named, starred)
         return self._bindings[file]
 
-    def _imported(self, file: int, one: Import, depth: int) -> Target | None:
+    def _imported(self, file: int, imported: Import, depth: int) -> Target | None:
         modules = self.modules(file)
-        whole = one.module.split(".")[0] if "." in one.alias else one.module
-        module = modules.reach(file, whole)
+        module_name = imported.module.split(".")[0] if "." in imported.alias else imported.module
+        module = modules.reach(file, module_name)
         if module.is_outside:
             return OUTSIDE
-        if not one.name:
+        if not imported.name:
             return module
-        return self._in_module(file, module, one.name, depth - 1) if depth else None
+        return self._in_module(file, module, imported.name, depth - 1) if depth else None
 
     def _in_module(self, file: int, module: Module, name: str, depth: int) -> Target | None:
-        found: Target | None = self._in_tops(module, name)
-        for one in module.files if found is None and depth else ():
-            found = found or self._passed_on(one, name, depth)
-        return found or self.modules(file).child(module, name)
+        target: Target | None = self._in_tops(module, name)
+        for number in module.files if target is None and depth else ():
+            target = target or self._reexported(number, name, depth)
+        return target or self.modules(file).child(module, name)
 
-    def _passed_on(self, file: int, name: str, depth: int) -> Target | None:
-        """A name that a module re-exports: in Python everything it imports, elsewhere only explicit exports."""
+    def _reexported(self, file: int, name: str, depth: int) -> Target | None:
+        """Return a name that a module re-exports: in Python all imports, elsewhere only explicit exports."""
         facts = self.index.facts[file]
         if name == "default" and facts.default:
             place = self.index.top[file].get(facts.default)
@@ -806,44 +828,48 @@ class Names:
                 else self._in_file(file, facts.default, depth - 1)
             )
         is_open = self.index.families[file] == "python"
-        named, starred = self._bound(file)
-        for one in named.get(name, ()):
-            if (is_open or one.exported) and "." not in one.alias:
-                found = (
-                    self._imported(file, one, depth - 1)
-                    if one.module
-                    else self._in_file(file, one.name, depth - 1)
+        named, starred = self._imports_of(file)
+        for imported in named.get(name, ()):
+            if (is_open or imported.exported) and "." not in imported.alias:
+                target = (
+                    self._imported(file, imported, depth - 1)
+                    if imported.module
+                    else self._in_file(file, imported.name, depth - 1)
                 )
-                if isinstance(found, tuple) or (isinstance(found, Module) and not found.is_outside):
-                    return found
-        for one in starred if depth > 1 else ():
-            if is_open or one.exported:
+                if isinstance(target, tuple) or (
+                    isinstance(target, Module) and not target.is_outside
+                ):
+                    return target
+        for imported in starred if depth > 1 else ():
+            if is_open or imported.exported:
                 inner = self._in_module(
-                    file, self.modules(file).reach(file, one.module), name, depth - 2
+                    file, self.modules(file).reach(file, imported.module), name, depth - 2
                 )
                 if isinstance(inner, tuple):
                     return inner
         return None
 
     def _in_tops(self, module: Module, name: str) -> Node | None:
-        for one in module.files:
-            place = self.index.top[one].get(name)
+        for number in module.files:
+            place = self.index.top[number].get(name)
             if place is not None:
-                return (one, place)
-        for one in module.files:  # what is static in a class that was named as a module
-            for outer in self.index.top[one].values() if self.modules(one).sees_members else ():
-                place = self.index.qualified[one].get(
-                    f"{self.index.facts[one].definitions[outer].qualified}.{name}"
+                return (number, place)
+        for number in module.files:  # static members of a class named as a module
+            for outer in (
+                self.index.top[number].values() if self.modules(number).sees_members else ()
+            ):
+                place = self.index.qualified[number].get(
+                    f"{self.index.facts[number].definitions[outer].qualified}.{name}"
                 )
                 if place is not None and len(module.files) == 1:
-                    return (one, place)
+                    return (number, place)
         return None
 
     def _only_class(self, file: int, qualified: str) -> Node | None:
         name = qualified.rsplit(".", 1)[-1]
-        held = self.index.functions.get((self.index.families[file], name), ())
+        nodes = self.index.functions.get((self.index.families[file], name), ())
         return self.index.only(
-            [node for node in held if self.index.definition(node).qualified == qualified], file
+            [node for node in nodes if self.index.definition(node).qualified == qualified], file
         )
 
 
@@ -863,45 +889,50 @@ class Calls:
 
     def __init__(self, index: Index, names: Names) -> None:
         self._index, self._names = index, names
-        self._known: dict[tuple[int, int, str], Node | object | None] = {}
+        self._cache: dict[tuple[int, int, str], Node | object | None] = {}
         self._types: dict[tuple[int, int, str], set[_Declared]] = defaultdict(set)
         self._fields: dict[tuple[str, str, str], set[_Declared]] = defaultdict(set)
         for number, facts in enumerate(index.facts):
-            for one in facts.variables:
-                if one.name.startswith("self."):
-                    self._add_field(number, one.scope, one.name[5:], one.type)
-                elif "." not in one.name:
-                    self._types[number, one.scope, one.name].add((number, one.scope, one.type))
-                    if one.scope != MODULE and facts.definitions[one.scope].kind in CLASS_KINDS:
-                        self._add_field(number, one.scope, one.name, one.type)
+            for variable in facts.variables:
+                if variable.name.startswith("self."):
+                    self._add_field(number, variable.scope, variable.name[5:], variable.type)
+                elif "." not in variable.name:
+                    self._types[number, variable.scope, variable.name].add(
+                        (number, variable.scope, variable.type)
+                    )
+                    if (
+                        variable.scope != MODULE
+                        and facts.definitions[variable.scope].kind in CLASS_KINDS
+                    ):
+                        self._add_field(number, variable.scope, variable.name, variable.type)
 
     def trim(self) -> None:
         """Clear the cache if it has grown large."""
-        if len(self._known) > MOST_FOUND:
-            self._known.clear()
+        if len(self._cache) > MAX_CACHED:
+            self._cache.clear()
 
     def resolve(self, file: int, call: Call) -> Node | None:
-        """The definition that a call refers to; ``None`` if it is ambiguous or outside the repository."""
+        """Return the definition that a call refers to, or ``None`` if it is ambiguous or outside the repository."""
         if not call.receiver:
-            found = self._names.lookup(file, call.scope, call.name)
-            return found if isinstance(found, tuple) and self._is_callable(found) else None
+            target = self._names.lookup(file, call.scope, call.name)
+            return target if isinstance(target, tuple) and self._is_callable(target) else None
         if call.receiver == "?":
             return self._names.unique_method(file, call.name)
-        known = self._type_of(file, call.scope, call.receiver)
-        if isinstance(known, tuple):
-            return self._names.member(known, call.name)
-        if known is not _UNKNOWN:
+        receiver_type = self._type_of(file, call.scope, call.receiver)
+        if isinstance(receiver_type, tuple):
+            return self._names.member(receiver_type, call.name)
+        if receiver_type is not _UNKNOWN:
             return None
         return self._of_name(file, call)
 
     def _of_name(self, file: int, call: Call) -> Node | None:
-        """Resolve a call whose receiver is no variable: a module, a class, or unknown."""
+        """Resolve a call whose receiver is not a variable: a module, a class, or unknown."""
         if call.receiver.endswith("()"):
             return self._names.unique_method(file, call.name)
-        found = self._names.chain(file, call.scope, call.receiver)
-        if found is None:
+        receiver = self._names.chain(file, call.scope, call.receiver)
+        if receiver is None:
             return self._qualified(file, call) or self._names.unique_method(file, call.name)
-        target = self._names.step(file, found, call.name)
+        target = self._names.step(file, receiver, call.name)
         return target if isinstance(target, tuple) and self._is_callable(target) else None
 
     def _qualified(self, file: int, call: Call) -> Node | None:
@@ -909,23 +940,27 @@ class Calls:
         if self._index.families[file] != "cfamily":
             return None
         ending = f".{call.receiver}.{call.name}"
-        held = self._index.functions.get(("cfamily", call.name), ())
-        fit = [
-            node for node in held if f".{self._index.definition(node).qualified}".endswith(ending)
+        functions = self._index.functions.get(("cfamily", call.name), ())
+        matches = [
+            node
+            for node in functions
+            if f".{self._index.definition(node).qualified}".endswith(ending)
         ]
-        return fit[0] if len(fit) == 1 else None
+        return matches[0] if len(matches) == 1 else None
 
     def _type_of(self, file: int, scope: int, receiver: str) -> Node | object | None:
-        """The class of a receiver; ``None``: no class of this repository; ``_UNKNOWN``: the receiver is no variable."""
+        """Return the class of a receiver, ``None`` for a class outside this repository, or
+        ``_UNKNOWN`` if it is not a variable.
+        """
         key = (file, scope, receiver)
-        if key not in self._known:
-            self._known[key] = None  # a variable that is made of itself has no type
-            self._known[key] = self._find_type(file, scope, receiver)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = None  # a variable defined by itself has no type
+            self._cache[key] = self._find_type(file, scope, receiver)
+        return self._cache[key]
 
     def _find_type(self, file: int, scope: int, receiver: str) -> Node | object | None:
         if receiver.endswith("()"):
-            return self._made(file, scope, receiver[:-2])
+            return self._call_type(file, scope, receiver[:-2])
         before, dot, last = receiver.rpartition(".")
         if not dot:
             return self._head_type(file, scope, receiver)
@@ -953,47 +988,47 @@ class Calls:
         return self._field_type(owner, head, _UNKNOWN) if owner else _UNKNOWN
 
     def _own_function(self, file: int, scope: int) -> Node | object | None:
-        """The type of ``this`` in a constructor function of JavaScript."""
+        """Return the type of ``this`` in a constructor function of JavaScript."""
         definitions = self._index.facts[file].definitions
         is_maker = scope != MODULE and definitions[scope].name[:1].isupper()
         return (file, scope) if is_maker and self._index.families[file] == "ecma" else None
 
     def _field_type(self, owner: Node, name: str, otherwise: object = None) -> Node | object | None:
-        """The class of a field. An alias (``=``) counts only if no type is declared.
+        """Return the class of a field. An alias (``=``) only counts if no type is declared.
 
-        Of several classes with one name, the declarations in the same file count.
+        Among classes with the same name, declarations in the same file count.
         """
         declared = self._fields.get(
             (self._index.families[owner[0]], self._index.definition(owner).qualified, name)
         )
         if not declared:
             return otherwise
-        own = {one for one in declared if one[0] == owner[0]} or declared
-        return self._only_type({one for one in own if not one[2].startswith("=")} or own)
+        own = {item for item in declared if item[0] == owner[0]} or declared
+        return self._only_type({item for item in own if not item[2].startswith("=")} or own)
 
     def _only_type(self, declared: set[_Declared]) -> Node | None:
-        found = {node for one in sorted(declared) if (node := self._type_named(*one))}
-        return found.pop() if len(found) == 1 else None
+        nodes = {node for item in sorted(declared) if (node := self._type_named(*item))}
+        return nodes.pop() if len(nodes) == 1 else None
 
     def _type_named(self, file: int, scope: int, kind: str) -> Node | None:
         if kind.startswith("=") or kind.endswith("()"):
-            found = self._type_of(file, scope, kind.removeprefix("="))
+            target = self._type_of(file, scope, kind.removeprefix("="))
         else:
-            found = self._names.type_named(file, scope, kind)
-        return found if isinstance(found, tuple) else None
+            target = self._names.type_named(file, scope, kind)
+        return target if isinstance(target, tuple) else None
 
-    def _made(self, file: int, scope: int, callee: str) -> Node | object | None:
-        """The class that a call constructs or returns."""
+    def _call_type(self, file: int, scope: int, callee: str) -> Node | object | None:
+        """Return the class that a call constructs or returns."""
         receiver, _, name = callee.rpartition(".")
-        made = self.resolve(file, Call(scope, receiver, name, 0))
-        if made is None:
+        target = self.resolve(file, Call(scope, receiver, name, 0))
+        if target is None:
             return None if callee[:1].isupper() else _UNKNOWN
-        if self._index.is_class(made):
-            return made
-        returns = self._index.definition(made).returns
+        if self._index.is_class(target):
+            return target
+        returns = self._index.definition(target).returns
         if returns in ("Self", "self", "this"):
-            return self._names.owner_of(*made)
-        return self._type_named(*made, returns) if returns else _UNKNOWN
+            return self._names.owner_of(*target)
+        return self._type_named(*target, returns) if returns else _UNKNOWN
 
     def _is_callable(self, node: Node) -> bool:
         return self._index.definition(node).kind in (
@@ -1007,16 +1042,18 @@ class Calls:
     def _add_field(self, file: int, scope: int, name: str, kind: str) -> None:
         definitions = self._index.facts[file].definitions
         while scope != MODULE:
-            one = definitions[scope]
-            if one.kind == "method":
-                self._fields[self._index.families[file], one.owner, name].add((file, scope, kind))
-                return
-            if one.kind in ("class", "interface", "type"):
-                self._fields[self._index.families[file], one.qualified, name].add(
+            definition = definitions[scope]
+            if definition.kind == "method":
+                self._fields[self._index.families[file], definition.owner, name].add(
                     (file, scope, kind)
                 )
                 return
-            scope = one.parent
+            if definition.kind in ("class", "interface", "type"):
+                self._fields[self._index.families[file], definition.qualified, name].add(
+                    (file, scope, kind)
+                )
+                return
+            scope = definition.parent
 
 
 # ----------------------------------------------------------------------------
@@ -1025,7 +1062,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One edge, with the line of its first occurrence. A file is the node with the definition ``MODULE``."""
+    """An edge, with the line of its first occurrence. A file is the node with the definition ``MODULE``."""
 
     rel: str
     source: Node
@@ -1043,7 +1080,7 @@ class Foreign:
 
 
 class Resolution:
-    """The edges between the files of one repository. ``texts`` are manifests by path."""
+    """The edges between the files of a repository. ``texts`` are manifests by path."""
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.index = Index(files, texts)
@@ -1051,37 +1088,43 @@ class Resolution:
         self._calls = Calls(self.index, self._names)
 
     def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
-        """The edges that begin in a file, each once. The caller passes the calls: nothing else needs them in memory."""
+        """Yield the edges that begin in a file, each once. The caller passes the calls, so that
+        they are not kept in memory.
+        """
         self._names.trim()
         self._calls.trim()
         seen: set[tuple[str, Node, Node]] = set()
-        for one in (*self._imports(file), *self._bases(file), *self._called(file, calls)):
-            if isinstance(one, Foreign):
-                yield one
+        for edge in (
+            *self._import_edges(file),
+            *self._base_edges(file),
+            *self._call_edges(file, calls),
+        ):
+            if isinstance(edge, Foreign):
+                yield edge
             elif (
-                key := (one.rel, one.source, one.target)
-            ) not in seen and one.source != one.target:
+                key := (edge.rel, edge.source, edge.target)
+            ) not in seen and edge.source != edge.target:
                 seen.add(key)
-                yield one
+                yield edge
 
-    def _imports(self, file: int) -> Iterator[Edge | Foreign]:
+    def _import_edges(self, file: int) -> Iterator[Edge | Foreign]:
         outside: dict[str, int] = {}
-        for one in self.index.facts[file].imports:
-            if not one.module:
+        for imported in self.index.facts[file].imports:
+            if not imported.module:
                 continue
-            module, taken = self._names.import_target(file, one)
+            module, item = self._names.import_target(file, imported)
             if module.is_outside:
-                outside.setdefault(one.module, one.line)
-            reached = dict.fromkeys(taken.files if isinstance(taken, Module) else ())
-            if isinstance(taken, tuple) and self._names.modules(file).sees_members:
-                reached = {taken[0]: None}  # a class of a package, not all of it
+                outside.setdefault(imported.module, imported.line)
+            numbers = dict.fromkeys(item.files if isinstance(item, Module) else ())
+            if isinstance(item, tuple) and self._names.modules(file).sees_members:
+                numbers = {item[0]: None}  # only a class of the package
             else:
-                reached |= dict.fromkeys(module.files)
-            for target in reached:
-                yield Edge("imports", (file, MODULE), (target, MODULE), one.line)
+                numbers |= dict.fromkeys(module.files)
+            for target in numbers:
+                yield Edge("imports", (file, MODULE), (target, MODULE), imported.line)
         yield from (Foreign(file, module, line) for module, line in outside.items())
 
-    def _bases(self, file: int) -> Iterator[Edge]:
+    def _base_edges(self, file: int) -> Iterator[Edge]:
         facts = self.index.facts[file]
         for base in facts.bases:
             owner = facts.definitions[base.owner]
@@ -1095,14 +1138,14 @@ class Resolution:
             if source and target:
                 yield Edge("inherits", source, target, owner.line)
 
-    def _called(self, file: int, calls: Iterable[Call]) -> Iterator[Edge]:
+    def _call_edges(self, file: int, calls: Iterable[Call]) -> Iterator[Edge]:
         for call in calls:
-            found = self._calls.resolve(file, call)
-            if found:
-                yield Edge("calls", self._source(file, call.scope), found, call.line)
+            target = self._calls.resolve(file, call)
+            if target:
+                yield Edge("calls", self._source(file, call.scope), target, call.line)
 
     def _source(self, file: int, scope: int) -> Node:
-        """The symbol that contains a call; of several with one name the first."""
+        """Return the symbol that contains a call, or the first of several with the same name."""
         definitions = self.index.facts[file].definitions
         while scope != MODULE and definitions[scope].kind in INNER_KINDS:
             scope = definitions[scope].parent

@@ -1,1 +1,1 @@
-"""The gateway: messages of channels become conversations, and each is answered by an agent that remembers."""
+"""The gateway: conversations in chat channels, answered by an agent with memory."""

@@ -1,4 +1,4 @@
-"""What a channel is, and what it is given."""
+"""Channel interfaces, options and lookup, and the HTTP and WebSocket clients they share."""
 
 from __future__ import annotations
 
@@ -33,73 +33,76 @@ if TYPE_CHECKING:
 
 
 class Inbox(Protocol):
-    """Where a channel puts what it received. All of it runs in the gateway's event loop."""
+    """The receiving end for a channel's messages. All methods run in the gateway's event loop."""
 
     def state(self, name: str) -> str:
-        """What the channel kept under a name (an offset, a session to resume); empty where it kept nothing."""
+        """Return the value a channel stored under a name (such as an offset or a session to
+        resume), or an empty string.
+        """
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Keep messages, and what the channel wants to remember, in one transaction: on disk when this returns.
+        """Store messages and channel state in one transaction. They are on disk when this returns.
 
-        Only then may a channel confirm them to its platform. Messages that came before are left out: it returns how
-        many are new. It waits while too many messages wait to be answered.
+        Only then may a channel confirm them to its platform. Messages received before are skipped;
+        return the number of new ones. This waits while too many messages are pending.
         """
 
 
 class Channel(Protocol):
-    """One connection to a platform, for one account of the owner's.
+    """A connection to a platform for one of the owner's accounts.
 
-    A channel converts; it decides nothing: who may write, what is answered, and how often a send is tried again is the
-    gateway's.
+    A channel only converts. The gateway decides who may write, what is answered and how often
+    sending is retried.
     """
 
     limits: Limits
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled. It reconnects by itself after short disturbances, as its platform documents.
+        """Receive until cancelled. Reconnect after short interruptions, as the platform documents.
 
-        Raises ChannelUnavailable where it cannot go on for now (the gateway runs it again later, ever more seldom) and
-        ChannelRefused where trying again does not help, as with a wrong token.
+        Raises ChannelUnavailable if it cannot continue for now (the gateway retries at growing
+        intervals) and ChannelRefused if retrying does not help, as with a wrong token.
         """
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Send one part; the platform's id of the message. The text is within ``limits``.
+        """Send one part and return the platform's message id. The text is within ``limits``.
 
-        Raises ChannelUnavailable (with ``retry_after`` where the platform says so) where it may be tried again,
-        ChannelRefused where this message can never be delivered.
+        Raises ChannelUnavailable (with ``retry_after`` if the platform gives it) if sending may be
+        retried, ChannelRefused if this message can never be delivered.
         """
 
     async def show_typing(self, chat: Chat) -> None:
-        """Show that an answer is being written, for ``limits.typing_seconds``. What fails is passed over."""
+        """Show that an answer is being written, for ``limits.typing_seconds``. Failures are ignored."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Write the file to a path in a folder of the gateway's. Raises ChannelUnavailable, ChannelRefused."""
+        """Write the file to a path in one of the gateway's folders. Raises ChannelUnavailable, ChannelRefused."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 @runtime_checkable
 class ServesHttp(Protocol):
-    """A channel that a platform calls: its routes are served by the gateway's own listener (``gateway.listen``)."""
+    """A channel that its platform calls. The gateway's listener (``gateway.listen``) serves its routes."""
 
     def routes(self) -> Sequence[BaseRoute]:
-        """Routes below ``/<name of the channel>``. They check signatures before anything else is read."""
+        """Return routes below ``/<name of the channel>``. They check signatures before reading anything else."""
 
 
 @runtime_checkable
 class ShowsPieces(Protocol):
-    """A channel that shows an answer while it is made. What it shows is not the answer: that is sent in the end."""
+    """A channel that shows an answer while it is written. The complete answer is sent at the end."""
 
     async def show_piece(self, chat: Chat, piece: str) -> None:
-        """Show a piece more, in the order in which they come. What fails is passed over."""
+        """Show the next piece. Pieces come in order. Failures are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelSetup:
-    """What a channel is made from: its name, the values of its options, and the secrets that they name, resolved.
+    """The name, option values and resolved secrets from which a channel is made.
 
-    ``folder`` is a private folder of its own in the home. ``tell`` writes a line to the gateway's log.
+    ``folder`` is the channel's private folder in the home. ``tell`` writes a line to the gateway's
+    log.
     """
 
     name: str
@@ -111,7 +114,7 @@ class ChannelSetup:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a kind of channel, in ``gateway.channels.<name>``."""
+    """An option of a kind of channel, in ``gateway.channels.<name>``."""
 
     name: str
     summary: str
@@ -124,8 +127,9 @@ class Option:
 class ChannelKind:
     """A kind of channel. Third parties register theirs in the entry-point group ``nacre.channels``.
 
-    ``libraries`` are importable names that it needs, ``extra`` the extra of nacre that brings them. ``secrets`` of
-    ``options`` are written as ``env:NAME`` or ``file:PATH``. ``identity`` is the form of a sender's id for people.
+    ``libraries`` are the importable names that it needs, ``extra`` the extra of nacre that installs
+    them. Secret ``options`` are written as ``env:NAME`` or ``file:PATH``. ``identity`` describes
+    the form of a sender's id to people.
     """
 
     name: str
@@ -138,76 +142,74 @@ class ChannelKind:
 
 
 # ----------------------------------------------------------------------------
-# Read what a platform sent: of any size and shape, until it was looked at.
+# Read untrusted data from a platform, of any size and shape.
 
 
-MOST_TEXT = 20_000
-"""Characters of one message. No platform allows as many."""
+MAX_TEXT = 20_000
+"""Characters of one message, more than any platform allows."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
-_LARGEST = 2**63
-_MOST_FILE_NAME = 120
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_INTEGER_LIMIT = 2**63
+_MAX_FILE_NAME = 120
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
 
 
-class LeftOut:
-    """Counts what could not be read, and tells of the first."""
+class SkippedItems:
+    """Counts unreadable items and logs the first."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.count = 0
         self._tell = tell
 
-    def note(self, what: str) -> None:
-        """One more."""
+    def note(self, item: str) -> None:
+        """Count an item."""
         self.count += 1
         if self.count == 1:
-            self._tell(
-                f"{what} could not be read and was left out; further ones are left out in silence"
-            )
+            self._tell(f"{item} could not be read and was skipped; further ones are not logged")
 
 
 def decode(data: str | bytes) -> Any:
-    """The JSON in a text. Raises ValueError where it is none."""
+    """Decode JSON. Raises ValueError."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ValueError("no JSON") from error
+        raise ValueError("not JSON") from error
 
 
 def decode_object(data: str | bytes) -> Mapping[str, Any]:
-    """The JSON object in a text. Raises ValueError where it is none."""
-    found = decode(data)
-    if not isinstance(found, dict):
-        raise ValueError("no JSON object")
-    return found
+    """Decode a JSON object. Raises ValueError."""
+    value = decode(data)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
 
 
 def text(values: Mapping[str, Any], key: str, most: int = 200) -> str:
-    """A text, cut to ``most`` characters; empty where there is none."""
-    found = values.get(key)
-    return found[:most].replace("\0", "") if isinstance(found, str) else ""
+    """Return a text, cut to ``most`` characters, or an empty one."""
+    value = values.get(key)
+    return value[:most].replace("\0", "") if isinstance(value, str) else ""
 
 
 def number(values: Mapping[str, Any], key: str) -> float | None:
-    """A number that is not negative and finite."""
-    found = values.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    """Return a finite number that is not negative, or ``None``."""
+    value = values.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(found) if 0 <= found < 1e15 else None
+    return float(value) if 0 <= value < 1e15 else None
 
 
 def whole(value: object) -> int | None:
-    """A whole number of at most 64 bits, also where it is written as text."""
-    if isinstance(value, str) and _WHOLE.fullmatch(value):
+    """Return an integer of at most 64 bits, which may be written as text, or ``None``."""
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if -_LARGEST <= value < _LARGEST else None
+    return value if -_INTEGER_LIMIT <= value < _INTEGER_LIMIT else None
 
 
 def moment(values: Mapping[str, Any], key: str) -> datetime | None:
-    """A time in seconds since 1970."""
+    """Return a time given in seconds since 1970, or ``None``."""
     seconds = whole(values.get(key))
     try:
         return None if not seconds else datetime.fromtimestamp(seconds, UTC)
@@ -216,51 +218,52 @@ def moment(values: Mapping[str, Any], key: str) -> datetime | None:
 
 
 def file_name(values: Mapping[str, Any], key: str, default: str) -> str:
-    """The name of a file without folders and control characters."""
-    return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MOST_FILE_NAME:] or default
+    """Return a file name without folders and control characters."""
+    return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MAX_FILE_NAME:] or default
 
 
 def mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """An object; an empty one where there is none."""
-    found = values.get(key)
-    return found if isinstance(found, dict) else {}
+    """Return an object, or an empty one."""
+    value = values.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def mappings(values: Mapping[str, Any], key: str, most: int = 50) -> list[Mapping[str, Any]]:
-    """The objects of a list, ``most`` at most."""
-    found = values.get(key)
-    return [one for one in found[:most] if isinstance(one, dict)] if isinstance(found, list) else []
+    """Return the objects of a list, ``most`` at most."""
+    items = values.get(key)
+    return (
+        [item for item in items[:most] if isinstance(item, dict)] if isinstance(items, list) else []
+    )
 
 
 def identifier(values: Mapping[str, Any], key: str) -> str:
-    """An id of the platform's, fit to stand in an address. Raises ValueError where it is none."""
-    found = values.get(key)
-    if not isinstance(found, str) or not _ID.fullmatch(found):
-        raise ValueError(f"{key} is no id")
-    return found
+    """Return a platform id that is safe in a URL. Raises ValueError."""
+    value = values.get(key)
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise ValueError(f"{key} is not a valid id")
+    return value
 
 
 # ----------------------------------------------------------------------------
-# A platform's HTTP interface: bounded answers, no redirects, and errors that name no address and no
-# secret.
+# A platform's HTTP interface: bounded responses, no redirects, and errors without addresses and secrets.
 
 
 _SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _DOWNLOAD_SECONDS = 300.0
-_MOST_ANSWER = 8 << 20
-"""Bytes of an answer: a hundred of the longest messages with room."""
+_MAX_ANSWER_BYTES = 8 << 20
+"""Room for more than a hundred of the longest messages."""
 
 logging.getLogger("httpx2").setLevel(
     logging.WARNING
-)  # below that it logs addresses, and some hold a token
+)  # lower levels log addresses, some of which contain a token
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: its status, its headers (names in lower case), and its JSON, wrapped where that is a list.
+    """A response: status, headers (names in lower case) and JSON.
 
-    ``body`` is empty where it was no JSON; ``rows`` holds the objects of a list.
+    ``body`` is empty if it was not a JSON object. ``rows`` holds the objects of a list.
     """
 
     status: int
@@ -270,7 +273,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the header of that name asks to wait."""
+        """Return the seconds that the header of that name asks to wait."""
         try:
             return min(max(0.0, float(self.headers.get("retry-after", ""))), 86_400.0)
         except ValueError:
@@ -290,7 +293,7 @@ class WebApi:
 
     @property
     def place(self) -> str:
-        """Host and port of the address."""
+        """Return host and port of the address."""
         return urlsplit(self._address).netloc
 
     async def ask(
@@ -304,9 +307,10 @@ class WebApi:
         headers: Mapping[str, str] | None = None,
         seconds: float = _SECONDS,
     ) -> Reply:
-        """The answer, whatever its status. ``content`` is sent as it is, ``json`` is encoded first.
+        """Send a request and return the response, whatever its status.
 
-        Raises ChannelUnavailable where there is none within ``seconds``.
+        ``content`` is sent unchanged, ``json`` is encoded first. Raises ChannelUnavailable if there
+        is no response within ``seconds``.
         """
         sent = {**self._headers, **(headers or {})}
         async with self._stream(
@@ -321,9 +325,9 @@ class WebApi:
             data = bytearray()
             async for piece in response.aiter_bytes():
                 data += piece
-                if len(data) > _MOST_ANSWER:
+                if len(data) > _MAX_ANSWER_BYTES:
                     raise ChannelUnavailable(
-                        f"{self.platform} answers with more than {_MOST_ANSWER >> 20} MB"
+                        f"{self.platform} sent a response larger than {_MAX_ANSWER_BYTES >> 20} MB"
                     )
             return _reply(
                 response.status_code,
@@ -339,27 +343,27 @@ class WebApi:
         headers: Mapping[str, str],
         server_name: str | None = None,
     ) -> None:
-        """Write what is at an address into a file, ``most_bytes`` at most. The caller has judged the address.
+        """Download a URL to a file, ``most_bytes`` at most. The caller has checked the address.
 
-        ``server_name`` is whom the certificate must name, where that is not the host of the address. Raises
-        ChannelUnavailable, and ChannelRefused where there is no such file, or a larger one.
+        ``server_name`` is the name the certificate must have if it differs from the host of the
+        address. Raises ChannelUnavailable, or ChannelRefused if the file is missing or too large.
         """
         plain = {
             "accept-encoding": "identity",
             **headers,
-        }  # a few bytes may expand to more than there is memory
+        }  # a few compressed bytes may expand to more than the memory
         more = {"extensions": {"sni_hostname": server_name}} if server_name else {}
         async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain, **more) as response:
             if response.status_code >= 500 or response.status_code == 429:
                 raise ChannelUnavailable(
-                    f"{self.platform} does not give the file now (status {response.status_code})"
+                    f"{self.platform} cannot send the file now (status {response.status_code})"
                 )
             if (
                 response.status_code != 200
                 or response.headers.get("content-encoding", "identity") != "identity"
             ):
                 raise ChannelRefused(
-                    f"{self.platform} does not give the file (status {response.status_code})"
+                    f"{self.platform} refused to send the file (status {response.status_code})"
                 )
             with new_file(target, overwrite=True) as file:
                 size = 0
@@ -380,12 +384,12 @@ class WebApi:
         self, method: str, url: str, seconds: float, **more: Any
     ) -> AsyncIterator[httpx2.Response]:
         if self._client is None:
-            # no proxy stands between nacre and this very machine
+            # no proxy for this machine
             here = is_loopback(urlsplit(self._address).hostname or "")
             self._client = httpx2.AsyncClient(trust_env=not here, follow_redirects=False)
         timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
         try:
-            # a byte now and then would keep an answer open for ever, but for the time of it all
+            # the total timeout ends responses that send a byte now and then
             async with (
                 asyncio.timeout(seconds),
                 self._client.stream(method, url, timeout=timeout, **more) as response,
@@ -394,7 +398,7 @@ class WebApi:
         except (TimeoutError, httpx2.TimeoutException):
             raise ChannelUnavailable(f"{self.platform} did not answer in time") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            # the library's own words may name the address, and with it a secret
+            # the library's message may contain the address, and with it a secret
             raise ChannelUnavailable(
                 f"{self.platform} cannot be reached ({type(error).__name__})"
             ) from None
@@ -409,7 +413,7 @@ def split_address(address: str) -> SplitResult:
 
 
 def check_address(platform: str, address: str) -> None:
-    """Raise SettingsInvalid unless the address is encrypted, or on this machine."""
+    """Raise SettingsInvalid unless the address is encrypted or on this machine."""
     try:
         scheme, host = urlsplit(address).scheme, urlsplit(address).hostname or ""
     except ValueError:
@@ -419,23 +423,22 @@ def check_address(platform: str, address: str) -> None:
     if scheme not in ("http", "ws") or not is_loopback(host):
         hint = "https, or http on this machine"
         raise SettingsInvalid(
-            f"{platform} cannot be reached safely at the address it is given", hint=hint
+            f"the address configured for {platform} is not encrypted", hint=f"use {hint}"
         )
 
 
 def _reply(status: int, headers: Mapping[str, str], data: bytes) -> Reply:
     try:
-        found = decode(data)
+        value = decode(data)
     except ValueError:
-        found = {}
-    if isinstance(found, list):
-        return Reply(status, headers, {}, tuple(one for one in found if isinstance(one, dict)))
-    return Reply(status, headers, found if isinstance(found, dict) else {})
+        value = {}
+    if isinstance(value, list):
+        return Reply(status, headers, {}, tuple(item for item in value if isinstance(item, dict)))
+    return Reply(status, headers, value if isinstance(value, dict) else {})
 
 
 # ----------------------------------------------------------------------------
-# Fetch a file from a URL that a stranger may have written: from public addresses alone, and within
-# bounds.
+# Fetch a file from an untrusted URL, only from public addresses and within bounds.
 
 
 _RESOLVE_SECONDS = 10.0
@@ -446,16 +449,17 @@ _HINT = "attachments are fetched from public https addresses"
 async def fetch_public(
     url: str, target: Path, most_bytes: int, *, may_be_private: bool = False
 ) -> None:
-    """Write what lies at a URL to a file. Redirects are not followed.
+    """Download a URL to a file. Redirects are not followed.
 
-    The name is resolved once, and what it is resolved to is checked and connected to, so that a second answer of its
-    name server changes nothing. ``may_be_private`` admits all addresses, and http to this machine.
+    The name is resolved once, and the resulting address is checked and connected to, so a second
+    answer of its name server changes nothing. ``may_be_private`` admits all addresses, and http to
+    this machine.
 
     Raises ChannelUnavailable, ChannelRefused.
     """
-    address = _checked(url, may_be_private)
-    found = await _resolved(address, may_be_private)
-    place = f"[{found}]" if ":" in found else found
+    address = _check_url(url, may_be_private)
+    ip = await _resolve_host(address, may_be_private)
+    place = f"[{ip}]" if ":" in ip else ip
     pinned = address._replace(
         netloc=f"{place}:{address.port}" if address.port else place, fragment=""
     ).geturl()
@@ -469,14 +473,14 @@ async def fetch_public(
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet, whatever it is wrapped in."""
-    found = ipaddress.ip_address(address)
-    if isinstance(found, ipaddress.IPv6Address):  # those that hold an IPv4 address are not
-        return found in _GLOBAL_V6 and not found.sixtofour and not found.teredo and found.is_global
-    return found.is_global and not found.is_multicast
+    """Return True if an IP address is public. IPv6 addresses that embed an IPv4 address are not."""
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        return ip in _GLOBAL_V6 and not ip.sixtofour and not ip.teredo and ip.is_global
+    return ip.is_global and not ip.is_multicast
 
 
-def _checked(url: str, may_be_private: bool) -> SplitResult:
+def _check_url(url: str, may_be_private: bool) -> SplitResult:
     try:
         address = urlsplit(url)
         host, _ = address.hostname, address.port
@@ -491,25 +495,24 @@ def _checked(url: str, may_be_private: bool) -> SplitResult:
     return address
 
 
-async def _resolved(address: SplitResult, may_be_private: bool) -> str:
+async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
-            found = await asyncio.get_running_loop().getaddrinfo(
+            addresses = await asyncio.get_running_loop().getaddrinfo(
                 address.hostname, None, type=socket.SOCK_STREAM
             )
     except (OSError, UnicodeError):
         raise ChannelUnavailable(
-            "the host of an attachment cannot be found", hint="it is tried again"
+            "the host of an attachment cannot be found", hint="fetching is retried"
         ) from None
-    hosts = [str(info[4][0]) for info in found]
+    hosts = [str(info[4][0]) for info in addresses]
     if not may_be_private and not all(is_public(host) for host in hosts):
-        raise ChannelRefused("an attachment lies at a private address", hint=_HINT)
+        raise ChannelRefused("an attachment has a private address", hint=_HINT)
     return hosts[0]
 
 
 # ----------------------------------------------------------------------------
-# Find kinds of channels by name, and open those that the owner configured. Third parties use the same
-# door.
+# Find kinds of channels by name, including those of third parties, and open the configured channels.
 
 
 GROUP = "nacre.channels"
@@ -524,69 +527,69 @@ BUILTINS: dict[str, str] = {
 }
 
 COMMON = (
-    Option("kind", "what the channel is: telegram, discord, …; by default its name"),
-    Option("enabled", "false: it is not opened", default=True),
-    Option("allow", "senders who need no pairing: their ids; * admits everybody", default=[]),
+    Option("kind", "kind of channel: telegram, discord, …; by default its name"),
+    Option("enabled", "false: the channel is not opened", default=True),
+    Option("allow", "ids of senders who need no pairing; * admits everyone", default=[]),
     Option(
         "groups",
-        "in groups: mention (answer where it is mentioned), all, or off",
+        "in groups, answer: mention (messages that mention it), all, or off",
         default="mention",
     ),
     Option(
         "hears",
-        "what it sees of a group between answers: paired (of those let in), or all",
+        "group messages it sees between answers: paired (of paired senders), or all",
         default="paired",
     ),
     Option(
         "memories",
-        "whose answers draw on your memories: owner (you, in direct chats), all, or none",
+        "answers that use your memories: owner (to you, in direct chats), all, or none",
         default="owner",
     ),
-    Option("model", "who answers here (provider:model); empty takes models.chat", default=""),
-    Option("tools", "tools that the agent may use here, by its own names", default=[]),
-    Option("folder", "where it works while it may use tools", default=""),
+    Option("model", "model that answers here (provider:model); empty: models.chat", default=""),
+    Option("tools", "tools that the agent may use here, by the agent's names", default=[]),
+    Option("folder", "folder in which the agent uses tools", default=""),
     Option(
         "instructions",
-        "what it is told of itself here; empty takes gateway.instructions",
+        "instructions for the agent here; empty: gateway.instructions",
         default="",
     ),
     Option(
         "session_hours",
-        "hours of silence after which a conversation begins anew; 0 takes the setting",
+        "hours of silence after which a new conversation begins; 0: gateway.session_hours",
         default=0.0,
     ),
 )
-"""What every kind takes."""
+"""Options of every kind."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
-_TAKEN = ("agent", "terminal")
-"""Keys of conversations begin with these where no channel of that name is meant."""
+_RESERVED_NAMES = ("agent", "terminal")
+"""Prefixes of conversation keys that do not name a channel."""
 
-_MOST_SECRET = 10_000
+_MAX_SECRET_CHARACTERS = 10_000
 
 
 def kinds() -> dict[str, str | ChannelKind]:
-    """All kinds by name; those of third parties are loaded only with :func:`kind_of`."""
-    return {**BUILTINS, **_outside()}
+    """Return all kinds by name. Those of third parties are only loaded by :func:`kind_of`."""
+    return {**BUILTINS, **_registered_kinds()}
 
 
 def kind_of(name: str) -> ChannelKind:
-    """A kind of channel. Raises NotFound, and Unavailable where it cannot be loaded or a library is missing."""
-    found = kinds().get(name)
-    if found is None:
-        raise NotFound(
-            f"there is no channel of the kind {name!r}", hint=f"kinds: {', '.join(kinds())}"
-        )
-    kind: ChannelKind = load(found) if isinstance(found, str) else found
+    """Return a kind of channel. Raises NotFound, or Unavailable if it cannot be loaded or a library is missing."""
+    entry = kinds().get(name)
+    if entry is None:
+        raise NotFound(f"unknown kind of channel {name!r}", hint=f"kinds: {', '.join(kinds())}")
+    kind: ChannelKind = load(entry) if isinstance(entry, str) else entry
     for library in kind.libraries:
         if not is_installed(library):
             hint = install_hint(kind.extra) if kind.extra else f"pip install {library}"
-            raise Unavailable(f"{kind.label} needs a library: {library}", hint=hint)
+            raise Unavailable(f"{kind.label} needs the library {library}", hint=hint)
     return kind
 
 
 def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, Any]]:
-    """The kind of a channel that is configured, and the values of all its options. Raises SettingsInvalid, NotFound."""
+    """Return the kind of a configured channel and the values of all its options. Raises
+    SettingsInvalid, NotFound.
+    """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     own = channels.get(name)
     if own is None:
@@ -598,10 +601,10 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
         raise NotFound(f"no channel is called {name!r}", hint=hint)
     if not _NAME.fullmatch(name):
         raise SettingsInvalid(
-            f"a channel cannot be called {name!r}", hint="lower-case letters, digits, - and _"
+            f"a channel cannot be called {name!r}", hint="use lower-case letters, digits, - and _"
         )
-    if name in _TAKEN or str(own.get("kind", name)) != name in kinds():
-        hint = "it would be taken for another one: identities and conversations are spelt with the channel's name"
+    if name in _RESERVED_NAMES or str(own.get("kind", name)) != name in kinds():
+        hint = "choose another name: identities and conversation keys contain it"
         raise SettingsInvalid(f"a channel of this kind cannot be called {name!r}", hint=hint)
     kind = kind_of(str(own.get("kind", name)))
     known = {option.name: option for option in (*COMMON, *kind.options)}
@@ -617,7 +620,9 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
                 f"gateway.channels.{name} needs {key}: {option.summary}",
                 hint=_example(name, option),
             )
-        if option.default is not None and not isinstance(values[key], _types(option.default)):
+        if option.default is not None and not isinstance(
+            values[key], _accepted_types(option.default)
+        ):
             raise SettingsInvalid(
                 f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=option.summary
             )
@@ -625,7 +630,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
 
 
 def open_channel(settings: Settings, name: str, tell: Callable[[str], None]) -> Channel:
-    """The channel of that name. Nothing is connected yet. Raises what :func:`options_of` raises, and Unavailable."""
+    """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and Unavailable."""
     kind, values = options_of(settings, name)
     secrets = {
         option.name: resolve(
@@ -640,31 +645,32 @@ def open_channel(settings: Settings, name: str, tell: Callable[[str], None]) -> 
 
 
 def resolve(settings: Settings, key: str, value: str) -> str:
-    """What a secret is: ``env:NAME`` and ``file:PATH`` say where it is kept; anything else is the secret itself.
+    """Return a secret. ``env:NAME`` and ``file:PATH`` name its location; anything else is the
+    secret itself.
 
     Raises SettingsInvalid.
     """
     if value.startswith("env:"):
-        found = settings.environ.get(value.removeprefix("env:"), "")
+        secret = settings.environ.get(value.removeprefix("env:"), "")
         hint = f"set {value.removeprefix('env:')} in the environment in which the gateway runs"
     elif value.startswith("file:"):
         path = Path(value.removeprefix("file:")).expanduser()
-        hint = f"write it into {path}"
+        hint = f"write the secret to {path}"
         try:
             with open(path, encoding="utf-8") as file:
-                found = file.read(_MOST_SECRET).strip()
+                secret = file.read(_MAX_SECRET_CHARACTERS).strip()
         except OSError as error:
             raise SettingsInvalid(
                 f"{key}: cannot read {path}: {error.strerror}", hint=hint
             ) from error
     else:
         return value
-    if not found:
+    if not secret:
         raise SettingsInvalid(f"{key} is empty", hint=hint)
-    return found
+    return secret
 
 
-def _types(default: object) -> tuple[type, ...]:
+def _accepted_types(default: object) -> tuple[type, ...]:
     return (int, float) if isinstance(default, float) else (type(default),)
 
 
@@ -674,23 +680,23 @@ def _example(name: str, option: Option) -> str:
 
 
 @cache
-def _outside() -> dict[str, str | ChannelKind]:
-    found: dict[str, str | ChannelKind] = {}
+def _registered_kinds() -> dict[str, str | ChannelKind]:
+    registered: dict[str, str | ChannelKind] = {}
     for point in entry_points(group=GROUP):
         try:
             kind = point.load()
         except (ImportError, AttributeError, SyntaxError) as error:
-            hint = "mend or uninstall the package it comes with"
+            hint = "fix or uninstall the package that provides it"
             raise Unavailable(
                 f"the channel {point.name!r} ({point.value}) cannot be loaded: {error}", hint=hint
             ) from error
         if not isinstance(kind, ChannelKind):
             raise Unavailable(
                 f"{point.value} is not a kind of channel",
-                hint="mend or uninstall the package it comes with",
+                hint="fix or uninstall the package that provides it",
             )
-        found[point.name] = kind
-    return found
+        registered[point.name] = kind
+    return registered
 
 
 # ----------------------------------------------------------------------------
@@ -706,15 +712,15 @@ else:
 
 _CONNECT_SECONDS_SOCKET = 15.0
 _CLOSE_SECONDS = 1.0
-"""How long the other side may take to say goodbye; Slack does not always."""
-_MOST_FRAME = 4 << 20
-_MOST_FRAMES = 256
-"""Bytes of a frame, and frames that wait to be read; then the platform has to wait."""
-_MOST_BREAKS = 5
+"""Maximum time for the closing handshake, which Slack does not always complete."""
+_MAX_FRAME_BYTES = 4 << 20
+_MAX_QUEUED_FRAMES = 256
+"""The platform has to wait while more frames are unread."""
+_MAX_BREAKS = 5
 
 
 class SocketClosed(ChannelUnavailable):
-    """The platform closed its WebSocket, or the connection broke. ``close_code`` is None where none was given."""
+    """The platform closed its WebSocket, or the connection broke. ``close_code`` is None without a code."""
 
     def __init__(self, platform: str, close_code: int | None) -> None:
         super().__init__(
@@ -724,14 +730,14 @@ class SocketClosed(ChannelUnavailable):
 
 
 class Socket:
-    """One open WebSocket."""
+    """An open WebSocket."""
 
     def __init__(self, platform: str, connection: client.ClientConnection) -> None:
         self._platform = platform
         self._connection = connection
 
     async def receive(self) -> Mapping[str, Any]:
-        """The next object. Raises ValueError where a frame holds none, and SocketClosed."""
+        """Return the next object. Raises ValueError if a frame holds none, and SocketClosed."""
         try:
             frame = await self._connection.recv()
         except problems.ConnectionClosed as error:
@@ -746,21 +752,20 @@ class Socket:
             raise SocketClosed(self._platform, error.rcvd.code if error.rcvd else None) from None
 
     async def close(self, code: int = 1000) -> None:
-        """Close it; nothing happens where it is closed."""
+        """Close the socket if it is open."""
         await self._connection.close(code)
 
 
 async def open_socket(platform: str, url: str, ping_seconds: float | None = None) -> Socket:
-    """Open a WebSocket. With ``ping_seconds`` it pings so often, and breaks where no answer comes within as long.
+    """Open a WebSocket. With ``ping_seconds`` it pings at that interval and breaks without a reply
+    in that time.
 
-    Raises ChannelUnavailable, also where the address is neither encrypted nor of this machine.
+    Raises ChannelUnavailable, also if the address is neither encrypted nor on this machine.
     """
     try:
         check_address(platform, url)
     except (SettingsInvalid, ValueError):
-        raise ChannelUnavailable(
-            f"{platform} names an address that is not safe to connect to"
-        ) from None
+        raise ChannelUnavailable(f"{platform} returned an address that is not encrypted") from None
     here = is_loopback(urlsplit(url).hostname or "")
     try:
         connection = await client.connect(
@@ -769,22 +774,22 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
             close_timeout=_CLOSE_SECONDS,
             ping_interval=ping_seconds,
             ping_timeout=ping_seconds,
-            max_size=_MOST_FRAME,
-            max_queue=_MOST_FRAMES,
+            max_size=_MAX_FRAME_BYTES,
+            max_queue=_MAX_QUEUED_FRAMES,
             proxy=None if here else True,
         )
     except (OSError, ImportError, problems.WebSocketException) as error:
-        # the library's own words may name the address, and with it a ticket; ImportError: it has no SOCKS proxies
+        # the library's message may contain the address, and with it a ticket; ImportError: no SOCKS support
         raise ChannelUnavailable(f"{platform} cannot be reached ({type(error).__name__})") from None
     return Socket(platform, connection)
 
 
 @dataclass(slots=True)
 class Breaks:
-    """Connections to a platform that ended soon after they began, one after another.
+    """Consecutive connections to a platform that ended soon after they began.
 
-    The first is replaced at once, each later one after a ``pause`` that grows, in seconds. One that lasted ``steady``
-    seconds or brought something was none of them.
+    The first is replaced at once, each later one after a growing ``pause`` (seconds). Connections
+    that lasted ``steady`` seconds or received something do not count.
     """
 
     platform: str
@@ -793,8 +798,10 @@ class Breaks:
     count: int = 0
 
     async def ended(self, seconds: float, *, was_useful: bool) -> None:
-        """A connection ended after so long. Raises ChannelUnavailable after too many."""
+        """Count a connection that ended after ``seconds``. Raises ChannelUnavailable after too many."""
         self.count = 0 if was_useful or seconds > self.steady else self.count + 1
-        if self.count > _MOST_BREAKS:
-            raise ChannelUnavailable(f"{self.platform} ends each connection soon after it began")
+        if self.count > _MAX_BREAKS:
+            raise ChannelUnavailable(
+                f"{self.platform} keeps closing connections soon after they begin"
+            )
         await asyncio.sleep(self.pause * max(self.count - 1, 0))

@@ -1,4 +1,4 @@
-"""Who may write to the agent: the owner, those the owner lets in, and nobody else."""
+"""Permission to write, options, responders, and the parts of an answer."""
 
 from __future__ import annotations
 
@@ -41,23 +41,24 @@ from nacre.values.models import Capabilities, Completion, Prompt, Step, TraceKin
 from nacre.values.session import Task
 
 CODE_MINUTES = 60
-"""A code can be used for so long; a sender is told a new one only then."""
+"""Lifetime of a code. A sender gets a new one only afterwards."""
 
-_MOST_ASKING = 20
-"""So many senders of a channel are given codes in that time."""
+_MAX_PENDING_CODES = 20
+"""Maximum number of a channel's senders with codes in that time."""
 
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 _NAME_CHARACTERS = 80
-_PART = 4
-EVERYBODY = "*"
+_CODE_PART = 4
+EVERYONE = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Who may write in a channel: ``identities`` are the owner's (``telegram:4711``), ``allow`` who needs no pairing.
+    """Who may write in a channel.
 
-    In groups the agent answers where it is mentioned (``mention``), always (``all``) or never (``off``), and sees what
-    those said who may write (``hears = "paired"``), or everybody.
+    ``identities`` are the owner's (``telegram:4711``), ``allow`` lists senders who need no pairing.
+    In groups the agent answers when mentioned (``mention``), always (``all``) or never (``off``),
+    and sees messages of admitted senders (``hears = "paired"``) or of everyone.
     """
 
     channel: str
@@ -67,13 +68,15 @@ class Rules:
     hears: str = "paired"
 
     def is_owner(self, sender: Sender) -> bool:
-        """Whether a sender is one of the owner's identities, which name the channel: ids of others may be the same."""
+        """Return True for the owner's identities. They name the channel, because ids of other
+        channels may be equal.
+        """
         return f"{self.channel}:{sender.id}" in self.identities
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a message: ``waiting``, ``heard``, or nothing; and what the sender is told."""
+    """The decision on a message: ``waiting``, ``heard`` or nothing, and the reply to its sender."""
 
     state: str | None
     is_owner: bool = False
@@ -81,16 +84,23 @@ class Verdict:
 
 
 def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) -> frozenset[str]:
-    """The owner's identities, spelt with the names of channels: ``telegram:4711`` holds in each of that kind. Case
-    matters in ids, as a program behind a webhook may tell ``Otto`` from ``otto``."""
-    known = [
-        (where.casefold(), who)
-        for where, colon, who in (one.strip().partition(":") for one in configured)
+    """Return the owner's identities by names of channels: ``telegram:4711`` is valid in each
+    channel of that kind. Ids are case-sensitive, because a program behind a webhook may distinguish
+    ``Otto`` from ``otto``.
+    """
+    pairs = [
+        (channel.casefold(), sender)
+        for channel, colon, sender in (identity.strip().partition(":") for identity in configured)
         if colon
     ]
-    own = {f"{where}:{who}" for where, who in known}
+    spelled = {f"{channel}:{sender}" for channel, sender in pairs}
     return frozenset(
-        own.union(f"{name}:{who}" for name, kind in kinds for where, who in known if where == kind)
+        spelled.union(
+            f"{name}:{sender}"
+            for name, kind in kinds
+            for channel, sender in pairs
+            if channel == kind
+        )
     )
 
 
@@ -101,67 +111,74 @@ def judge(
     now: datetime,
     new_code: Callable[[], str] | None = None,
 ) -> Verdict:
-    """What becomes of a message. A stranger who writes to the agent alone is given a code for the owner."""
+    """Decide about a message. A stranger in a direct chat receives a code for the owner."""
     is_owner = rules.is_owner(message.sender)
-    is_let_in = is_owner or _is_let_in(message.sender, rules, store)
+    is_admitted = is_owner or _is_admitted(message.sender, rules, store)
     if message.chat.kind is ChatType.GROUP:
-        return _in_group(message, rules, is_owner=is_owner, is_let_in=is_let_in)
-    if is_let_in:
+        return _judge_in_group(message, rules, is_owner=is_owner, is_admitted=is_admitted)
+    if is_admitted:
         return Verdict("waiting", is_owner)
     return Verdict(
         None, reply=_code_for(message.sender, rules.channel, store, now, new_code or make_code)
     )
 
 
-def may_say(message: Incoming, rules: Rules, store: GatewayStore) -> bool:
-    """Whether what a sender says is heard at all, now: who was let in once may not be any more."""
-    is_let_in = rules.is_owner(message.sender) or _is_let_in(message.sender, rules, store)
+def may_write(message: Incoming, rules: Rules, store: GatewayStore) -> bool:
+    """Return True if a sender's messages are accepted now. An admitted sender may have been removed."""
+    is_admitted = rules.is_owner(message.sender) or _is_admitted(message.sender, rules, store)
     if message.chat.kind is ChatType.GROUP:
-        return _in_group(message, rules, is_owner=False, is_let_in=is_let_in).state is not None
-    return is_let_in
+        return (
+            _judge_in_group(message, rules, is_owner=False, is_admitted=is_admitted).state
+            is not None
+        )
+    return is_admitted
 
 
-def _in_group(message: Incoming, rules: Rules, *, is_owner: bool, is_let_in: bool) -> Verdict:
-    if rules.groups == "off" or not (is_let_in or rules.hears == "all"):
+def _judge_in_group(
+    message: Incoming, rules: Rules, *, is_owner: bool, is_admitted: bool
+) -> Verdict:
+    if rules.groups == "off" or not (is_admitted or rules.hears == "all"):
         return Verdict(None)
-    is_asked = is_let_in and (message.to_agent or rules.groups == "all")
+    is_asked = is_admitted and (message.to_agent or rules.groups == "all")
     return Verdict("waiting" if is_asked else "heard", is_owner)
 
 
-def _is_let_in(sender: Sender, rules: Rules, store: GatewayStore) -> bool:
-    if EVERYBODY in rules.allow or sender.id in rules.allow:
+def _is_admitted(sender: Sender, rules: Rules, store: GatewayStore) -> bool:
+    if EVERYONE in rules.allow or sender.id in rules.allow:
         return True
-    found = store.pairing(rules.channel, sender.id)
-    return bool(found and found.approved)
+    pairing = store.pairing(rules.channel, sender.id)
+    return bool(pairing and pairing.approved)
 
 
 def _code_for(
     sender: Sender, channel: str, store: GatewayStore, now: datetime, new_code: Callable[[], str]
 ) -> str:
     since = now - timedelta(minutes=CODE_MINUTES)
-    known = store.pairing(channel, sender.id)
-    if (known and known.asked > since) or store.asking_since(channel, since) >= _MOST_ASKING:
+    pairing = store.pairing(channel, sender.id)
+    if (pairing and pairing.asked > since) or store.asking_since(
+        channel, since
+    ) >= _MAX_PENDING_CODES:
         return ""
     code = new_code()
     store.ask_pairing(Pairing(channel, sender.id, sender.name[:_NAME_CHARACTERS], code, now))
     return (
-        f"This agent answers people whom its owner lets in. Your code: {code}\n"
-        f"The owner runs: nacre gateway pair {code}  (within {CODE_MINUTES} minutes)"
+        f"This agent only answers people its owner has approved. Your code: {code}\n"
+        f"The owner can approve you within {CODE_MINUTES} minutes: nacre gateway pair {code}"
     )
 
 
 def make_code() -> str:
-    """A code to read out: ``K7QM-2XDP``."""
-    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_PART)) for _ in range(2))
+    """Return a code to read out: ``K7QM-2XDP``."""
+    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
 
 
 def is_current(pairing: Pairing, now: datetime) -> bool:
-    """Whether a code can still be used."""
+    """Return True if a code can still be used."""
     return pairing.approved is None and now - pairing.asked < timedelta(minutes=CODE_MINUTES)
 
 
 # ----------------------------------------------------------------------------
-# What the owner configured for a channel, beside what its platform needs.
+# The owner's options for a channel.
 
 
 _CHOICES = {
@@ -173,7 +190,7 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class ChannelOptions:
-    """``hours`` of silence end a conversation; the other fields are as the options of the same names."""
+    """The owner's options for a channel. ``hours`` of silence end a conversation."""
 
     rules: Rules
     memories: str = "owner"
@@ -185,7 +202,7 @@ class ChannelOptions:
 
     @classmethod
     def of(cls, settings: Settings, name: str) -> ChannelOptions:
-        """Those of a channel. Raises SettingsInvalid, NotFound, Unavailable."""
+        """Return the options of a channel. Raises SettingsInvalid, NotFound, Unavailable."""
         _, values = options_of(settings, name)
         for key, choices in _CHOICES.items():
             if values[key] not in choices:
@@ -195,13 +212,13 @@ class ChannelOptions:
                 )
         folder = Path(values["folder"]).expanduser() if values["folder"] else None
         if values["tools"] and (folder is None or not folder.is_dir()):
-            hint = f'[gateway.channels.{name}] folder = "…", where the agent may use them'
+            hint = f'set folder = "…" in [gateway.channels.{name}], where the agent may use them'
             raise SettingsInvalid(
-                f"gateway.channels.{name}: tools need a folder that is there", hint=hint
+                f"gateway.channels.{name}: tools need an existing folder", hint=hint
             )
         rules = Rules(
             name,
-            owner_in(settings),
+            owner_identities(settings),
             frozenset(map(str, values["allow"])),
             values["groups"],
             values["hears"],
@@ -217,8 +234,9 @@ class ChannelOptions:
         )
 
     def sees_memories(self, chat: Chat, speakers: Iterable[bool]) -> bool:
-        """Whether an answer may draw on the owner's memories: everybody in the chat reads it. ``speakers`` says of each
-        message that is answered whether it is the owner's."""
+        """Return True if an answer may use the owner's memories, since everyone in the chat reads
+        it. ``speakers`` has for each message to answer whether the owner wrote it.
+        """
         if self.memories == "owner":
             return chat.kind is ChatType.DIRECT and all(speakers)
         return self.memories == "all"
@@ -226,15 +244,16 @@ class ChannelOptions:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A channel that is open, and what the owner configured for it."""
+    """An open channel and its options."""
 
     channel: Channel
     options: ChannelOptions
 
 
 class LiveRules:
-    """The rules of a channel with the owner's identities as the config file has them now: who was paired as the owner
-    need not wait until the gateway is started anew."""
+    """The rules of a channel with the owner's current identities from the config file, so that
+    pairing as the owner needs no restart.
+    """
 
     def __init__(self, settings: Settings, rules: Rules) -> None:
         self._settings = settings
@@ -242,40 +261,40 @@ class LiveRules:
         self._stamp = _stamp(settings.config)
 
     def __call__(self) -> Rules:
-        """As they are now; those from before where the file cannot be read."""
+        """Return the current rules, or the previous ones if the file cannot be read."""
         stamp = _stamp(self._settings.config)
         if stamp != self._stamp:
             with suppress(NacreError):
-                known = owner_in(load_settings(self._settings.home, self._settings.environ))
-                self._rules, self._stamp = replace(self._rules, identities=known), stamp
+                owner = owner_identities(load_settings(self._settings.home, self._settings.environ))
+                self._rules, self._stamp = replace(self._rules, identities=owner), stamp
         return self._rules
 
 
 def _stamp(path: Path) -> tuple[int, int]:
     with suppress(OSError):
-        seen = path.stat()
-        return seen.st_mtime_ns, seen.st_size
+        status = path.stat()
+        return status.st_mtime_ns, status.st_size
     return 0, 0
 
 
-def owner_in(settings: Settings) -> frozenset[str]:
-    """The owner's identities, spelt with the names of the channels that are configured."""
+def owner_identities(settings: Settings) -> frozenset[str]:
+    """Return the owner's identities by names of configured channels."""
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
-    kinds = [(name, str(own.get("kind", name))) for name, own in channels.items()]
+    kinds = [(name, str(options.get("kind", name))) for name, options in channels.items()]
     return identities(kinds, settings.texts("owner.identities"))
 
 
 # ----------------------------------------------------------------------------
-# Requests about the gateway: its state, its conversations, who may write.
+# Requests about the gateway.
 
 
 ChannelName = Annotated[
-    str, Meta(description="A channel, by its name in gateway.channels.", max_length=60)
+    str, Meta(description="Name of a channel in gateway.channels.", max_length=60)
 ]
 Reference = Annotated[
     str,
     Meta(
-        description="A conversation: its id, the beginning of it, or its key.",
+        description="A conversation's id, the start of its id, or its key.",
         min_length=1,
         max_length=300,
     ),
@@ -283,41 +302,41 @@ Reference = Annotated[
 
 
 class ChatsRequest(Request, frozen=True, kw_only=True):
-    """Conversations of the gateway, the one that was used last first."""
+    """Conversations of the gateway, the most recently used first."""
 
     channel: ChannelName | None = None
-    closed: Annotated[bool, Meta(description="Also those that ended.")] = False
-    limit: Annotated[int, Meta(description="Conversations at most.", ge=0, le=1_000)] = 20
+    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False
+    limit: Annotated[int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)] = 20
     offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
 class ChatRequest(Request, frozen=True, kw_only=True):
-    """One conversation, with its last messages."""
+    """A conversation with its last messages."""
 
     reference: Reference
-    limit: Annotated[int, Meta(description="Messages at most.", ge=0, le=1_000)] = 20
+    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20
 
 
 class EndChatRequest(Request, frozen=True, kw_only=True):
-    """End a conversation: the next message begins a new one."""
+    """End a conversation. The next message begins a new one."""
 
     reference: Reference
 
 
 class PairRequest(Request, frozen=True, kw_only=True):
-    """Let a sender write to the agent, by the code that they were given, or by channel and id."""
+    """Let a sender write to the agent, by their code or by channel and id."""
 
     who: Annotated[
         str,
-        Meta(description="The code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
+        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
     ]
     me: Annotated[
-        bool, Meta(description="It is you: what is said there counts as your own words.")
+        bool, Meta(description="The sender is you: these messages count as your own.")
     ] = False
 
 
 class UnpairRequest(Request, frozen=True, kw_only=True):
-    """Let a sender write no more."""
+    """Stop a sender from writing."""
 
     who: Annotated[
         str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
@@ -325,7 +344,7 @@ class UnpairRequest(Request, frozen=True, kw_only=True):
 
 
 # ----------------------------------------------------------------------------
-# Passages of earlier conversations that fit a question.
+# Relevant passages of earlier conversations.
 
 
 _QUERY_CHARACTERS = 2_000
@@ -334,8 +353,10 @@ _QUERY_CHARACTERS = 2_000
 def passages_for(
     home: Home, question: str, *, limit: int, budget_tokens: int, key: str | None, leave_out: str
 ) -> Sequence[str]:
-    """Those that fit best, within a budget: of one conversation's earlier sessions (``key``), or of all conversations;
-    without those of the session that goes on (``leave_out``), whose end is shown anyway."""
+    """Return the best passages within a budget from all conversations, or from one (``key``).
+
+    The current session (``leave_out``) is excluded, because its end is shown anyway.
+    """
     if not limit or not question.strip():
         return ()
     request = ChatSearchRequest(
@@ -345,41 +366,42 @@ def passages_for(
         leave_out=f"{TOOL}:{leave_out}",
     )
     try:
-        found = [one for one in search(home, request).passages if key in (None, one.key)]
+        passages = [
+            passage for passage in search(home, request).passages if key in (None, passage.key)
+        ]
     except (
         NotFound,
         QueryInvalid,
-    ):  # nothing of this conversation was made searchable yet, or there is no word in it
+    ):  # the conversation is not indexed yet, or the query has no words
         return ()
     fitting: list[str] = []
-    for one in found:
-        tokens = count_tokens(one.text)
+    for passage in passages:
+        tokens = count_tokens(passage.text)
         if tokens <= budget_tokens:
-            fitting.append(one.text)
+            fitting.append(passage.text)
             budget_tokens -= tokens
     return fitting
 
 
 # ----------------------------------------------------------------------------
-# Who answers: the seam between conversations and agents, and the agents that are nacre's language
-# models.
+# Responders: the interface between conversations and agents, implemented by nacre's language models.
 
 
 _WITH_TOOLS = ("claude-cli", "codex-cli")
-"""Formats whose tools can be kept to what is allowed without anybody being asked."""
+"""Formats whose tools can be limited without asking for permission."""
 _WINDOWS = {"claude-cli": 200_000, "codex-cli": 200_000, "gemini-cli": 1_000_000}
-"""The windows of the models that these commands have by themselves are at least so large."""
-_CUT = " […]"
+"""Minimum windows of these commands' default models."""
+_CUT_MARK = " […]"
 """Ends an answer that ran out of tokens."""
 _MODELS_SECONDS, _OWN_SECONDS = "models.timeout_seconds", "gateway.answer_seconds"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: what the responder is told of itself (``system``), and everything else (``text``).
+    """A question with instructions for the responder (``system``) and everything else (``text``).
 
-    ``tools`` are those that the owner allows in this channel, by the agent's own names; without any it has none.
-    ``folder`` is where it works while it may use them. ``seconds`` is the longest time it may take.
+    ``tools`` are allowed by the owner in this channel, by the agent's names; it has no others.
+    ``folder`` is where it uses tools. ``seconds`` is the time limit.
     """
 
     system: str
@@ -390,56 +412,56 @@ class Question:
 
 
 class Responder(Protocol):
-    """Answers questions; safe to share between threads. It has no memory of others."""
+    """Answers questions without memory of others. Safe to share between threads."""
 
     name: str
     """``provider:model``."""
 
     window: int
-    """Tokens that it reads and writes at most."""
+    """Maximum number of tokens for input and output."""
 
     def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
-        """Answer in plain text. ``hear`` is given pieces of the answer as they come, where it can stream, else all of
-        it in the end; another thread may call it, and it must not raise.
+        """Answer in plain text.
 
-        Raises ModelUnavailable, ModelRefused, BudgetSpent.
+        ``hear`` receives pieces of the answer as they come if it can stream, else all of it at the
+        end. Another thread may call it, and it must not raise. Raises ModelUnavailable,
+        ModelRefused, BudgetSpent.
         """
 
     def close(self) -> None:
-        """Cut off answers that are being made, which raise ModelUnavailable."""
+        """Cancel answers in progress, which raise ModelUnavailable."""
 
 
 def responder_for(home: Home, model: str = "") -> Responder:
-    """The responder of a channel: ``model`` (``provider:model``), else the one of ``models.chat``.
+    """Return the responder for a model (``provider:model``), by default ``models.chat``.
 
-    Its answers count in the ledger as background work: the daily budgets hold them. That ``models.background`` is off
-    does not: the owner asked for them. Nothing is answered from what was kept. Raises ModelRefused.
+    Its answers count against the daily budgets as background work, but do not need
+    ``models.background``, because the owner asked for them. Answers are not cached. Raises
+    ModelRefused.
     """
     name = full_name(model) if model else name_for(home, Task.CHAT)
     if name == NONE:
-        hint = (
-            "nacre config set models.chat claude-cli: (or codex-cli:, or another of nacre models)"
-        )
-        raise ModelRefused("no model is set that answers in conversations", hint=hint)
+        hint = "run: nacre config set models.chat claude-cli: (or codex-cli:, or another from nacre models)"
+        raise ModelRefused("no model is set for conversations", hint=hint)
     api = provider_of(home.settings, name.partition(":")[0]).api
     opened = wrapped(home, home.load_model(home.settings, name), background=True)
     return ModelResponder(home, opened, api)
 
 
 class ModelResponder:
-    """A language model that answers in conversations; implements Responder. ``api`` is the format of its provider."""
+    """A language model that answers in conversations; implements Responder. ``api`` is its provider's format."""
 
     def __init__(self, home: Home, model: LanguageModel, api: str) -> None:
-        able = model.capabilities
+        capabilities = model.capabilities
         self.name = model.name
-        is_told = able.known or able.window != Capabilities().window
-        self.window = able.window if is_told else _WINDOWS.get(api, able.window)
+        is_known = capabilities.known or capabilities.window != Capabilities().window
+        self.window = capabilities.window if is_known else _WINDOWS.get(api, capabilities.window)
         self._home = home
         self._model = model
         self._api = api
 
     def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
-        """Answer in plain text. An answer of which pieces were heard is not tried again.
+        """Answer in plain text. A partly heard answer is not retried.
 
         Raises ModelUnavailable, ModelRefused, BudgetSpent.
         """
@@ -461,7 +483,7 @@ class ModelResponder:
             pieces.close()
 
     def close(self) -> None:
-        """Cut off answers that are being made."""
+        """Cancel answers in progress."""
         self._model.close()
 
     def _answer(self, prompt: Prompt, pieces: _Pieces) -> Answer:
@@ -475,13 +497,13 @@ class ModelResponder:
             raise
         if not completion.text.strip():
             raise ModelUnavailable(
-                f"{self.name} gave an empty answer", hint="ask again", retry=False
+                f"{self.name} gave an empty answer", hint="send the message again", retry=False
             )
-        text = completion.text + (_CUT if completion.is_cut else "")
+        text = completion.text + (_CUT_MARK if completion.is_cut else "")
         pieces.complete(text)
-        return self._told(completion, text)
+        return self._to_answer(completion, text)
 
-    def _told(self, completion: Completion, text: str) -> Answer:
+    def _to_answer(self, completion: Completion, text: str) -> Answer:
         tokens = completion.tokens
         return Answer(
             text,
@@ -497,18 +519,18 @@ class ModelResponder:
             return
         if self._api not in _WITH_TOOLS:
             raise ModelRefused(
-                f"{self.name} can use no tools here",
-                hint="Claude Code (claude-cli:) and Codex (codex-cli:) can; or remove the channel's tools",
+                f"{self.name} cannot use tools here",
+                hint="use Claude Code (claude-cli:) or Codex (codex-cli:), or remove the channel's tools",
             )
         if question.folder is None or not question.folder.is_dir():
             raise ModelRefused(
-                f"{self.name} may use tools, and there is no folder to use them in: {question.folder or 'none is set'}",
+                f"{self.name} may use tools, but has no folder for them: {question.folder or 'none is set'}",
                 hint="set the folder of the channel",
             )
 
 
 class _Pieces:
-    """What is heard of one answer, and nothing after its end: a call that was cut off may still be talking."""
+    """The pieces of an answer. None are passed on after its end, because a cancelled call may still send some."""
 
     def __init__(self, hear: Callable[[str], None] | None) -> None:
         self._hear = hear
@@ -516,40 +538,40 @@ class _Pieces:
         self._lock = Lock()
 
     def hear(self, piece: str) -> None:
-        """Pass a piece on."""
+        """Pass on a piece."""
         with self._lock:
             if self._hear:
                 self._heard += piece
                 self._hear(piece)
 
     def complete(self, text: str) -> None:
-        """Pass on what of the answer was not heard yet."""
+        """Pass on the rest of the answer."""
         if text.startswith(self._heard):
             rest = text[len(self._heard) :]
             if rest:
                 self.hear(rest)
 
     def close(self) -> None:
-        """Pass nothing more on."""
+        """Stop passing on pieces."""
         with self._lock:
             self._hear = None
 
 
 # ----------------------------------------------------------------------------
-# Answers in parts that a platform takes, cut where a reader would.
+# Answers in parts within a platform's limits, cut at natural places.
 
 
 _FENCE = "```"
-_LEAST_SHARE = 0.5
-"""A part is cut at a paragraph, a line, a sentence or a word as long as it stays this full."""
+_MIN_SHARE = 0.5
+"""A part is cut at a paragraph, line, sentence or word if it stays at least this full."""
 
 
 def split(text: str, limits: Limits) -> list[str]:
-    """The parts of a text. A block of code that is cut is closed, and opened again in the next part."""
-    return list(_parts(text.strip(), limits))
+    """Split a text into parts. A cut code block is closed and reopened in the next part."""
+    return list(_split(text.strip(), limits))
 
 
-def _parts(text: str, limits: Limits) -> Iterator[str]:
+def _split(text: str, limits: Limits) -> Iterator[str]:
     opened = ""
     while text:
         text = opened + text
@@ -557,19 +579,19 @@ def _parts(text: str, limits: Limits) -> Iterator[str]:
             yield text
             return
         room = limits.characters - len(_FENCE) - 1
-        end = _end(text, _fitting(text, room, limits))
+        end = _cut_position(text, _count_fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
         opened = _open_fence(part, limits.characters // 4)
         yield f"{part}\n{_FENCE}" if opened else part
 
 
 def length(text: str, limits: Limits) -> int:
-    """Its length as the platform counts."""
+    """Return the length as the platform counts it."""
     return len(text.encode("utf-16-le")) // 2 if limits.utf16 else len(text)
 
 
-def _fitting(text: str, room: int, limits: Limits) -> int:
-    """How many characters fit."""
+def _count_fitting(text: str, room: int, limits: Limits) -> int:
+    """Return the number of characters that fit."""
     if not limits.utf16:
         return room
     units = 0
@@ -580,18 +602,20 @@ def _fitting(text: str, room: int, limits: Limits) -> int:
     return len(text)
 
 
-def _end(text: str, most: int) -> int:
-    least = int(most * _LEAST_SHARE)
+def _cut_position(text: str, most: int) -> int:
+    least = int(most * _MIN_SHARE)
     for mark in ("\n\n", "\n", ". ", " "):
-        found = text.rfind(mark, least, most)
-        if found > 0:
-            return found + len(mark)
+        position = text.rfind(mark, least, most)
+        if position > 0:
+            return position + len(mark)
     return max(1, most)
 
 
 def _open_fence(part: str, most: int) -> str:
-    """The first line of a block of code that the part leaves open, alone where it is longer than ``most``: what is
-    repeated in each part must leave room for more."""
+    """Return the first line of an unclosed code block, or only the fence if it exceeds ``most``.
+
+    It is repeated in each part and must leave room for text.
+    """
     fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
     if len(fences) % 2 == 0:
         return ""
@@ -599,26 +623,26 @@ def _open_fence(part: str, most: int) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Files that came with messages: kept without secrets, and shown to who answers where they are text.
+# Files of messages: stored without secrets. The responder sees text files.
 
 
-MOST_CHARACTERS = 16_000
-"""Of all files of a turn, as who answers sees them."""
+MAX_CHARACTERS = 16_000
+"""Characters of all files of a turn that the responder sees."""
 
-_MOST_BYTES = 2_000_000
-"""Of a file that is looked at as text."""
+_MAX_TEXT_BYTES = 2_000_000
+"""Maximum size of a text file."""
 
 
 class Cleans(Protocol):
-    """Takes secrets out of texts."""
+    """Removes secrets from texts."""
 
     def clean(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without secrets."""
 
 
 def redact(path: Path, redactor: Cleans) -> None:
-    """Take secrets out of a file that is text. Raises OSError."""
-    text = _text(path)
+    """Remove secrets from a text file. Raises OSError."""
+    text = _read_text(path)
     if text is None:
         return
     cleaned = redactor.clean(text)
@@ -626,9 +650,10 @@ def redact(path: Path, redactor: Cleans) -> None:
         files.write_file(path, cleaned)
 
 
-def keep_newest(folder: Path, most_bytes: int) -> None:
-    """Delete the oldest files of all conversations beyond a bound. Their names begin with the ids of lines, which tell
-    the time. Raises OSError."""
+def delete_oldest(folder: Path, most_bytes: int) -> None:
+    """Delete the oldest files of all conversations over the limit. Their names begin with the ids
+    of lines, which contain the time. Raises OSError.
+    """
     room = most_bytes
     for path in sorted(folder.glob("*/*"), key=lambda path: path.name, reverse=True):
         room -= path.stat().st_size
@@ -637,19 +662,19 @@ def keep_newest(folder: Path, most_bytes: int) -> None:
 
 
 def texts(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, str]]:
-    """The beginnings of those that are text, each with its name, within a bound for all of them."""
-    room = MOST_CHARACTERS
+    """Yield name and beginning of each text file, within a total limit."""
+    room = MAX_CHARACTERS
     for name, path in files:
-        text = _text(path) if room > 0 else None
+        text = _read_text(path) if room > 0 else None
         if text and text.strip():
             yield name, text[:room]
             room -= len(text)
 
 
-def _text(path: Path) -> str | None:
-    """What a file holds, if that is text of a bearable size."""
+def _read_text(path: Path) -> str | None:
+    """Return the content of a text file of limited size, or ``None``."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > _MAX_TEXT_BYTES:
             return None
         data = path.read_bytes()
         return None if b"\0" in data else data.decode("utf-8")
@@ -658,71 +683,74 @@ def _text(path: Path) -> str | None:
 
 
 # ----------------------------------------------------------------------------
-# An answer while it is made: passed on by lines and sentences, without secrets.
+# An answer in progress, passed on by lines and sentences without secrets.
 
 
 _AHEAD = 60
-"""Characters that must have come after a sentence before it is passed on: what begins in it is seen as a whole."""
+"""Characters that must follow a sentence before it is passed on, to see any secret that begins in it."""
 
 _LONG = 200
-"""Characters without the end of a sentence that are passed on up to a blank."""
+"""Characters without a sentence end that are passed on up to a space."""
 
 _CONTEXT = 2_000
-"""Characters before the present line that are looked at with it, at least."""
+"""Minimum number of characters before the current line that are checked with it."""
 
 _STOP = re.compile(r"[.!?:;]\s|[。！？]")
-_KEY_BEGINS, _KEY_ENDS = "-----BEGIN", "-----END"
+_KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
 
 
 class CleanStream:
-    """Takes pieces as a model writes them, and passes on what is sure to hold no secret. Nothing is cut within a word,
-    nor within what the redactor would take out; a private key is held back until its end."""
+    """Passes on a model's pieces once they certainly contain no secret.
+
+    Nothing is cut within a word or within a match of the redactor. A private key is held back until
+    its end.
+    """
 
     def __init__(self, redactor: Cleans, hear: Callable[[str], None]) -> None:
         self._redactor = redactor
         self._hear = hear
         self._text = ""
-        self._passed = 0
+        self._passed_end = 0
         self._heard = ""
 
     def hear(self, piece: str) -> None:
-        """A piece more."""
+        """Add a piece."""
         self._text += piece
-        end = self._end()
-        if end > self._passed:
+        end = self._passable_end()
+        if end > self._passed_end:
             self._pass(end)
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Pass on the rest."""
         self._pass(len(self._text))
 
-    def _end(self) -> int:
-        """Up to where the text may be passed on."""
+    def _passable_end(self) -> int:
+        """Return the end of the text that may be passed on."""
         text = self._text
         end = text.rfind("\n") + 1
-        if end <= self._passed:
-            known = text[self._passed : -_AHEAD]
-            stops = [stop.end() for stop in _STOP.finditer(known)]
-            end = self._passed + (
-                stops[-1] if stops else known.rfind(" ") + 1 if len(known) > _LONG else 0
+        if end <= self._passed_end:
+            pending = text[self._passed_end : -_AHEAD]
+            stops = [stop.end() for stop in _STOP.finditer(pending)]
+            end = self._passed_end + (
+                stops[-1] if stops else pending.rfind(" ") + 1 if len(pending) > _LONG else 0
             )
-        key = text.rfind(_KEY_BEGINS)
-        return min(end, key) if key >= 0 and _KEY_ENDS not in text[key:] else end
+        key = text.rfind(_KEY_BEGIN)
+        return min(end, key) if key >= 0 and _KEY_END not in text[key:] else end
 
     def _pass(self, end: int) -> None:
         head = self._redactor.clean(self._text[:end])
         if end < len(self._text) and not self._redactor.clean(self._text).startswith(head):
-            return  # it would be cut within a secret
-        if fresh := head[_in_common(head, self._heard) :]:
+            return  # this would cut a secret
+        if fresh := head[_common_prefix_length(head, self._heard) :]:
             self._hear(fresh)
         if end > _CONTEXT and head == self._text[:end] and head.endswith("\n"):
             self._text, head, end = self._text[end:], "", 0
-        self._passed, self._heard = end, head
+        self._passed_end, self._heard = end, head
 
 
-def _in_common(one: str, other: str) -> int:
-    """How many characters two texts begin with."""
-    pairs = zip(one, other, strict=False)
+def _common_prefix_length(text: str, other: str) -> int:
+    """Return the number of leading characters two texts share."""
+    pairs = zip(text, other, strict=False)
     return next(
-        (at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(one), len(other))
+        (at for at, (own, others) in enumerate(pairs) if own != others), min(len(text), len(other))
     )

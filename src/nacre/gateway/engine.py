@@ -1,4 +1,4 @@
-"""Send answers: the parts of a conversation in their order, until the platform takes them or never will."""
+"""The gateway: receives messages from channels, makes answers and sends their parts in order."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from nacre.gateway.conversation import (
     UnpairRequest,
     is_current,
     judge,
-    may_say,
+    may_write,
 )
 from nacre.gateway.sessions import (
     Answering,
+    ChatMessage,
     Keeping,
     Lend,
     Respond,
-    Said,
     Sessions,
     Taken,
     Transcripts,
@@ -77,19 +77,22 @@ from nacre.values.gateway import Chat as gateway_Chat
 from nacre.values.session import Task
 
 SEND_SECONDS = 60.0
-GIVE_UP = timedelta(hours=24)
-"""A part that could not be sent for so long is given up."""
+MAX_SENDING_AGE = timedelta(hours=24)
+"""Age at which an unsent part is given up."""
 
-_LEAST_PAUSE, _MOST_PAUSE = 1.0, 600.0
-_AT_ONCE = 8
-"""Conversations of a channel to which is sent at a time."""
+_MIN_PAUSE, _MAX_PAUSE = 1.0, 600.0
+_MAX_PARALLEL_CHATS = 8
+"""Conversations of a channel that are sent to at the same time."""
 
-_MOST_FAULTS = 5
+_MAX_FAULTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of one try: ``sent`` is the platform's id, ``problem`` why it was not; ``final``: do not try again."""
+    """The result of an attempt to send.
+
+    ``sent`` is the platform's id, ``problem`` the reason for a failure; ``final`` means no retry.
+    """
 
     sent: str = ""
     problem: str = ""
@@ -98,7 +101,7 @@ class _Outcome:
 
 
 class Delivery:
-    """Sends what waits, one task a conversation."""
+    """Sends pending parts, with a task per conversation."""
 
     def __init__(
         self,
@@ -111,19 +114,19 @@ class Delivery:
         self._channels = channels
         self._clock = clock
         self._tell = tell
-        self._room = {name: asyncio.Semaphore(_AT_ONCE) for name in channels}
+        self._room = {name: asyncio.Semaphore(_MAX_PARALLEL_CHATS) for name in channels}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._sent_at: dict[str, float] = {}
 
     def send(self, key: str, channel: str) -> None:
-        """Something waits to be sent in a conversation."""
+        """Start sending a conversation's pending parts."""
         if channel in self._channels and key not in self._tasks:
             self._tasks[key] = asyncio.create_task(
                 self._deliver(key, channel), name=f"sending {key}"
             )
 
     async def stop(self, seconds: float) -> None:
-        """Finish what is being sent, for so long; the rest stays for the next time."""
+        """Let sends in progress finish for ``seconds``. The rest stays pending."""
         tasks = list(self._tasks.values())
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -138,7 +141,7 @@ class Delivery:
                 async with self._room[channel]:
                     await self._pace(key, channel)
                     self._note(part, await self._try(part, channel))
-        except NacreError as error:  # the disk is full, say: what waits is sent by and by
+        except NacreError as error:  # for example a full disk: pending parts are sent later
             self._tell(f"{key}: {error.message}")
         finally:
             del self._tasks[key]
@@ -159,7 +162,7 @@ class Delivery:
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             self._tell("".join(traceback.format_exception(error)).rstrip())
             return _Outcome(
-                problem=f"{type(error).__name__}", final=part.attempts + 1 >= _MOST_FAULTS
+                problem=f"{type(error).__name__}", final=part.attempts + 1 >= _MAX_FAULTS
             )
 
     def _note(self, part: Part, outcome: _Outcome) -> None:
@@ -167,19 +170,21 @@ class Delivery:
             self._store.finish_part(part.seq, outcome.sent)
             return
         now = self._clock()
-        if outcome.final or now - part.created > GIVE_UP:
-            self._tell(f"{part.outgoing.chat.channel}: a message was given up: {outcome.problem}")
+        if outcome.final or now - part.created > MAX_SENDING_AGE:
+            self._tell(
+                f"{part.outgoing.chat.channel}: gave up sending a message: {outcome.problem}"
+            )
             self._store.finish_part(part.seq, None, outcome.problem)
             return
-        pause = outcome.after or min(_LEAST_PAUSE * 2**part.attempts, _MOST_PAUSE)
+        pause = outcome.after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
         self._store.delay_part(part.seq, now + timedelta(seconds=pause), outcome.problem)
 
     async def _wait_until(self, moment: datetime | None) -> None:
         while moment and (left := (moment - self._clock()).total_seconds()) > 0:
-            await asyncio.sleep(min(left, _MOST_PAUSE))
+            await asyncio.sleep(min(left, _MAX_PAUSE))
 
     async def _pace(self, key: str, channel: str) -> None:
-        """Leave the pause between two messages to one chat that the platform asks for."""
+        """Wait for the pause the platform asks for between two messages to a chat."""
         loop = asyncio.get_running_loop()
         pause = (
             self._sent_at.get(key, 0.0)
@@ -192,24 +197,27 @@ class Delivery:
 
 
 # ----------------------------------------------------------------------------
-# What channels receive: redacted, judged, and on disk before a platform is told that it arrived.
+# Received messages: redacted, judged, and on disk before they are confirmed to the platform.
 
 
-HISTORY_KEYS = 1_000
-"""Groups of which what was heard is kept (seed facts 4, OpenClaw's MAX_HISTORY_KEYS)."""
+MAX_GROUPS_WITH_HISTORY = 1_000
+"""Groups whose history is kept (seed facts 4, OpenClaw's MAX_HISTORY_KEYS)."""
 
-MOST_CHARACTERS = 64_000
-"""Of one message."""
+MAX_CHARACTERS = 64_000
+"""Maximum of one message."""
 
-_MOST_ATTACHMENTS = 10
+_MAX_ATTACHMENTS = 10
 _NAME_CHARACTERS = 80
 _PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """What all inboxes of a gateway share. ``wake`` is told of conversations in which something waits to be answered,
-    ``send`` of those in which something waits to be sent."""
+class InboxContext:
+    """The state shared by all inboxes of a gateway.
+
+    ``wake`` and ``send`` are called for conversations with messages to answer and with parts to
+    send.
+    """
 
     store: GatewayStore
     redactor: Cleans
@@ -222,135 +230,139 @@ class Desk:
 
 
 class ChannelInbox:
-    """The inbox of one channel; implements Inbox."""
+    """The inbox of a channel; implements Inbox."""
 
-    def __init__(self, desk: Desk, rules: Callable[[], Rules]) -> None:
-        self._desk = desk
-        self._now = rules
+    def __init__(self, context: InboxContext, rules: Callable[[], Rules]) -> None:
+        self._context = context
+        self._rules_now = rules
 
     @property
     def _rules(self) -> Rules:
-        return self._now()
+        return self._rules_now()
 
     def state(self, name: str) -> str:
-        """What the channel kept under a name."""
-        return self._desk.store.channel_value(self._rules.channel, name)
+        """Return the value stored under a name."""
+        return self._context.store.channel_value(self._rules.channel, name)
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Keep messages and state; how many did not come before. Waits while too many wait to be answered."""
-        while self._desk.store.waiting(self._rules.channel) >= self._desk.most_waiting:
+        """Store messages and state, and return the number of new messages. Waits while too many are pending."""
+        while self._context.store.waiting(self._rules.channel) >= self._context.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
-        # a long text takes seconds, in which all others would wait
-        cleaned = await asyncio.to_thread(lambda: [self._cleaned(one) for one in messages])
-        kept: list[tuple[Received, str]] = []
+        # in a thread, because a long text takes seconds
+        cleaned = await asyncio.to_thread(lambda: [self._clean(message) for message in messages])
+        judged_messages: list[tuple[Received, str]] = []
 
         def judged() -> Iterator[tuple[Received, str]]:
-            for one in self._judged(cleaned):
-                kept.append(one)
-                yield one
+            for item in self._judge_all(cleaned):
+                judged_messages.append(item)
+                yield item
 
-        new = self._desk.store.receive(self._rules.channel, judged(), state)
-        self._tell(new)
-        return len(messages) - (len(kept) - len(new))
+        new = self._context.store.receive(self._rules.channel, judged(), state)
+        self._notify(new)
+        return len(messages) - (len(judged_messages) - len(new))
 
-    def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        """What becomes of each. It runs in the transaction that keeps them: an edit may follow its message at once."""
+    def _judge_all(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
+        """Decide about each message in the transaction that stores them, because an edit may follow
+        its message at once.
+        """
         for message in messages:
             if message.edits:
                 yield from self._edit(message)
                 continue
-            verdict = judge(message, self._rules, self._desk.store, self._desk.clock())
+            verdict = judge(message, self._rules, self._context.store, self._context.clock())
             key = key_of(message)
             if verdict.reply:
                 self._reply(key, message, verdict.reply)
             if verdict.state:
-                yield Received(0, key, message, self._desk.clock(), verdict.is_owner), verdict.state
+                yield (
+                    Received(0, key, message, self._context.clock(), verdict.is_owner),
+                    verdict.state,
+                )
 
-    def _tell(self, kept: Sequence[tuple[Received, str]]) -> None:
-        desk = self._desk
-        for key in {one.key for one, state in kept if state == "heard"}:
-            desk.store.trim_heard(key, desk.most_heard, HISTORY_KEYS)
-        for key in dict.fromkeys(one.key for one, state in kept if state == "waiting"):
-            desk.wake(key, self._rules.channel)
+    def _notify(self, kept: Sequence[tuple[Received, str]]) -> None:
+        context = self._context
+        for key in {received.key for received, state in kept if state == "heard"}:
+            context.store.trim_heard(key, context.most_heard, MAX_GROUPS_WITH_HISTORY)
+        for key in dict.fromkeys(received.key for received, state in kept if state == "waiting"):
+            context.wake(key, self._rules.channel)
 
     def _edit(self, message: Incoming) -> Iterator[tuple[Received, str]]:
-        """A new text of a message: it is answered as edited, where it still waits; else the transcript says so."""
-        store = self._desk.store
-        found = store.find(self._rules.channel, message.edits)
+        """Apply an edit: a pending message is answered as edited, else the edit is added to the transcript."""
+        store = self._context.store
+        earlier = store.find(self._rules.channel, message.edits)
         if (
-            found is None
-            or found.sender != message.sender.id
+            earlier is None
+            or earlier.sender != message.sender.id
             or store.find(self._rules.channel, message.id)
         ):
             return
-        if not may_say(message, self._rules, store):
+        if not may_write(message, self._rules, store):
             return
         edited = Received(
-            0, found.key, message, self._desk.clock(), self._rules.is_owner(message.sender)
+            0, earlier.key, message, self._context.clock(), self._rules.is_owner(message.sender)
         )
-        if found.message and found.state in ("waiting", "heard"):
-            if not _is_before(message, found.message):
+        if earlier.message and earlier.state in ("waiting", "heard"):
+            if not _is_before(message, earlier.message):
                 store.replace_text(
-                    found.seq, replace(found.message, text=message.text, sent=message.sent)
+                    earlier.seq, replace(earlier.message, text=message.text, sent=message.sent)
                 )
-        elif found.line and (session := store.session_of(found.key, found.line)):
-            store.add_lines(session.id, [edit_line(self._desk.new_id(), edited, found.line)])
+        elif earlier.line and (session := store.session_of(earlier.key, earlier.line)):
+            store.add_lines(session.id, [edit_line(self._context.new_id(), edited, earlier.line)])
         yield edited, "done"
 
     def _reply(self, key: str, message: Incoming, text: str) -> None:
-        """A word to somebody who is not let in; it goes the way of all answers."""
-        part = Outgoing(f"pairing:{self._desk.new_id()}", message.chat, text, message.id)
-        self._desk.store.add_part(key, part, self._desk.clock())
-        self._desk.send(key, self._rules.channel)
+        """Reply to a sender without access, in the same way as answers."""
+        part = Outgoing(f"pairing:{self._context.new_id()}", message.chat, text, message.id)
+        self._context.store.add_part(key, part, self._context.clock())
+        self._context.send(key, self._rules.channel)
 
-    def _cleaned(self, message: Incoming) -> Incoming:
-        """Without secrets, and within bounds."""
+    def _clean(self, message: Incoming) -> Incoming:
+        """Remove secrets and apply limits."""
         attachments = tuple(
             Attachment(
-                self._name(one.name),
-                one_line(one.media_type)[:_NAME_CHARACTERS],
-                one.size,
-                one.source,
+                self._name(file.name),
+                one_line(file.media_type)[:_NAME_CHARACTERS],
+                file.size,
+                file.source,
             )
-            for one in message.attachments[:_MOST_ATTACHMENTS]
+            for file in message.attachments[:_MAX_ATTACHMENTS]
         )
         return replace(
             message,
-            text=self._desk.redactor.clean(message.text[:MOST_CHARACTERS]),
+            text=self._context.redactor.clean(message.text[:MAX_CHARACTERS]),
             attachments=attachments,
             sender=Sender(message.sender.id, self._name(message.sender.name)),
         )
 
     def _name(self, name: str) -> str:
-        """Anybody may choose it: one line, so that nothing in it passes for another's words."""
-        return one_line(self._desk.redactor.clean(name))[:_NAME_CHARACTERS]
+        """Reduce a name, which anyone may choose, to one line, so that it cannot look like another's message."""
+        return one_line(self._context.redactor.clean(name))[:_NAME_CHARACTERS]
 
 
 def _is_before(message: Incoming, other: Incoming) -> bool:
-    """Whether a message was written before another: what a platform delivers again may come late."""
+    """Return True if a message was written before another. Redelivered messages may come late."""
     return bool(message.sent and other.sent and message.sent < other.sent)
 
 
 # ----------------------------------------------------------------------------
-# The gateway at work: channels receive, conversations are answered one turn at a time, answers are
-# sent.
+# The running gateway. Conversations are answered one turn at a time.
 
 
 _KEEP_DAYS = 7
 _TIDY_SECONDS = 60.0
 _END_SECONDS = 3.0
-_LEAST_PAUSE_ENGINE, _MOST_PAUSE_ENGINE = 1.0, 300.0
-_MOST_DEBOUNCES = 10
-"""Who goes on writing is answered after so many pauses at the latest."""
+_MIN_RESTART_PAUSE, _MAX_RESTART_PAUSE = 1.0, 300.0
+_MAX_DEBOUNCES = 10
+"""Maximum number of pauses before a sender who keeps writing is answered."""
 
 _MINUTE = 60.0
-_SILENT = "NO_REPLY"
-"""What a responder answers where nothing is to be said (OpenClaw)."""
+_NO_REPLY = "NO_REPLY"
+"""A responder's answer to send nothing (OpenClaw)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a gateway works with. ``tell`` writes to its log."""
+    """The components of a gateway. ``tell`` writes to its log."""
 
     settings: Settings
     store: GatewayStore
@@ -368,7 +380,7 @@ class Parts:
 
 
 class Gateway:
-    """Serves the channels of one home until it is told to stop. Not to be run twice."""
+    """Serves the channels of a home until stopped. Runs only once."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -379,14 +391,14 @@ class Gateway:
         self._at_once = settings.whole("gateway.at_once")
         self._a_minute = settings.whole("gateway.answers_a_minute")
         self._pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="answering")
-        self._talks: dict[str, asyncio.Task[None]] = {}
+        self._conversations: dict[str, asyncio.Task[None]] = {}
         self._paces: OrderedDict[str, deque[float]] = OrderedDict()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until ``stop`` is set. What is being answered then is answered next time."""
+        """Run until ``stop`` is set. Answers in progress are made again next time."""
         parts = self._parts
         self._room = asyncio.Semaphore(self._at_once)
-        open_channels = {name: one.channel for name, one in parts.channels.items()}
+        open_channels = {name: opened.channel for name, opened in parts.channels.items()}
         self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.tell)
         self._keeping = Keeping(
             self._turns.sessions,
@@ -394,7 +406,7 @@ class Gateway:
             parts.tell,
             index_every=parts.settings.whole("gateway.index_every"),
         )
-        desk = Desk(
+        context = InboxContext(
             parts.store,
             parts.redactor,
             parts.clock,
@@ -405,19 +417,23 @@ class Gateway:
             parts.settings.whole("gateway.group_history"),
         )
         tasks = [
-            asyncio.create_task(self._receive(name, one, desk))
-            for name, one in parts.channels.items()
+            asyncio.create_task(self._receive(name, opened, context))
+            for name, opened in parts.channels.items()
         ]
         tasks.append(asyncio.create_task(self._tidy()))
-        called = {name: one for name, one in open_channels.items() if isinstance(one, ServesHttp)}
-        if called and parts.listen:
-            tasks.append(asyncio.create_task(self._guarded("listener", parts.listen(called))))
-        self._go_on()
+        served = {
+            name: channel
+            for name, channel in open_channels.items()
+            if isinstance(channel, ServesHttp)
+        }
+        if served and parts.listen:
+            tasks.append(asyncio.create_task(self._guarded("listener", parts.listen(served))))
+        self._resume()
         await stop.wait()
         await self._end(tasks)
 
-    def _go_on(self) -> None:
-        """What waited when the gateway ended, or when something stood in its way."""
+    def _resume(self) -> None:
+        """Resume work that was pending at the gateway's end or blocked by an error."""
         for session in self._parts.store.pending_sessions():
             self._parts.transcripts.write_pending(self._parts.store, session)
         for key, channel in self._parts.store.waiting_keys():
@@ -426,30 +442,30 @@ class Gateway:
             self._delivery.send(key, channel)
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
-        talks = list(self._talks.values())
-        for task in (*tasks, *talks):
+        conversations = list(self._conversations.values())
+        for task in (*tasks, *conversations):
             task.cancel()
         await asyncio.to_thread(self._parts.answering.close)
-        await asyncio.gather(*tasks, *talks, return_exceptions=True)
+        await asyncio.gather(*tasks, *conversations, return_exceptions=True)
         self._parts.store.release()
         await self._delivery.stop(_END_SECONDS)
-        for one in self._parts.channels.values():
-            await self._guarded("closing", one.channel.close())
+        for opened in self._parts.channels.values():
+            await self._guarded("closing", opened.channel.close())
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
         await self._keeping.stop(_END_SECONDS)
 
     # Receiving
 
-    async def _receive(self, name: str, one: Open, desk: Desk) -> None:
-        """Run a channel; where it cannot go on, again later, ever more seldom."""
-        pause = _LEAST_PAUSE_ENGINE
+    async def _receive(self, name: str, opened: Open, context: InboxContext) -> None:
+        """Run a channel and restart it at growing intervals."""
+        pause = _MIN_RESTART_PAUSE
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
             self._parts.store.note_problem(name, "")
             try:
-                await one.channel.run(
-                    ChannelInbox(desk, LiveRules(self._parts.settings, one.options.rules))
+                await opened.channel.run(
+                    ChannelInbox(context, LiveRules(self._parts.settings, opened.options.rules))
                 )
                 return
             except ChannelRefused as error:
@@ -458,24 +474,24 @@ class Gateway:
             except ChannelUnavailable as error:
                 self._tell_problem(name, error)
                 after = error.retry_after
-            except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others go on
+            except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others continue
                 self._parts.tell(f"{name}: " + "".join(traceback.format_exception(error)).rstrip())
                 after = None
-            pause = _LEAST_PAUSE_ENGINE if loop.time() - began > _MOST_PAUSE_ENGINE else pause
+            pause = _MIN_RESTART_PAUSE if loop.time() - began > _MAX_RESTART_PAUSE else pause
             await asyncio.sleep(after or pause)
-            pause = min(2 * pause, _MOST_PAUSE_ENGINE)
+            pause = min(2 * pause, _MAX_RESTART_PAUSE)
 
     def _tell_problem(self, name: str, error: NacreError) -> None:
-        told = error.message + (f" ({error.hint})" if error.hint else "")
-        self._parts.tell(f"{name}: {told}")
-        self._parts.store.note_problem(name, told)
+        problem = error.message + (f" ({error.hint})" if error.hint else "")
+        self._parts.tell(f"{name}: {problem}")
+        self._parts.store.note_problem(name, problem)
 
     # Answering
 
     def _wake(self, key: str, channel: str) -> None:
-        """Something waits to be answered in a conversation."""
-        if channel in self._parts.channels and key not in self._talks:
-            self._talks[key] = asyncio.create_task(
+        """Start answering a conversation's pending messages."""
+        if channel in self._parts.channels and key not in self._conversations:
+            self._conversations[key] = asyncio.create_task(
                 self._converse(key, channel), name=f"answering {key}"
             )
 
@@ -485,19 +501,19 @@ class Gateway:
                 await self._keep_pace(key)
                 async with self._room:
                     await self._answer_next(key, channel)
-        except NacreError as error:  # the disk is full, say: what waits is answered by and by
+        except NacreError as error:  # for example a full disk: pending messages are answered later
             self._parts.tell(f"{key}: {error.message}")
         except OSError as error:
             self._parts.tell(f"{key}: {error.strerror or error}")
-        except Exception as error:  # noqa: BLE001 - what one conversation brings about is told, and the others go on
+        except Exception as error:  # noqa: BLE001 - log it; other conversations continue
             self._parts.tell(f"{key}: " + "".join(traceback.format_exception(error)).rstrip())
         finally:
-            del self._talks[key]
+            del self._conversations[key]
 
     async def _is_quiet(self, key: str) -> bool:
-        """Wait until nobody wrote for the pause that makes one turn of several messages; false where nothing waits."""
+        """Wait for a pause in writing, to answer several messages in one turn. Return False if none are pending."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._debounce * _MOST_DEBOUNCES
+        until = loop.time() + self._debounce * _MAX_DEBOUNCES
         while True:
             last, count = self._parts.store.last_waiting(key)
             if last is None or not count:
@@ -508,19 +524,19 @@ class Gateway:
             await asyncio.sleep(min(left, self._debounce))
 
     async def _keep_pace(self, key: str) -> None:
-        """So many answers a minute: what comes meanwhile is answered together."""
+        """Limit answers per minute. Messages arriving meanwhile are answered together."""
         loop = asyncio.get_running_loop()
         times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
         self._paces.move_to_end(key)
-        if len(self._paces) > HISTORY_KEYS:
+        if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
             self._paces.popitem(last=False)
         if len(times) == self._a_minute and (left := times[0] + _MINUTE - loop.time()) > 0:
             await asyncio.sleep(left)
         times.append(loop.time())
 
     async def _answer_next(self, key: str, channel: str) -> None:
-        one = self._parts.channels[channel]
-        taken = await self._turns.take(key, one)
+        opened = self._parts.channels[channel]
+        taken = await self._turns.take(key, opened)
         if taken is None:
             self._delivery.send(key, channel)  # a command may have been answered
             self._keeping.index(self._turns.ended)
@@ -528,38 +544,42 @@ class Gateway:
             return
         pieces: asyncio.Queue[str] = asyncio.Queue()
         shown = [
-            asyncio.create_task(self._show_typing(one.channel, taken.chat)),
-            asyncio.create_task(self._show_pieces(one.channel, taken.chat, pieces)),
+            asyncio.create_task(self._show_typing(opened.channel, taken.chat)),
+            asyncio.create_task(self._show_pieces(opened.channel, taken.chat, pieces)),
         ]
         try:
-            answer, problem = await self._answered(taken, one, pieces)
+            answer, problem = await self._make_answer(taken, opened, pieces)
         finally:
             for task in shown:
                 task.cancel()
-        silent = answer.text.strip() == _SILENT
-        self._turns.finish(taken, answer, one.channel.limits, problem=problem, is_silent=silent)
+        silent = answer.text.strip() == _NO_REPLY
+        self._turns.finish(taken, answer, opened.channel.limits, problem=problem, is_silent=silent)
         self._delivery.send(key, channel)
-        self._keeping.look(taken.session.key, one.options)
+        self._keeping.look(taken.session.key, opened.options)
 
-    async def _answered(
-        self, taken: Taken, one: Open, pieces: asyncio.Queue[str]
+    async def _make_answer(
+        self, taken: Taken, opened: Open, pieces: asyncio.Queue[str]
     ) -> tuple[Answer, str]:
-        """The answer, or an excuse and what went wrong."""
+        """Return the answer, or an excuse and the problem."""
         if taken.is_hopeless:
             return Answer(
                 "I cannot answer this message."
-            ), "the gateway ended three times while it was answered"
+            ), "the gateway stopped three times during the answer"
         loop = asyncio.get_running_loop()
         try:
-            work = Work(taken.session, one.options, taken.turn)
-            hear = partial(_put, loop, pieces) if isinstance(one.channel, ShowsPieces) else None
+            work = Work(taken.session, opened.options, taken.turn)
+            hear = (
+                partial(_put_piece, loop, pieces)
+                if isinstance(opened.channel, ShowsPieces)
+                else None
+            )
             return await loop.run_in_executor(
                 self._pool, self._parts.answering.answer, work, hear
             ), ""
         except NacreError as error:
             self._parts.tell(f"{taken.session.key}: no answer: {error.message}")
             if self._parts.answering.is_closed:
-                raise  # it was cut off by the end: next time
+                raise  # cancelled by the end, so answered next time
             return Answer(excuse(error, is_owner=taken.is_owners)), error.message
 
     async def _show_typing(self, channel: Channel, chat: gateway_Chat) -> None:
@@ -577,28 +597,28 @@ class Gateway:
     # Tidying up
 
     async def _tidy(self) -> None:
-        """Close conversations that went silent, and forget what is done."""
+        """Close silent conversations and delete old data."""
         while True:
             try:
-                for name, one in self._parts.channels.items():
-                    self._keeping.close_stale(name, one.options)
+                for name, opened in self._parts.channels.items():
+                    self._keeping.close_stale(name, opened.options)
                 self._parts.store.prune(self._parts.clock() - timedelta(days=_KEEP_DAYS))
-                self._go_on()
+                self._resume()
             except (NacreError, OSError) as error:
-                self._parts.tell(f"tidying up: {error}")
+                self._parts.tell(f"cleaning up: {error}")
             await asyncio.sleep(_TIDY_SECONDS)
 
-    async def _guarded(self, what: str, work: Coroutine[Any, Any, None]) -> None:
-        """Do it; what fails is told, and ends nothing else."""
+    async def _guarded(self, label: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Await a coroutine and log errors without ending anything else."""
         try:
-            await work
+            await coroutine
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
-            if what:
-                self._parts.tell(f"{what}: {error}")
+            if label:
+                self._parts.tell(f"{label}: {error}")
 
 
-def _put(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str) -> None:
-    """A piece of an answer, from the thread that makes it."""
+def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str) -> None:
+    """Pass on a piece of an answer from the thread that makes it."""
     with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
@@ -614,7 +634,7 @@ Tell = Callable[[str], None]
 
 
 def is_running(settings: Settings) -> bool:
-    """Whether a gateway serves this home."""
+    """Return True if a gateway serves this home."""
     return is_held(settings.home / LOCK)
 
 
@@ -627,18 +647,19 @@ def serve(
     respond: Respond | None = None,
     ready: Callable[[], object] = lambda: None,
 ) -> None:
-    """Serve the channels that are configured, until ``stop`` is set; ``ready`` is called when it begins.
+    """Serve the configured channels until ``stop`` is set. ``ready`` is called at the start.
 
-    A channel that cannot be opened is told of, and the others are served. Raises Conflict where another gateway serves
-    this home, NotFound where no channel is configured or none can be opened, and what opening the store raises.
+    A channel that cannot be opened is logged, and the others are served. Raises Conflict if another
+    gateway serves this home, NotFound if no channel is configured or none can be opened, and errors
+    of opening the store.
     """
     with closing(GatewayStore.open(settings.home)) as store:
         lock = FileLock(settings.home / LOCK)
         if not lock.acquire():
-            hint = "nacre gateway status; the daemon runs it where gateway.enabled is set"
-            raise Conflict(f"a gateway serves {settings.home} already", hint=hint)
+            hint = "see nacre gateway status; with gateway.enabled the daemon runs it"
+            raise Conflict(f"another gateway serves {settings.home}", hint=hint)
         try:
-            opened = _open_channels(settings, store, tell)
+            channels = _open_channels(settings, store, tell)
             answering = Answering(
                 settings, lend, respond or load("nacre.gateway.conversation:responder_for")
             )
@@ -646,59 +667,63 @@ def serve(
             parts = Parts(
                 settings,
                 store,
-                opened,
+                channels,
                 answering,
                 redactor,
                 utc_now,
                 uuid7_source(),
                 tell,
-                _listening(settings, tell),
+                _listener_of(settings, tell),
             )
-            tell(f"answers in {', '.join(opened)}")
+            tell(f"answers in {', '.join(channels)}")
             asyncio.run(_run(Gateway(parts), stop, ready))
         finally:
             lock.release()
 
 
 async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], object]) -> None:
-    ends = asyncio.Event()
+    stopping = asyncio.Event()
 
     async def watch() -> None:
         while not stop.is_set():
             await asyncio.sleep(_LOOK_SECONDS)
-        ends.set()
+        stopping.set()
 
     watching = asyncio.create_task(watch())
     ready()
-    await gateway.run(ends)
+    await gateway.run(stopping)
     watching.cancel()
 
 
 def _open_channels(settings: Settings, store: GatewayStore, tell: Tell) -> Mapping[str, Open]:
-    names = [name for name, own in settings["gateway.channels"].items() if own.get("enabled", True)]
+    names = [
+        name
+        for name, channel in settings["gateway.channels"].items()
+        if channel.get("enabled", True)
+    ]
     opened: dict[str, Open] = {}
     for name in names:
         try:
             options = ChannelOptions.of(settings, name)
-            opened[name] = Open(open_channel(settings, name, _named(name, tell)), options)
+            opened[name] = Open(open_channel(settings, name, _with_name(name, tell)), options)
         except (NacreError, ImportError) as error:
             hint = f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
             store.note_problem(name, f"{error}{hint}")
             tell(f"{name}: {error}{hint}")
     if not opened:
-        told = "no channel can be opened" if names else "no channel is configured"
+        problem = "no channel can be opened" if names else "no channel is configured"
         raise NotFound(
-            told,
-            hint=f"[gateway.channels.telegram] in {settings.config}; docs/gateway.md tells how",
+            problem,
+            hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
         )
     return opened
 
 
-def _named(name: str, tell: Tell) -> Tell:
+def _with_name(name: str, tell: Tell) -> Tell:
     return lambda line: tell(f"{name}: {line}")
 
 
-def _listening(
+def _listener_of(
     settings: Settings, tell: Tell
 ) -> Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]]:
     def listen(channels: Mapping[str, ServesHttp]) -> Coroutine[Any, Any, None]:
@@ -712,8 +737,7 @@ def _listening(
 
 
 # ----------------------------------------------------------------------------
-# A conversation in a terminal: the same sessions, memory and answers as in channels, without a
-# channel.
+# A conversation in a terminal, with the same sessions, memory and answers as in channels.
 
 
 NAME = "terminal"
@@ -721,7 +745,9 @@ _OWNER, _INPUT = "owner", "standard input"
 
 
 class TerminalChat:
-    """One person at a terminal. ``is_owner``: no agent runs the terminal; what is said counts as the owner's then."""
+    """A conversation with a person at a terminal. ``is_owner``: no agent runs it, so the messages
+    count as the owner's.
+    """
 
     def __init__(
         self, settings: Settings, lend: Lend, respond: Respond, *, is_owner: bool, model: str = ""
@@ -733,10 +759,10 @@ class TerminalChat:
         self._answering = Answering(settings, lend, respond)
         self._sessions = Sessions(self._store, Transcripts(settings.home), utc_now, self._new_id)
         self._turns = Turns(self._sessions, settings, self._redactor)
-        who = _OWNER if is_owner else "agent"
-        self.number = next(number for number in count(1) if self._takes(f"{who}-{number}"))
-        """Which of the conversations that go on at once this is: 1 where it is the only one."""
-        self._chat = gateway_Chat(NAME, who if self.number == 1 else f"{who}-{self.number}")
+        name = _OWNER if is_owner else "agent"
+        self.number = next(number for number in count(1) if self._lock_name(f"{name}-{number}"))
+        """Number among simultaneous conversations: 1 if it is the only one."""
+        self._chat = gateway_Chat(NAME, name if self.number == 1 else f"{name}-{self.number}")
         self._is_owner = is_owner
         self._key = f"{NAME}:{self._chat.id}"
         options = ChannelOptions(
@@ -748,30 +774,33 @@ class TerminalChat:
         )
         self._open = Open(_Screen(), options)
 
-    def _takes(self, name: str) -> bool:
+    def _lock_name(self, name: str) -> bool:
         self._lock = FileLock(self._settings.home / FOLDER / f"terminal-{name}.lock")
         return self._lock.acquire()
 
     @property
     def session(self) -> ChatSession:
-        """The conversation that goes on."""
+        """Return the current conversation."""
         return self._sessions.current(self._key, self._chat, NAME, self._open.options.hours)
 
     def said(self, limit: int) -> Sequence[tuple[str, str]]:
-        """The last messages of it: role and text."""
+        """Return role and text of its last messages."""
         return [
-            (one.role, one.text)
-            for one in self._sessions.transcripts.recent(self.session.id, limit).messages
+            (message.role, message.text)
+            for message in self._sessions.transcripts.recent(self.session.id, limit).messages
         ]
 
     def ask(
         self, text: str, hear: Callable[[str], None] | None = None, *, piped: str = ""
     ) -> Answer:
-        """Answer a message. What another program wrote (``piped``) is not the owner's word. Raises ModelUnavailable,
-        ModelRefused, BudgetSpent; the message is kept, and is answered with the next one."""
-        said = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
-        messages = [self._received(*one) for one in said if one[0].strip()]
-        self._store.receive(NAME, [(one, "waiting") for one in messages], {})
+        """Answer a message.
+
+        Output of another program (``piped``) does not count as the owner's. Raises
+        ModelUnavailable, ModelRefused, BudgetSpent; the message is kept and answered with the next.
+        """
+        inputs = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
+        messages = [self._to_received(*item) for item in inputs if item[0].strip()]
+        self._store.receive(NAME, [(message, "waiting") for message in messages], {})
         taken = asyncio.run(self._turns.take(self._key, self._open))
         if taken is None:
             return Answer("A new conversation.")
@@ -779,21 +808,21 @@ class TerminalChat:
         self._turns.finish(taken, answer, self._open.channel.limits, is_silent=True)
         return answer
 
-    def _received(self, text: str, sender: Sender, is_owner: bool) -> Received:
+    def _to_received(self, text: str, sender: Sender, is_owner: bool) -> Received:
         message = Incoming(
-            self._new_id(), self._chat, sender, self._redactor.clean(bounded(text, MOST_CHARACTERS))
+            self._new_id(), self._chat, sender, self._redactor.clean(bounded(text, MAX_CHARACTERS))
         )
         return Received(0, self._key, message, utc_now(), is_owner)
 
     def begin(self) -> None:
-        """A new conversation."""
+        """Begin a new conversation."""
         before = self._store.open_session(self._key)
         self._sessions.reset(self._key)
         if before and before.messages > before.indexed:
             self._index(before)
 
     def close(self) -> None:
-        """Make what was said searchable, and let go."""
+        """Index the conversation and close it."""
         session = self._store.open_session(self._key)
         if session and session.messages > session.indexed:
             self._index(session)
@@ -807,41 +836,40 @@ class TerminalChat:
 
 
 class _Screen:
-    """What shows the answers; implements Channel. They are printed as they come, so nothing is ever sent here."""
+    """A terminal as a channel; implements Channel. Answers are printed as they come and never sent."""
 
     limits = Limits(characters=1_000_000)
 
     async def run(self, inbox: Inbox) -> None:
-        """Nothing comes by itself."""
+        """Receive nothing."""
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Nothing is sent."""
-        raise ChannelRefused(f"nothing is sent to a terminal: {outgoing.key}")
+        """Refuse to send."""
+        raise ChannelRefused(f"cannot send {outgoing.key} to a terminal")
 
     async def show_typing(self, chat: gateway_Chat) -> None:
-        """The terminal shows progress by itself."""
+        """Do nothing: the terminal shows its own progress."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """No files come."""
+        """Refuse to fetch files."""
         raise ChannelRefused(
-            f"{attachment.name} cannot be {target.name} of {most_bytes}: no files come from a terminal"
+            f"cannot fetch {attachment.name} ({target.name}, up to {most_bytes} bytes) from a terminal"
         )
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 # ----------------------------------------------------------------------------
-# What is asked about the gateway, from any process: it works on the gateway's database, whether one
-# runs or not.
+# Operations on the gateway's database, from any process and also when no gateway runs.
 
 
-_CODE = 9
+_CODE_LETTERS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelState:
-    """A channel: whether it is configured and enabled, why it cannot be opened, and what it has to do."""
+    """A channel: its configuration, any problem with opening it, and its pending work."""
 
     name: str
     kind: str
@@ -852,7 +880,7 @@ class ChannelState:
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """``model`` is who answers (``none``: nobody yet); ``waiting`` are senders who ask to be let in."""
+    """State of the gateway. ``model`` answers (``none`` if not set); ``waiting`` are senders awaiting approval."""
 
     running: bool
     model: str
@@ -863,44 +891,45 @@ class GatewayState:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation with its last messages, the oldest first, and the summary of what was before them.
+    """A conversation with its last messages, oldest first, and a summary of earlier ones.
 
-    ``waiting`` are messages that are not being answered yet; ``is_answering`` says that an answer is being made.
+    ``waiting`` are messages not yet being answered; ``is_answering`` is True while an answer is
+    being made.
     """
 
     session: ChatSession
-    messages: tuple[Said, ...]
+    messages: tuple[ChatMessage, ...]
     summary: str
     path: str
-    waiting: tuple[Said, ...] = ()
+    waiting: tuple[ChatMessage, ...] = ()
     is_answering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A sender who was let in; ``identity`` is what was added to ``owner.identities``, where it is the owner."""
+    """An approved sender. ``identity`` was added to ``owner.identities`` if it is the owner."""
 
     pairing: Pairing
     identity: str | None
 
 
 def gateway_status(home: Home) -> GatewayState:
-    """How the gateway is."""
-    with _store(home.settings) as store:
-        traffic = {one.channel: one for one in store.traffic()}
+    """Return the state of the gateway."""
+    with _open_store(home.settings) as store:
+        traffic = {row.channel: row for row in store.traffic()}
         channels: Mapping[str, Mapping[str, Any]] = home.settings["gateway.channels"]
         states = [
             ChannelState(
                 name,
-                str(own.get("kind", name)),
-                bool(own.get("enabled", True)),
-                _problem(home.settings, name) or store.channel_value(name, PROBLEM),
+                str(options.get("kind", name)),
+                bool(options.get("enabled", True)),
+                _options_problem(home.settings, name) or store.channel_value(name, PROBLEM),
                 traffic.get(name, ChannelTraffic(name)),
             )
-            for name, own in channels.items()
+            for name, options in channels.items()
         ]
         now = home.clock()
-        waiting = tuple(one for one in store.pairings() if is_current(one, now))
+        waiting = tuple(row for row in store.pairings() if is_current(row, now))
         return GatewayState(
             is_running(home.settings),
             name_for(home, Task.CHAT),
@@ -911,22 +940,26 @@ def gateway_status(home: Home) -> GatewayState:
 
 
 def list_chats(home: Home, request: ChatsRequest) -> list[ChatSession]:
-    """Conversations, the one that was used last first."""
-    with _store(home.settings) as store:
+    """Return conversations, the most recently used first."""
+    with _open_store(home.settings) as store:
         return store.sessions(
             request.channel, closed=request.closed, limit=request.limit, offset=request.offset
         )
 
 
 def show_chat(home: Home, request: ChatRequest) -> Chat:
-    """One conversation. Raises NotFound, Conflict."""
-    with _store(home.settings) as store:
-        session = _found(store, request.reference)
-        kept = store.open_messages(session.key) if session.closed is None else []
+    """Return a conversation. Raises NotFound, Conflict."""
+    with _open_store(home.settings) as store:
+        session = _find_session(store, request.reference)
+        open_messages = store.open_messages(session.key) if session.closed is None else []
     transcripts = Transcripts(home.settings.home)
     recent = transcripts.recent(session.id, request.limit, failures=True)
-    waiting = tuple(_waiting(one.received) for one in kept if one.state == "waiting")
-    taken = [one.received for one in kept if one.state == "taken"]
+    waiting = tuple(
+        _pending_message(message.received)
+        for message in open_messages
+        if message.state == "waiting"
+    )
+    taken = [message.received for message in open_messages if message.state == "taken"]
     return Chat(
         session,
         tuple(recent.messages),
@@ -939,82 +972,87 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
 
 def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
     """End a conversation. Raises NotFound, Conflict."""
-    with _store(home.settings) as store:
-        session = _found(store, request.reference)
+    with _open_store(home.settings) as store:
+        session = _find_session(store, request.reference)
         store.close_session(session.id, home.clock())
-        return _found(store, session.id)
+        return _find_session(store, session.id)
 
 
 def list_pairings(home: Home) -> list[Pairing]:
-    """Who asked to be let in, and who was."""
-    with _store(home.settings) as store:
+    """Return pending and approved senders."""
+    with _open_store(home.settings) as store:
         return store.pairings()
 
 
 def pair(home: Home, request: PairRequest) -> Paired:
-    """Let a sender in. Raises NotFound for a code that is not known or too old, and for a channel that is none."""
-    with _store(home.settings, makes_one=True) as store:
-        found = _asked(home, store, request.who.strip())
-        store.approve(found, home.clock())
-        paired = store.pairing(found.channel, found.sender) or found
-    return Paired(paired, _as_owner(home.settings, paired) if request.me else None)
+    """Approve a sender. Raises NotFound for an unknown or expired code and for an unknown channel."""
+    with _open_store(home.settings, creates=True) as store:
+        pairing = _find_pairing(home, store, request.who.strip())
+        store.approve(pairing, home.clock())
+        paired = store.pairing(pairing.channel, pairing.sender) or pairing
+    return Paired(paired, _add_owner_identity(home.settings, paired) if request.me else None)
 
 
 def unpair(home: Home, request: UnpairRequest) -> bool:
-    """Let a sender in no more; whether they were. Raises NotFound."""
+    """Revoke a sender's approval. Raises NotFound."""
     channel, _, sender = request.who.strip().partition(":")
-    with _store(home.settings) as store:
+    with _open_store(home.settings) as store:
         if not store.drop_pairing(channel, sender):
             raise NotFound(
-                f"nobody is let in as {request.who!r}", hint="nacre gateway pair lists them"
+                f"no sender {request.who!r} is paired", hint="nacre gateway pair lists the senders"
             )
     return True
 
 
-def _asked(home: Home, store: GatewayStore, who: str) -> Pairing:
+def _find_pairing(home: Home, store: GatewayStore, who: str) -> Pairing:
     channel, colon, sender = who.partition(":")
     if colon:
         if channel not in home.settings["gateway.channels"]:
-            known = ", ".join(home.settings["gateway.channels"]) or "none is configured"
-            raise NotFound(f"there is no channel {channel!r}", hint=f"channels: {known}")
+            names = ", ".join(home.settings["gateway.channels"]) or "none configured"
+            raise NotFound(f"there is no channel {channel!r}", hint=f"channels: {names}")
         return store.pairing(channel, sender) or Pairing(
             channel, sender, "", f"by hand {who}", home.clock()
         )
-    found = store.pairing_of_code(_code(who))
-    if found is None or not (found.approved or is_current(found, home.clock())):
-        hint = "codes hold for an hour: have them write again, and take the new one"
-        raise NotFound(f"{who!r} is no code that waits", hint=hint)
-    return found
+    pairing = store.pairing_of_code(_normalize_code(who))
+    if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
+        hint = "codes expire after an hour: ask the sender to write again, and use the new code"
+        raise NotFound(f"{who!r} is not a pending code", hint=hint)
+    return pairing
 
 
-def _code(text: str) -> str:
-    """As it was given, however it was typed."""
-    letters = "".join(one for one in text.upper() if one.isalnum())
-    half = _CODE // 2
+def _normalize_code(text: str) -> str:
+    """Return a code in its usual form, however it was typed."""
+    letters = "".join(letter for letter in text.upper() if letter.isalnum())
+    half = _CODE_LETTERS // 2
     return f"{letters[:half]}-{letters[half:]}"
 
 
-def _as_owner(settings: Settings, pairing: Pairing) -> str:
+def _add_owner_identity(settings: Settings, pairing: Pairing) -> str:
     identity = f"{pairing.channel}:{pairing.sender}"
-    known = settings.texts("owner.identities")
-    if identity not in known:
-        listed = json.dumps(
-            [*known, identity], ensure_ascii=False
-        )  # an id may hold what ends a text in TOML
-        set_setting(settings, SetRequest(key="owner.identities", value=listed))
+    identities = settings.texts("owner.identities")
+    if identity not in identities:
+        value = json.dumps(
+            [*identities, identity], ensure_ascii=False
+        )  # an id may contain characters that end a TOML string
+        set_setting(settings, SetRequest(key="owner.identities", value=value))
     return identity
 
 
-def _waiting(one: Received) -> Said:
-    sender = one.message.sender
-    at = one.received.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Said(
-        f"waiting-{one.seq}", "user", one.message.text, sender.name or sender.id, at, one.is_owner
+def _pending_message(received: Received) -> ChatMessage:
+    sender = received.message.sender
+    at = received.received.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return ChatMessage(
+        f"waiting-{received.seq}",
+        "user",
+        received.message.text,
+        sender.name or sender.id,
+        at,
+        received.is_owner,
     )
 
 
 def _is_answering(home: Home, taken: Sequence[Received]) -> bool:
-    """Whether messages are being answered: what ended in the middle, or a terminal that was closed, left them so."""
+    """Return True if messages are being answered, not left over from a crash or a closed terminal."""
     if not taken:
         return False
     if taken[-1].message.chat.channel != NAME:
@@ -1024,21 +1062,23 @@ def _is_answering(home: Home, taken: Sequence[Received]) -> bool:
     )
 
 
-def _found(store: GatewayStore, reference: str) -> ChatSession:
-    found = store.find_sessions(reference)
-    exact = [one for one in found if reference in (one.id, one.key)]
-    if not found:
+def _find_session(store: GatewayStore, reference: str) -> ChatSession:
+    sessions = store.find_sessions(reference)
+    exact = [session for session in sessions if reference in (session.id, session.key)]
+    if not sessions:
         raise NotFound(
-            f"there is no conversation {reference!r}", hint="nacre gateway sessions lists them"
+            f"there is no conversation {reference!r}",
+            hint="nacre gateway sessions lists conversations",
         )
-    if len(found) > 1 and not exact:
+    if len(sessions) > 1 and not exact:
         raise Conflict(
-            f"{reference!r} is the beginning of several", hint=", ".join(one.id for one in found)
+            f"several conversations begin with {reference!r}",
+            hint=", ".join(session.id for session in sessions),
         )
-    return (exact or found)[0]
+    return (exact or sessions)[0]
 
 
-def _problem(settings: Settings, name: str) -> str:
+def _options_problem(settings: Settings, name: str) -> str:
     try:
         ChannelOptions.of(settings, name)
     except NacreError as error:
@@ -1047,9 +1087,9 @@ def _problem(settings: Settings, name: str) -> str:
 
 
 @contextmanager
-def _store(settings: Settings, *, makes_one: bool = False) -> Iterator[GatewayStore]:
-    """The gateway's store. Who only looks, where there is none, is lent an empty one."""
-    is_there = makes_one or (settings.home / DATABASE).exists()
+def _open_store(settings: Settings, *, creates: bool = False) -> Iterator[GatewayStore]:
+    """Open the gateway's store, or an empty one for reading if there is none."""
+    is_there = creates or (settings.home / DATABASE).exists()
     store = GatewayStore.open(settings.home) if is_there else GatewayStore.empty()
     try:
         yield store

@@ -18,17 +18,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nacre.base import listening, serving
 from nacre.gateway.channels import ServesHttp
 
-# ----------------------------------------------------------------------------
-# The gateway's own small server: what platforms call, and nothing else.
-
-
-_MOST_MESSAGE = 262_144
+_MAX_MESSAGE = 262_144
 
 
 class Listener:
-    """Serves the routes of channels at a place: of this machine alone, unless the place names another host.
+    """Serves the routes of channels, on this machine only unless the place names another host.
 
-    Whoever may come is up to the channels, which check signatures. It speaks no TLS: tunnels and proxies before it do.
+    Channels check signatures to decide who may call. It has no TLS; put a tunnel or proxy before
+    it.
     """
 
     def __init__(
@@ -37,30 +34,33 @@ class Listener:
         channels: Mapping[str, ServesHttp],
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``place``: ``[host:]port``, by default of loopback. Raises InvalidInput."""
+        """``place``: ``[host:]port``, by default on loopback. Raises InvalidInput."""
         self._host, self._port = serving.split_place(place)
         self._tell = tell
-        routes = [route for one in channels.values() for route in one.routes()]
+        routes = [route for channel in channels.values() for route in channel.routes()]
         app = Starlette(
-            routes=routes, exception_handlers={HTTPException: _empty, Exception: self._failed}
+            routes=routes,
+            exception_handlers={HTTPException: _empty_response, Exception: self._failed},
         )
         app.router.redirect_slashes = False
-        self._config = listening.listening_config(_Room(app), most_message=_MOST_MESSAGE)
+        self._config = listening.listening_config(_CapacityLimit(app), most_message=_MAX_MESSAGE)
         self._listening: socket.socket | None = None
 
     def open(self) -> str:
-        """Listen; requests wait until it runs. Returns the address. Raises Unavailable where the port is taken."""
+        """Listen and return the address. Requests wait until it runs. Raises Unavailable if the port is taken."""
         if self._listening is None:
             self._listening = serving.listen_at(
                 self._host, self._port, "set gateway.listen to another port"
             )
             if serving.names_of(self._host):
-                self._tell(f"webhooks are reached at {self._host} from other machines, unencrypted")
+                self._tell(
+                    f"other machines can reach the webhooks at {self._host} without encryption"
+                )
         shown = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{shown}:{self._listening.getsockname()[1]}"
 
     async def run(self) -> None:
-        """Serve until cancelled; what is being answered then has a second. Raises Unavailable."""
+        """Serve until cancelled. Responses in progress then have a second. Raises Unavailable."""
         self.open()
         server = _Server(self._config)
         serving = asyncio.create_task(server.serve(sockets=[cast(socket.socket, self._listening)]))
@@ -77,7 +77,7 @@ class Listener:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the gateway."""
+    """A server that leaves signals to the gateway."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -85,8 +85,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Room:
-    """Refuses requests for which there is no room."""
+class _CapacityLimit:
+    """Refuses requests over capacity."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -110,6 +110,6 @@ class _Room:
         await send({"type": "http.response.body", "body": serving.TOO_MANY.body})
 
 
-async def _empty(_: Request, error: Exception) -> Response:
+async def _empty_response(_: Request, error: Exception) -> Response:
     status = cast(HTTPException, error).status_code
     return Response(status_code=404 if status == 405 else status)

@@ -1,4 +1,4 @@
-"""Socket Mode: one connection, and a second one while Slack replaces the first."""
+"""Slack: Socket Mode and its Web API."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nacre.gateway.channels import (
     ChannelKind,
     ChannelSetup,
     Inbox,
-    LeftOut,
     Option,
+    SkippedItems,
     Socket,
     SocketClosed,
     WebApi,
@@ -33,14 +33,18 @@ from nacre.gateway.channels import (
 )
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 
-_MOST_OLD = 2
-"""Connections that Slack said it would close and did not yet; it allows ten."""
+_MAX_LEAVING = 2
+"""Connections that Slack announced to close but has not yet. It allows ten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds: the longest wait for the first word, the time between pings (an answer may take as long), the pause
-    between connections that keep breaking, and how long a connection holds that is not one of them."""
+    """Times in seconds.
+
+    They are the longest wait for hello, the time between pings (and for their answers), the pause
+    between connections that keep breaking, and the duration after which a connection counts as
+    stable.
+    """
 
     hello: float = 20.0
     ping: float = 15.0
@@ -49,19 +53,22 @@ class Timing:
 
 
 class Connections:
-    """``address`` says where to connect, once each time; ``take`` stores what an envelope holds, which is confirmed to
-    Slack only then; ``left_out`` counts what is malformed."""
+    """The Socket Mode connections: one, and a second while Slack replaces the first.
+
+    ``address`` returns a new address for each connection. ``take`` stores an envelope's content
+    before it is confirmed to Slack. ``skipped`` counts malformed frames.
+    """
 
     def __init__(
         self,
         address: Callable[[], Awaitable[str]],
         take: Callable[[Mapping[str, Any]], Awaitable[None]],
-        left_out: LeftOut,
+        skipped: SkippedItems,
         timing: Timing,
     ) -> None:
         self._address = address
         self._take = take
-        self._left_out = left_out
+        self._skipped = skipped
         self._timing = timing
 
     async def hold(self) -> None:
@@ -73,18 +80,19 @@ class Connections:
                 leaving = asyncio.Event()
                 began = asyncio.get_running_loop().time()
                 old.append(asyncio.create_task(self._listen(leaving)))
-                await _first(old[-1], leaving)
+                await _wait_for_first(old[-1], leaving)
                 was_useful = old[-1].done() and old.pop().result()
                 await breaks.ended(asyncio.get_running_loop().time() - began, was_useful=was_useful)
-                while len(old) > _MOST_OLD:
+                while len(old) > _MAX_LEAVING:
                     await _end(old.pop(0))
         finally:
             for task in old:
                 await _end(task)
 
     async def _listen(self, leaving: asyncio.Event) -> bool:
-        """Take what one connection brings until it ends; whether it brought anything. Sets ``leaving`` as soon as the
-        next one is wanted."""
+        """Handle a connection's frames until it ends. Return True if it brought any. Set
+        ``leaving`` once the next is needed.
+        """
         socket = await open_socket("Slack", await self._address(), self._timing.ping)
         is_ready = was_useful = False
         try:
@@ -92,7 +100,7 @@ class Connections:
                 frame = await self._frame(socket, None if is_ready else self._timing.hello)
                 is_ready = True
                 if frame.get("type") == "disconnect":
-                    _judge(text(frame, "reason"))
+                    _check_reason(text(frame, "reason"))
                     leaving.set()
                 elif envelope := text(frame, "envelope_id"):
                     await self._take(frame)
@@ -109,25 +117,25 @@ class Connections:
         try:
             return await asyncio.wait_for(socket.receive(), seconds)
         except ValueError:
-            self._left_out.note("a frame of Slack's")
+            self._skipped.note("a frame from Slack")
             return {}
         except TimeoutError:
-            raise ChannelUnavailable("Slack does not say hello") from None
+            raise ChannelUnavailable("Slack sent no greeting") from None
 
 
-def _judge(reason: str) -> None:
-    """Why Slack will close the connection; most often because it is old."""
+def _check_reason(reason: str) -> None:
+    """Raise an error unless Slack closes the connection for a harmless reason, such as its age."""
     if reason == "link_disabled":
         raise ChannelRefused(
-            "Socket Mode is turned off", hint="turn it on on the app's page Socket Mode"
+            "Socket Mode is turned off", hint="turn it on on the app's Socket Mode page"
         )
     if reason == "too_many_websockets":
         raise ChannelUnavailable(
-            "this Slack app has too many connections", hint="it is open ten times at most"
+            "this Slack app has too many connections", hint="close some; ten are allowed"
         )
 
 
-async def _first(task: asyncio.Task[bool], event: asyncio.Event) -> None:
+async def _wait_for_first(task: asyncio.Task[bool], event: asyncio.Event) -> None:
     waiting = asyncio.create_task(event.wait())
     try:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -136,13 +144,13 @@ async def _first(task: asyncio.Task[bool], event: asyncio.Event) -> None:
 
 
 async def _end(task: asyncio.Task[bool]) -> None:
-    """End a connection. What it raised is of no interest: another one took its place, or nobody listens any more."""
+    """End a connection and ignore its errors, because it was replaced or is not needed."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 # ----------------------------------------------------------------------------
-# Slack's markup of texts, which it calls mrkdwn: read and written.
+# Slack's markup, mrkdwn.
 
 
 _MARKED = re.compile(r"<([^<>\n]*)>")
@@ -153,14 +161,14 @@ _LINK = re.compile(r"\[([^\]\n]+)\]\((https?://[^\s()]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+)$", re.M)
 
 
-def readable(words: str, bot: str) -> str:
-    """A text as people see it; a mention of the bot at its start says nothing and goes."""
+def from_mrkdwn(words: str, bot: str) -> str:
+    """Return a text as people see it, without a mention of the bot at its start."""
     words = re.sub(rf"^\s*<@{re.escape(bot)}(\|[^<>]*)?>\s*", "", words) if bot else words
-    words = _MARKED.sub(lambda found: _shown(found[1]), words)
+    words = _MARKED.sub(lambda match: _readable_mark(match[1]), words)
     return words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
 
 
-def _shown(marked: str) -> str:
+def _readable_mark(marked: str) -> str:
     target, _, label = marked.partition("|")
     if target.startswith(("@", "#")):
         return f"{target[0]}{label or target[1:]}"
@@ -170,40 +178,43 @@ def _shown(marked: str) -> str:
     return address if not label or label in address else f"{label} ({address})"
 
 
-def written(words: str) -> str:
-    """Markdown as Slack shows it. Nothing in it is a mention or a hidden address: ``&``, ``<`` and ``>`` are escaped,
-    and links show where they lead."""
+def to_mrkdwn(words: str) -> str:
+    """Convert Markdown to mrkdwn without mentions and hidden addresses.
+
+    ``&``, ``<`` and ``>`` are escaped, and links show their address.
+    """
     parts = _CODE.split(words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
     return "".join(
-        _FENCE.sub("```\n", part) if number % 2 else _prose(part)
+        _FENCE.sub("```\n", part) if number % 2 else _mrkdwn(part)
         for number, part in enumerate(parts)
     )
 
 
-def _prose(words: str) -> str:
+def _mrkdwn(words: str) -> str:
     words = _LINK.sub(
-        lambda found: f"{found[1]} ({found[2]})" if found[1] != found[2] else found[2], words
+        lambda match: f"{match[1]} ({match[2]})" if match[1] != match[2] else match[2], words
     )
-    words = _HEADING.sub(lambda found: f"*{found[1].replace('*', '').strip()}*", words)
+    words = _HEADING.sub(lambda match: f"*{match[1].replace('*', '').strip()}*", words)
     return _BOLD.sub(r"*\1*", words)
 
 
 # ----------------------------------------------------------------------------
-# From Slack's events to nacre's messages.
+# Conversion of events to messages.
 
 
-MOST_CHARACTERS = 40_000
-"""Of one message: Slack takes no more."""
-_MOST_FILES = 10
-_WRITTEN = ("", "file_share", "thread_broadcast", "me_message")
+MAX_CHARACTERS = 40_000
+"""Slack's maximum for one message."""
+_MAX_FILES = 10
+_WRITTEN_SUBTYPES = ("", "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that people write."""
 
 
 def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | None:
-    """The message of an event; None for what no person wrote, for what is empty, and for other events.
+    """Convert an event to a message. Return ``None`` for other events, empty messages and messages
+    no person wrote.
 
-    A mention comes as two events of one message, which have one id. An edit has an id of its own. Raises ValueError
-    where it is malformed.
+    A mention arrives as two events with the same message id. An edit has its own id. Raises
+    ValueError if malformed.
     """
     event = mapping(payload, "event")
     if event.get("type") not in ("message", "app_mention"):
@@ -214,22 +225,26 @@ def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | N
         if not _is_edited(message, mapping(event, "previous_message")):
             return None
         subtype = text(message, "subtype")
-    if subtype not in _WRITTEN or message.get("bot_id") or message.get("user") in (None, bot):
+    if (
+        subtype not in _WRITTEN_SUBTYPES
+        or message.get("bot_id")
+        or message.get("user") in (None, bot)
+    ):
         return None
     return _incoming(channel, text(payload, "team_id"), event, message, bot)
 
 
 def time_of(message: str) -> str:
-    """Slack's own name of a message that nacre has: its time in its channel."""
+    """Return Slack's identifier of a message: its time in its channel."""
     return message.split(":")[1]
 
 
 def _incoming(
     channel: str, team: str, event: Mapping[str, Any], message: Mapping[str, Any], bot: str
 ) -> Incoming | None:
-    raw = text(message, "text", MOST_CHARACTERS)
-    files = tuple(_attachment(one) for one in mappings(message, "files", _MOST_FILES))
-    words = readable(raw, bot)
+    raw = text(message, "text", MAX_CHARACTERS)
+    files = tuple(_parse_attachment(file) for file in mappings(message, "files", _MAX_FILES))
+    words = from_mrkdwn(raw, bot)
     if not (words or files):
         return None
     place, ts = identifier(event, "channel"), identifier(message, "ts")
@@ -247,9 +262,9 @@ def _incoming(
             team,
             "" if thread == ts else thread,
         ),
-        sender=Sender(_sender(team, message)),
+        sender=Sender(_sender_id(team, message)),
         text=words,
-        sent=_time(edited or ts),
+        sent=_parse_time(edited or ts),
         attachments=files,
         edits=f"{place}:{ts}" if edited else "",
         to_agent=is_direct
@@ -259,18 +274,18 @@ def _incoming(
 
 
 def _is_edited(message: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether a person changed the text: Slack tells of previews of links, too."""
+    """Return True if a person changed the text. Slack also reports link previews as changes."""
     return bool(mapping(message, "edited")) and message.get("text") != before.get("text")
 
 
-def _sender(team: str, message: Mapping[str, Any]) -> str:
-    """Ids are unique in a workspace only: that of a guest from another one is told with it."""
+def _sender_id(team: str, message: Mapping[str, Any]) -> str:
+    """Return the sender's id, which is only unique in a workspace: a guest's includes their workspace."""
     user = identifier(message, "user")
     home = text(message, "user_team") or text(message, "team")
     return user if not home or home == team else f"{identifier({'team': home}, 'team')}.{user}"
 
 
-def _attachment(file: Mapping[str, Any]) -> Attachment:
+def _parse_attachment(file: Mapping[str, Any]) -> Attachment:
     size = number(file, "size")
     return Attachment(
         name=file_name(file, "name", "file"),
@@ -280,7 +295,7 @@ def _attachment(file: Mapping[str, Any]) -> Attachment:
     )
 
 
-def _time(ts: str) -> datetime | None:
+def _parse_time(ts: str) -> datetime | None:
     try:
         return datetime.fromtimestamp(float(ts), UTC)
     except (ValueError, OverflowError, OSError):
@@ -293,18 +308,18 @@ def _time(ts: str) -> datetime | None:
 
 ADDRESS = "https://slack.com/api"
 _EVENT = "nacre_answer"
-"""The name of the metadata of what nacre writes."""
+"""Name of the metadata of nacre's messages."""
 _LOOK_BACK = 3_600
-_MOST_NAMES = 1_000
+_MAX_NAMES = 1_000
 _NAME_SECONDS = 2.0
-"""The longest wait for a name: Slack wants each envelope confirmed within three seconds."""
+"""Longest wait for a name. Slack wants each envelope confirmed within three seconds."""
 _DEFAULT_WAIT = 30.0
 
-_LATER = frozenset(
+_TEMPORARY_ERRORS = frozenset(
     "ratelimited rate_limited internal_error fatal_error service_unavailable request_timeout team_added_to_org".split()
 )
-"""Errors that pass."""
-_SIGN_IN = frozenset(
+"""Temporary errors."""
+_TOKEN_ERRORS = frozenset(
     "invalid_auth not_authed account_inactive token_revoked token_expired not_allowed_token_type".split()
 )
 _HINTS = {
@@ -316,19 +331,19 @@ _HINTS = {
 
 
 class Slack:
-    """An app of the owner's, in one workspace."""
+    """The owner's app in one workspace."""
 
     limits = Limits(characters=4_000, seconds_between=1.0)
 
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
         """Raises SettingsInvalid."""
         self._channel = setup.name
-        self._left_out = LeftOut(setup.tell)
+        self._skipped = SkippedItems(setup.tell)
         self._timing = timing or Timing()
         self._bot = ""
         self._names: dict[str, str] = {}
         self._headers = {
-            name: _sign_in(name, setup.secrets[name]) for name in ("token", "app_token")
+            name: _authorization(name, setup.secrets[name]) for name in ("token", "app_token")
         }
         self._api = WebApi("Slack", str(setup.options["base_url"]), {"user-agent": "nacre"})
 
@@ -337,21 +352,23 @@ class Slack:
         self._bot = text(await self._call("auth.test"), "user_id")
 
         async def take(envelope: Mapping[str, Any]) -> None:
-            message = self._converted(mapping(envelope, "payload"))
+            message = self._convert(mapping(envelope, "payload"))
             if message is not None:
                 name = await self._name(message.sender.id)
                 await inbox.receive([replace(message, sender=replace(message.sender, name=name))])
 
-        await Connections(self._address, take, self._left_out, self._timing).hold()
+        await Connections(self._address, take, self._skipped, self._timing).hold()
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Send one part. Slack knows no idempotent sends; a part that may have been sent is looked for first."""
+        """Send one part. Sending is not idempotent in Slack, so a part that may have been sent is
+        searched for first.
+        """
         thread = {"thread_ts": outgoing.chat.thread} if outgoing.chat.thread else {}
         ts = await self._sent_before(outgoing) if outgoing.attempt > 1 else ""
         if not ts:
             body = {
                 "channel": outgoing.chat.id,
-                "text": written(outgoing.text),
+                "text": to_mrkdwn(outgoing.text),
                 "unfurl_links": False,
                 "unfurl_media": False,
                 "metadata": {"event_type": _EVENT, "event_payload": {"key": outgoing.key}},
@@ -364,22 +381,22 @@ class Slack:
         """Slack has no typing indicator for apps in channels."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Write a file that came with a message. The token goes to Slack alone."""
-        found = split_address(attachment.source)
-        is_slacks = found.scheme == "https" and f".{found.netloc}".endswith(".slack.com")
-        if not is_slacks and found.netloc != self._api.place:
-            raise ChannelRefused("the file does not lie with Slack")
+        """Download a message's file. The token is only sent to Slack."""
+        address = split_address(attachment.source)
+        is_slack = address.scheme == "https" and f".{address.netloc}".endswith(".slack.com")
+        if not is_slack and address.netloc != self._api.place:
+            raise ChannelRefused("the file is not on Slack's servers")
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         await self._api.close()
 
     async def _address(self) -> str:
         return text(await self._call("apps.connections.open", is_app=True), "url", 2_000)
 
     async def _sent_before(self, outgoing: Outgoing) -> str:
-        """The time of the message that has the part's key, if it lies among the last."""
+        """Return the time of the message with the part's key, if it is among the last."""
         method = "conversations.replies" if outgoing.chat.thread else "conversations.history"
         params = {
             "channel": outgoing.chat.id,
@@ -390,10 +407,10 @@ class Slack:
         if outgoing.chat.thread:
             params["ts"] = outgoing.chat.thread
         try:
-            found = await self._call(method, "GET", params=params)
+            history = await self._call(method, "GET", params=params)
         except ChannelRefused:
             return ""
-        for message in mappings(found, "messages", 200):
+        for message in mappings(history, "messages", 200):
             metadata = mapping(message, "metadata")
             key = mapping(metadata, "event_payload").get("key")
             if metadata.get("event_type") == _EVENT and key == outgoing.key:
@@ -403,16 +420,16 @@ class Slack:
     async def _call(
         self, method: str, verb: str = "POST", *, is_app: bool = False, **more: Any
     ) -> Mapping[str, Any]:
-        """What a method answers. Raises ChannelUnavailable, ChannelRefused."""
+        """Return the response of a method. Raises ChannelUnavailable, ChannelRefused."""
         reply = await self._api.ask(
             verb, f"/{method}", headers=self._headers["app_token" if is_app else "token"], **more
         )
         error = text(reply.body, "error")
         if reply.status == 429 or error in ("ratelimited", "rate_limited"):
             wait = _DEFAULT_WAIT if reply.retry_after is None else reply.retry_after
-            raise ChannelUnavailable("Slack wants to be asked less often", retry_after=wait)
+            raise ChannelUnavailable("Slack limits the rate of requests", retry_after=wait)
         if (
-            error in _LATER
+            error in _TEMPORARY_ERRORS
             or reply.status >= 500
             or (reply.status < 300 and "ok" not in reply.body)
         ):
@@ -422,20 +439,20 @@ class Slack:
         if reply.body.get("ok") is True:
             return reply.body
         raise ChannelRefused(
-            f"Slack says to {method}: {error or f'status {reply.status}'}",
+            f"Slack refused {method}: {error or f'status {reply.status}'}",
             hint=_hint(error, reply.body, is_app=is_app),
         )
 
     async def _name(self, user: str) -> str:
-        """What a user is called; empty where that is not to be had."""
+        """Return a user's name, or an empty string if it is unavailable."""
         if user not in self._names:
-            if len(self._names) >= _MOST_NAMES:
+            if len(self._names) >= _MAX_NAMES:
                 self._names.clear()
             try:
-                asked = self._call("users.info", "GET", params={"user": user.rpartition(".")[2]})
-                found = mapping(await asyncio.wait_for(asked, _NAME_SECONDS), "user")
-                self._names[user] = text(mapping(found, "profile"), "display_name") or text(
-                    found, "real_name"
+                request = self._call("users.info", "GET", params={"user": user.rpartition(".")[2]})
+                profile = mapping(await asyncio.wait_for(request, _NAME_SECONDS), "user")
+                self._names[user] = text(mapping(profile, "profile"), "display_name") or text(
+                    profile, "real_name"
                 )
             except ChannelRefused:
                 self._names[user] = ""
@@ -443,22 +460,22 @@ class Slack:
                 return ""
         return self._names[user]
 
-    def _converted(self, payload: Mapping[str, Any]) -> Incoming | None:
+    def _convert(self, payload: Mapping[str, Any]) -> Incoming | None:
         try:
             return incoming(self._channel, payload, self._bot)
         except ValueError:
-            self._left_out.note("an event of Slack's")
+            self._skipped.note("an event from Slack")
             return None
 
 
-def _sign_in(name: str, token: str) -> dict[str, str]:
+def _authorization(name: str, token: str) -> dict[str, str]:
     if not (token.isascii() and token.isprintable()):
-        raise SettingsInvalid(f"the {name} of the Slack app holds characters that no token has")
+        raise SettingsInvalid(f"the {name} of the Slack app has invalid characters")
     return {"authorization": f"Bearer {token}"}
 
 
 def _hint(error: str, body: Mapping[str, Any], *, is_app: bool) -> str | None:
-    if error in _SIGN_IN:
+    if error in _TOKEN_ERRORS:
         return f"copy {'the app-level token (xapp-…)' if is_app else 'the bot token (xoxb-…)'} again from the app's page"  # noqa: E501
     hint, needed = _HINTS.get(error), text(body, "needed")
     return f"{hint}: {needed}" if error == "missing_scope" and needed else hint
@@ -471,23 +488,17 @@ KIND = ChannelKind(
     options=(
         Option(
             "token",
-            "the bot's token, xoxb-…: env:NAME or file:PATH",
+            "bot token, xoxb-…: env:NAME or file:PATH",
             is_secret=True,
             is_required=True,
         ),
-        Option(
-            "app_token", "the app's token for Socket Mode, xapp-…", is_secret=True, is_required=True
-        ),
-        Option("base_url", "where Slack's Web API is", default=ADDRESS),
+        Option("app_token", "app token for Socket Mode, xapp-…", is_secret=True, is_required=True),
+        Option("base_url", "address of Slack's Web API", default=ADDRESS),
     ),
     libraries=("websockets",),
     extra="web",
-    identity="the id of a member: U024BE7LH",
+    identity="a member's id: U024BE7LH",
 )
-
-
-# ----------------------------------------------------------------------------
-# Slack: Socket Mode, and its Web API.
 
 
 __all__ = ["KIND"]

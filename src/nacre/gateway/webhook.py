@@ -1,4 +1,4 @@
-"""Who waits for answers at the moment: requests, and connections."""
+"""The channel for any program that knows a secret, over HTTP or a WebSocket."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, O
 TAKE_SECONDS = 10.0
 """Longest time a program may take to receive an answer."""
 
-_MOST_WAITING = 50
-"""Requests that wait at a time, of the 64 that the server answers."""
+_MAX_WAITING = 50
+"""Waiting requests, of the 64 that the server handles at a time."""
 
 
 class Listener(Protocol):
     """A program that listens to a chat."""
 
     async def give(self, answer: Mapping[str, Any]) -> bool:
-        """Whether it took the answer."""
+        """Return True if it took the answer."""
 
-    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
-        """Show how an answer comes along: ``typing``, or a ``piece`` of it."""
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+        """Show the progress of an answer: ``typing``, or a ``piece`` of it."""
 
 
 class Listeners:
@@ -61,28 +61,28 @@ class Listeners:
         self._waiting = 0
 
     def add(self, chat: Chat, listener: Listener) -> None:
-        """Let a program hear what is answered in a chat."""
+        """Send a chat's answers to a program."""
         self._by_chat.setdefault((chat.id, chat.thread), []).append(listener)
 
     def remove(self, chat: Chat, listener: Listener) -> None:
-        """Let a program hear no more of a chat."""
-        heard = self._by_chat[chat.id, chat.thread]
-        heard.remove(listener)
-        if not heard:
+        """Stop sending a chat's answers to a program."""
+        listeners = self._by_chat[chat.id, chat.thread]
+        listeners.remove(listener)
+        if not listeners:
             del self._by_chat[chat.id, chat.thread]
 
     async def give(self, chat: Chat, answer: Mapping[str, Any]) -> bool:
-        """Whether any program took the answer."""
-        return any(await asyncio.gather(*(one.give(answer) for one in self._of(chat))))
+        """Return True if any program took the answer."""
+        return any(await asyncio.gather(*(listener.give(answer) for listener in self._of(chat))))
 
-    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
-        """Show those who listen to a chat how an answer comes along."""
-        await asyncio.gather(*(one.show(chat, what) for one in self._of(chat)))
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+        """Show the progress of an answer to a chat's listeners."""
+        await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
 
     @contextmanager
     def waiting(self, chat: Chat, *, wanted: bool) -> Iterator[Waiter | None]:
-        """A request that waits for an answer in a chat; none where that is not wanted, or too many wait."""
-        if not wanted or self._waiting >= _MOST_WAITING:
+        """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many wait."""
+        if not wanted or self._waiting >= _MAX_WAITING:
             yield None
             return
         waiter = Waiter()
@@ -99,7 +99,7 @@ class Listeners:
 
 
 class Waiter:
-    """A request that waits for one answer."""
+    """A request that waits for an answer."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -114,26 +114,26 @@ class Waiter:
         done, _ = await asyncio.wait({self._was_taken}, timeout=TAKE_SECONDS)
         return bool(done) and self._was_taken.result()
 
-    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
-        """See Listener: a request shows nothing until it is answered."""
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+        """See Listener. A request shows no progress."""
 
     def settle(self, *, was_taken: bool) -> None:
-        """Say whether the answer was written to the program."""
+        """Record whether the answer was written to the program."""
         self._was_taken.set_result(was_taken)
 
 
 # ----------------------------------------------------------------------------
-# What programs send and are sent, as JSON.
+# The JSON exchanged with programs.
 
 
-MOST_BYTES = 262_144
+MAX_BYTES = 262_144
 """The largest body of a request, and the largest message over a WebSocket."""
 
 _NO_CONTROLS = r"\A[^\x00-\x1f\x7f]*\Z"
 _PLAIN = r"\A(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?<!\s)\Z"
-"""An id is what it looks like: the owner reads it and types it."""
+"""No invisible characters in an id: the owner reads and types it."""
 
-_MOST_TOLD = 200
+_MAX_ERROR_CHARACTERS = 200
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_PLAIN)]
 Name = Annotated[str, msgspec.Meta(max_length=200, pattern=_NO_CONTROLS)]
@@ -144,18 +144,18 @@ T = TypeVar("T")
 
 
 class _Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Fields that are not known are refused, so that nothing lies deeper than what is listed here."""
+    """An object without unknown fields, so that nothing is nested deeper than the fields listed here."""
 
 
 class SenderFields(_Object, frozen=True):
-    """Who wrote: an id that the program vouches for."""
+    """The sender, with an id that the program vouches for."""
 
     id: Id
     name: Name = ""
 
 
 class ChatFields(_Object, frozen=True):
-    """Where it was written."""
+    """The chat of a message."""
 
     id: Id
     kind: ChatType = ChatType.DIRECT
@@ -163,7 +163,7 @@ class ChatFields(_Object, frozen=True):
 
 
 class AttachmentFields(_Object, frozen=True):
-    """A file that lies at a URL."""
+    """A file at a URL."""
 
     name: Id
     url: Url
@@ -171,7 +171,7 @@ class AttachmentFields(_Object, frozen=True):
 
 
 class Message(_Object, frozen=True):
-    """One message. Without ``chat`` it is the sender's own, direct one."""
+    """A message. Without ``chat`` it belongs to the sender's direct chat."""
 
     id: Id
     text: Text
@@ -181,7 +181,7 @@ class Message(_Object, frozen=True):
     to_agent: bool = True
 
     def incoming(self, channel: str) -> Incoming:
-        """The message as channels hand it over."""
+        """Convert the message to the form all channels use."""
         chat = self.chat or ChatFields(self.sender.id)
         return Incoming(
             self.id,
@@ -190,7 +190,7 @@ class Message(_Object, frozen=True):
             self.text,
             to_agent=self.to_agent,
             attachments=tuple(
-                Attachment(one.name, one.media_type, source=one.url) for one in self.attachments
+                Attachment(file.name, file.media_type, source=file.url) for file in self.attachments
             ),
         )
 
@@ -207,24 +207,24 @@ class MessageFrame(Message, frozen=True, tag_field="type", tag="message"):
 
 
 class ReceivedFrame(_Object, frozen=True, tag_field="type", tag="received"):
-    """The program has the answer of that key."""
+    """Confirms that the program received the answer with that key."""
 
     key: Id
 
 
 def decode(data: bytes, kind: type[T] | Any) -> T:
-    """What was sent, checked. Raises InvalidInput."""
+    """Decode and check data from a program. Raises InvalidInput."""
     try:
-        found: T = json_values.parse_json_tree(data, kind)
-        return found
+        value: T = json_values.parse_json_tree(data, kind)
+        return value
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInput(
-            str(error)[:_MOST_TOLD], hint="docs/gateway-channels.md has the fields"
+            str(error)[:_MAX_ERROR_CHARACTERS], hint="docs/gateway-channels.md has the fields"
         ) from error
 
 
 def answer_of(outgoing: Outgoing) -> dict[str, Any]:
-    """A part of an answer, as programs are sent it."""
+    """Return a part of an answer as it is sent to programs."""
     return {
         "key": outgoing.key,
         "chat": chat_of(outgoing.chat),
@@ -234,33 +234,32 @@ def answer_of(outgoing: Outgoing) -> dict[str, Any]:
 
 
 def chat_of(chat: Chat) -> dict[str, str]:
-    """A chat, as programs know it."""
+    """Return a chat as it is sent to programs."""
     return {"id": chat.id, "kind": chat.kind.value, "thread": chat.thread}
 
 
 # ----------------------------------------------------------------------------
-# ``Nacre-Signature: t=<unix time>,v1=<HMAC-SHA256>``: a message comes from somebody who knows the
-# secret, just now.
+# ``Nacre-Signature: t=<unix time>,v1=<HMAC-SHA256>`` proves that the sender knows the secret.
 
 
 HEADER = "Nacre-Signature"
 
 WINDOW_SECONDS = 300
-"""How far the time of a signature may lie from now, in both directions."""
+"""Maximum difference between a signature's time and now, in both directions."""
 
 _FORM = re.compile(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A signature as it was sent: when it was made (Unix time) and what it is, in hexadecimal."""
+    """A received signature: its time (Unix time) and its value in hexadecimal."""
 
     moment: int
     mac: str
 
 
 class Signatures:
-    """Signs with a secret, and checks what others signed with it."""
+    """Signs with a secret and checks signatures made with it."""
 
     def __init__(self, secret: str, clock: Callable[[], float]) -> None:
         self._secret = secret.encode()
@@ -269,12 +268,12 @@ class Signatures:
         self._seen: dict[str, int] = {}
 
     def header(self, body: bytes) -> str:
-        """The value of the header for a body that is sent now."""
+        """Return the header's value for a body that is sent now."""
         moment = int(self._clock())
         return f"t={moment},v1={self._mac(moment, body)}"
 
-    def is_right(self, stamp: Stamp, message: bytes) -> bool:
-        """Whether a message was signed with the secret, within the window."""
+    def is_valid(self, stamp: Stamp, message: bytes) -> bool:
+        """Return True if a message was signed with the secret, within the window."""
         is_now = abs(self._clock() - stamp.moment) <= WINDOW_SECONDS
         return (
             hmac.compare_digest(self._mac(stamp.moment, message).encode(), stamp.mac.encode())
@@ -282,7 +281,7 @@ class Signatures:
         )
 
     def is_first(self, stamp: Stamp) -> bool:
-        """Whether a signature that is right comes for the first time; also not if it was made before the start."""
+        """Return True if a valid signature is new and was made after the start."""
         now = self._clock()
         while self._seen and (oldest := next(iter(self._seen.items())))[1] < now - WINDOW_SECONDS:
             del self._seen[oldest[0]]
@@ -295,7 +294,7 @@ class Signatures:
 
 
 def stamp_of(headers: Sequence[str]) -> Stamp | None:
-    """The one signature among the values of the header; none where there is none, several, or one of another form."""
+    """Return the signature among the header's values, or ``None`` without exactly one well-formed signature."""
     match = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
     return Stamp(int(match[1]), match[2]) if match else None
 
@@ -304,21 +303,23 @@ def stamp_of(headers: Sequence[str]) -> Stamp | None:
 # ``/<name>/ws``: messages and answers as frames of a WebSocket.
 
 
-MOST_CONNECTIONS = 50
-"""With the secret; so many more may be about to show it."""
+MAX_CONNECTIONS = 50
+"""Limit of authenticated connections, and also of those still authenticating."""
 
 _PATIENCE_SECONDS = 10.0
 _TYPING_SECONDS = 1.0
-_MOST_CHATS = 1_000
-_MOST_UNKEPT = 10
+_MAX_CHATS = 1_000
+_MAX_UNSTORED = 10
 _POLICY, _TRY_LATER = 1008, 1013
 
 Keep = Callable[[Incoming], Awaitable[bool]]
-"""Keeps a message; whether it is new. Raises NacreError."""
+"""Stores a message and returns True if it is new. Raises NacreError."""
 
 
 class Connections:
-    """The WebSockets of a channel: who shows that it knows the secret writes, and hears the chats that it wrote in."""
+    """The WebSockets of a channel. Authenticated programs write, and receive the answers of the
+    chats they wrote in.
+    """
 
     def __init__(self, name: str, signatures: Signatures, listeners: Listeners, keep: Keep) -> None:
         self._name = name
@@ -326,20 +327,20 @@ class Connections:
         self._listeners = listeners
         self._keep = keep
         self._open = 0
-        self._strangers: deque[asyncio.Timeout] = deque()
+        self._unauthenticated: deque[asyncio.Timeout] = deque()
 
     async def serve(self, websocket: WebSocket) -> None:
-        """One connection, from its start to its end."""
+        """Serve a connection until it ends."""
         with suppress(WebSocketDisconnect):
             await websocket.accept()
-            if not await self._knows_secret(websocket):
+            if not await self._authenticate(websocket):
                 await websocket.close(_POLICY)
-            elif self._open >= MOST_CONNECTIONS:
+            elif self._open >= MAX_CONNECTIONS:
                 await websocket.close(_TRY_LATER)
             else:
-                await self._serve_known(websocket)
+                await self._serve_authenticated(websocket)
 
-    async def _serve_known(self, websocket: WebSocket) -> None:
+    async def _serve_authenticated(self, websocket: WebSocket) -> None:
         connection = _Connection(websocket, self._name, self._listeners, self._keep)
         self._open += 1
         try:
@@ -348,27 +349,29 @@ class Connections:
             self._open -= 1
             connection.leave()
 
-    async def _knows_secret(self, websocket: WebSocket) -> bool:
-        """Whether it signs a number that nobody saw before; of too many who have not, the first is turned away."""
+    async def _authenticate(self, websocket: WebSocket) -> bool:
+        """Return True if the client signs a new random number. Beyond the limit, the oldest waiting
+        client is rejected.
+        """
         nonce = secrets.token_urlsafe(16)
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS) as patience:
-                self._strangers.append(patience)
-                if len(self._strangers) > MOST_CONNECTIONS:
-                    self._strangers[0].reschedule(0)
+                self._unauthenticated.append(patience)
+                if len(self._unauthenticated) > MAX_CONNECTIONS:
+                    self._unauthenticated[0].reschedule(0)
                 await websocket.send_json({"type": "hello", "nonce": nonce})
                 auth: AuthFrame = decode(await _next_frame(websocket), AuthFrame)
         except (TimeoutError, InvalidInput):
             return False
         finally:
-            self._strangers.remove(patience)
-        return self._signatures.is_right(
+            self._unauthenticated.remove(patience)
+        return self._signatures.is_valid(
             Stamp(auth.t, auth.v1), f"ws.{self._name}.{nonce}".encode()
         )
 
 
 class _Connection:
-    """A program that is connected. Frames are read while messages are kept: answers wait for what is read."""
+    """A connected program. Frames are read while messages are stored, because answers wait for received frames."""
 
     def __init__(self, websocket: WebSocket, name: str, listeners: Listeners, keep: Keep) -> None:
         self._websocket = websocket
@@ -376,11 +379,11 @@ class _Connection:
         self._listeners = listeners
         self._keep = keep
         self._chats: dict[tuple[str, str], Chat] = {}
-        self._unkept: asyncio.Queue[Incoming] = asyncio.Queue(_MOST_UNKEPT)
-        self._given: dict[str, asyncio.Future[bool]] = {}
+        self._unstored: asyncio.Queue[Incoming] = asyncio.Queue(_MAX_UNSTORED)
+        self._receipts: dict[str, asyncio.Future[bool]] = {}
 
     async def run(self) -> None:
-        """Until the program goes. Raises WebSocketDisconnect."""
+        """Serve until the program disconnects. Raises WebSocketDisconnect."""
         await self._send({"type": "ready"})
         tasks = {asyncio.create_task(self._read_all()), asyncio.create_task(self._keep_all())}
         try:
@@ -392,31 +395,31 @@ class _Connection:
         done.pop().result()
 
     def leave(self) -> None:
-        """Hear nothing more."""
+        """Stop receiving answers."""
         for chat in self._chats.values():
             self._listeners.remove(chat, self)
-        for given in self._given.values():
-            if not given.done():
-                given.set_result(False)
+        for receipt in self._receipts.values():
+            if not receipt.done():
+                receipt.set_result(False)
 
     async def give(self, answer: Mapping[str, Any]) -> bool:
         """See Listener."""
-        given: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._given[answer["key"]] = given
+        receipt: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._receipts[answer["key"]] = receipt
         try:
             async with asyncio.timeout(TAKE_SECONDS):
                 await self._send({"type": "answer", **answer})
-                return await given
+                return await receipt
         except (TimeoutError, WebSocketDisconnect):
             return False
         finally:
-            self._given.pop(answer["key"], None)
+            self._receipts.pop(answer["key"], None)
 
-    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
         """See Listener."""
         with suppress(TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_TYPING_SECONDS):
-                await self._send({**what, "chat": chat_of(chat)})
+                await self._send({**event, "chat": chat_of(chat)})
 
     async def _read_all(self) -> None:
         while True:
@@ -428,22 +431,23 @@ class _Connection:
 
     async def _take(self, frame: MessageFrame | ReceivedFrame) -> None:
         if isinstance(frame, ReceivedFrame):
-            given = self._given.get(frame.key)
-            if given and not given.done():
-                given.set_result(True)
+            receipt = self._receipts.get(frame.key)
+            if receipt and not receipt.done():
+                receipt.set_result(True)
             return
         message = frame.incoming(self._name)
         try:
-            self._unkept.put_nowait(message)
+            self._unstored.put_nowait(message)
         except asyncio.QueueFull:
-            hint = "send it again once another is accepted"
+            hint = "send it again after another is accepted"
             await self._refuse(
-                ChannelUnavailable("too many messages wait to be accepted", hint=hint), message.id
+                ChannelUnavailable("too many messages are waiting to be accepted", hint=hint),
+                message.id,
             )
 
     async def _keep_all(self) -> None:
         while True:
-            message = await self._unkept.get()
+            message = await self._unstored.get()
             try:
                 self._listen(message.chat)
                 is_new = await self._keep(message)
@@ -456,9 +460,9 @@ class _Connection:
     def _listen(self, chat: Chat) -> None:
         if (chat.id, chat.thread) in self._chats:
             return
-        if len(self._chats) >= _MOST_CHATS:
+        if len(self._chats) >= _MAX_CHATS:
             raise InvalidInput(
-                f"a connection writes in at most {_MOST_CHATS:,} chats",
+                f"a connection may write in at most {_MAX_CHATS:,} chats",
                 hint="open another connection",
             )
         self._chats[chat.id, chat.thread] = chat
@@ -471,8 +475,8 @@ class _Connection:
             raise WebSocketDisconnect from error
 
     async def _refuse(self, error: NacreError, message: str = "") -> None:
-        told = {"type": "error", "code": error.code, "message": str(error), "hint": error.hint}
-        await self._send(told | ({"id": message} if message else {}))
+        frame = {"type": "error", "code": error.code, "message": str(error), "hint": error.hint}
+        await self._send(frame | ({"id": message} if message else {}))
 
 
 async def _next_frame(websocket: WebSocket) -> bytes:
@@ -483,15 +487,15 @@ async def _next_frame(websocket: WebSocket) -> bytes:
 
 
 # ----------------------------------------------------------------------------
-# Answers that are posted to a URL of the owner's.
+# Answers posted to the owner's URL.
 
 
 _SECONDS = 10.0
-_AGAIN = frozenset({408, 409, 425, 429})
+_RETRIED = frozenset({408, 409, 425, 429})
 
 
 class Delivery:
-    """Posts answers, each with its key, so that one that comes twice can be told."""
+    """Posts answers, each with its key so that duplicates can be detected."""
 
     def __init__(self, url: str, signatures: Signatures) -> None:
         """Raises SettingsInvalid for a URL that is not encrypted."""
@@ -501,12 +505,16 @@ class Delivery:
                 "deliver_to", f"{address.scheme}://{address.netloc}", {"user-agent": "nacre"}
             )
         except ValueError as error:
-            raise SettingsInvalid("deliver_to is no URL", hint="https://host/path") from error
+            raise SettingsInvalid(
+                "deliver_to is not a valid URL", hint="use https://host/path"
+            ) from error
         self._path = address._replace(scheme="", netloc="", fragment="").geturl()
         self._signatures = signatures
 
     async def post(self, answer: Mapping[str, Any]) -> None:
-        """Post one. What the URL is stays unsaid: it may hold a token. Raises ChannelUnavailable, ChannelRefused."""
+        """Post an answer. Errors do not contain the URL, which may hold a token. Raises
+        ChannelUnavailable, ChannelRefused.
+        """
         body = json.dumps(answer).encode()
         headers = {
             "content-type": "application/json",
@@ -516,63 +524,68 @@ class Delivery:
         reply = await self._api.ask(
             "POST", self._path, content=body, headers=headers, seconds=_SECONDS
         )
-        if reply.status in _AGAIN or reply.status >= 500:
-            told = f"deliver_to says {reply.status}"
-            raise ChannelUnavailable(told, hint="is it in order?", retry_after=reply.retry_after)
+        if reply.status in _RETRIED or reply.status >= 500:
+            problem = f"deliver_to returned status {reply.status}"
+            raise ChannelUnavailable(
+                problem,
+                hint="check that server; sending is retried",
+                retry_after=reply.retry_after,
+            )
         if not 200 <= reply.status < 300:
             raise ChannelRefused(
-                f"deliver_to says {reply.status}", hint="check the channel's option deliver_to"
+                f"deliver_to returned status {reply.status}",
+                hint="check the channel's option deliver_to",
             )
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         await self._api.close()
 
 
 # ----------------------------------------------------------------------------
-# The channel: messages come by signed requests, answers go to whoever listens and to a URL of the
-# owner's.
+# The channel: messages come from signed requests, answers go to listeners and to the owner's URL.
 
 
-_LEAST_SECRET = 16
+_MIN_SECRET = 16
 _KEEP_SECONDS = 20.0
 _SOON_SECONDS, _LATER_SECONDS = 15.0, 300.0
-_MOST_SOON = 240
-"""An answer for which nobody comes is offered every 15 seconds for an hour, then every 5 minutes; the gateway gives it
-up after a day."""
+_MAX_SOON_ATTEMPTS = 240
+"""An answer without a listener is retried every 15 seconds for an hour, then every 5 minutes. The gateway gives up
+after a day."""
 
-_MOST_WAIT = 120
+_MAX_WAIT_SECONDS = 120
 _WAIT = re.compile(r"(?:^|[,;\s])wait=([0-9]{1,6})(?=$|[,;\s])", re.IGNORECASE)
 
 UNSIGNED = Refusal.of(
     401,
     "unsigned",
-    "the signature is missing, wrong, or of another time",
+    "the signature is missing, wrong or expired",
     f"sign with {HEADER}: t=…,v1=…",
 )
 TOO_LARGE = Refusal.of(
     413,
     "too_large",
-    f"a message has at most {MOST_BYTES:,} bytes",
+    f"a message may have at most {MAX_BYTES:,} bytes",
     "send files as attachments",
-    (b"connection", b"close"),  # what comes yet is not read
+    (b"connection", b"close"),  # the rest of the body is not read
 )
 
 
 class Webhook:
-    """See Channel and ServesHttp. An answer is one part, so that a request that waits gets all of it; its length stays
-    below the megabyte that WebSocket clients take."""
+    """See Channel and ServesHttp.
+
+    An answer is one part, so that a waiting request gets all of it. Its length stays below the
+    megabyte that WebSocket clients accept.
+    """
 
     limits = Limits(characters=200_000, typing_seconds=5.0, is_idempotent=True, always_replies=True)
 
     def __init__(self, setup: ChannelSetup, clock: Callable[[], float] = time.time) -> None:
-        """``clock``: Unix time. Raises SettingsInvalid for a weak secret, or a URL that is not encrypted."""
+        """``clock``: Unix time. Raises SettingsInvalid for a weak secret or a URL that is not encrypted."""
         secret = setup.secrets["secret"]
-        if len(secret) < _LEAST_SECRET:
-            told = f"gateway.channels.{setup.name}.secret is too short"
-            raise SettingsInvalid(
-                told, hint=f"at least {_LEAST_SECRET} characters that nobody can guess"
-            )
+        if len(secret) < _MIN_SECRET:
+            problem = f"gateway.channels.{setup.name}.secret is too short"
+            raise SettingsInvalid(problem, hint=f"use at least {_MIN_SECRET} random characters")
         self._setup = setup
         self._signatures = Signatures(secret, clock)
         self._listeners = Listeners()
@@ -580,10 +593,10 @@ class Webhook:
         target = str(setup.options["deliver_to"])
         self._delivery = Delivery(target, self._signatures) if target else None
         self._inbox: Inbox | None = None
-        self._told: set[int] = set()
+        self._logged_statuses: set[int] = set()
 
     async def run(self, inbox: Inbox) -> None:
-        """See Channel: requests bring the messages."""
+        """See Channel. Messages come from requests."""
         self._inbox = inbox
         try:
             await asyncio.Event().wait()
@@ -599,15 +612,15 @@ class Webhook:
         ]
 
     async def send(self, outgoing: Outgoing) -> str:
-        """See Channel: to all who listen to the chat, and to ``deliver_to``, which alone counts where it is set."""
+        """See Channel. Send to all listeners of the chat and to ``deliver_to``, which alone counts if it is set."""
         answer = answer_of(outgoing)
         was_taken = await self._listeners.give(outgoing.chat, answer)
         if self._delivery:
             await self._delivery.post(answer)
         elif not was_taken:
-            after = _SOON_SECONDS if outgoing.attempt <= _MOST_SOON else _LATER_SECONDS
-            hint = "it is sent once a program writes in the chat again"
-            raise ChannelUnavailable("nobody listens to the chat", hint=hint, retry_after=after)
+            after = _SOON_SECONDS if outgoing.attempt <= _MAX_SOON_ATTEMPTS else _LATER_SECONDS
+            hint = "it is sent after a program writes in the chat"
+            raise ChannelUnavailable("no program listens to the chat", hint=hint, retry_after=after)
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
@@ -634,36 +647,38 @@ class Webhook:
             if isinstance(signed, Refusal):
                 return self._refused(signed)
             body, is_first = signed
-            asked: Message = decode(body, Message)
+            message: Message = decode(body, Message)
             return await self._accept(
-                request, asked.incoming(self._setup.name), _wait_of(request) if is_first else 0
+                request,
+                message.incoming(self._setup.name),
+                _wait_seconds(request) if is_first else 0,
             )
         except InvalidInput as error:
             return self._refused(Refusal.of(400, error.code, str(error), error.hint or ""))
         except NacreError as error:
-            further = (b"retry-after", b"%d" % _SOON_SECONDS)
-            return self._refused(Refusal.of(503, error.code, str(error), error.hint or "", further))
+            headers = (b"retry-after", b"%d" % _SOON_SECONDS)
+            return self._refused(Refusal.of(503, error.code, str(error), error.hint or "", headers))
         except ClientDisconnect:
             return Response(status_code=400)
 
     async def _signed_body(self, request: Request) -> tuple[bytes, bool] | Refusal:
-        """The body, and whether its signature comes for the first time."""
+        """Return the body, and True if its signature is new."""
         stamp = stamp_of(request.headers.getlist(HEADER))
         if stamp is None:
             return UNSIGNED
         body = b""
         async for chunk in request.stream():
             body += chunk
-            if len(body) > MOST_BYTES:
+            if len(body) > MAX_BYTES:
                 return TOO_LARGE
-        if not self._signatures.is_right(stamp, body):
+        if not self._signatures.is_valid(stamp, body):
             return UNSIGNED
         return body, self._signatures.is_first(stamp)
 
     async def _accept(self, request: Request, message: Incoming, wait: int) -> Response:
         with self._listeners.waiting(message.chat, wanted=wait > 0) as waiter:
             is_new = await self._keep(message)
-            if waiter and await _is_answered(request, waiter, wait):
+            if waiter and await _await_answer(request, waiter, wait):
                 return _Answered(waiter)
         return JSONResponse({"accepted": True} | ({} if is_new else {"duplicate": True}), 202)
 
@@ -677,12 +692,12 @@ class Webhook:
                 return await self._inbox.receive([message]) > 0
         except TimeoutError as error:
             raise ChannelUnavailable(
-                "too many messages wait to be answered", hint="send it again later"
+                "too many messages are waiting for answers", hint="send it again later"
             ) from error
 
     def _refused(self, refusal: Refusal) -> Response:
-        if refusal.status not in self._told:
-            self._told.add(refusal.status)
+        if refusal.status not in self._logged_statuses:
+            self._logged_statuses.add(refusal.status)
             phrase = HTTPStatus(refusal.status).phrase
             self._setup.tell(f"the first request was refused with {refusal.status} {phrase}")
         return Response(
@@ -691,7 +706,7 @@ class Webhook:
 
 
 class _Answered(JSONResponse):
-    """An answer that counts as taken once it is written."""
+    """An answer that counts as received once it is written."""
 
     def __init__(self, waiter: Waiter) -> None:
         answer: Mapping[str, Any] = waiter.answer.result()
@@ -707,8 +722,8 @@ class _Answered(JSONResponse):
             self._waiter.settle(was_taken=was_taken)
 
 
-async def _is_answered(request: Request, waiter: Waiter, seconds: int) -> bool:
-    """Whether an answer came in time, to somebody who is still there. Raises ClientDisconnect."""
+async def _await_answer(request: Request, waiter: Waiter, seconds: int) -> bool:
+    """Return True if an answer came in time while the client was connected. Raises ClientDisconnect."""
     gone: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait(
@@ -723,39 +738,35 @@ async def _is_answered(request: Request, waiter: Waiter, seconds: int) -> bool:
     raise ClientDisconnect
 
 
-def _wait_of(request: Request) -> int:
-    """For how many seconds a program wants to wait (RFC 7240), as far as it may."""
-    found = _WAIT.search(", ".join(request.headers.getlist("prefer")))
-    return min(int(found[1]), _MOST_WAIT) if found else 0
+def _wait_seconds(request: Request) -> int:
+    """Return the number of seconds a program wants to wait (RFC 7240), within the limit."""
+    match = _WAIT.search(", ".join(request.headers.getlist("prefer")))
+    return min(int(match[1]), _MAX_WAIT_SECONDS) if match else 0
 
 
 # ----------------------------------------------------------------------------
-# The kind ``webhook``: any program that knows a secret talks to the agent, over HTTP or a WebSocket.
-
-
-def _make(setup: ChannelSetup) -> Webhook:
-    return Webhook(setup)
+# The kind ``webhook``.
 
 
 KIND = ChannelKind(
     name="webhook",
     label="Webhook",
-    make=_make,
+    make=Webhook,
     options=(
         Option(
             "secret",
-            "the secret that signs messages, at least 16 characters",
+            "secret that signs messages, at least 16 characters",
             is_secret=True,
             is_required=True,
         ),
-        Option("deliver_to", "a URL to which answers are posted as well", default=""),
+        Option("deliver_to", "URL to which answers are also posted", default=""),
         Option(
             "fetch_private",
-            "true: attachments may lie at private addresses, and at loopback by http",
+            "true: attachments may come from private addresses, and from loopback over http",
             default=False,
         ),
     ),
     libraries=("starlette", "uvicorn", "websockets"),
     extra="web",
-    identity="the id that the program gives the sender",
+    identity="the sender's id as given by the program",
 )

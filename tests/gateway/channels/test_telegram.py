@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nacre.base.ids import Clock, utc_now
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
 from nacre.gateway.channels import ChannelSetup, WebApi
-from nacre.gateway.telegram import KIND, Bot, Telegram, incoming, moved
+from nacre.gateway.telegram import KIND, Bot, Telegram, incoming, moved_ids
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.fakes.telegram import TOKEN, FakeTelegram
@@ -353,7 +353,7 @@ def test_another_bot_in_the_same_channel_begins_at_its_own_updates(scene: Scene)
                 "text": "t",
             }
         },
-        "no object",
+        "not an object",
         {"update_id": "x"},
     ],
 )
@@ -421,7 +421,7 @@ MESSAGES = st.builds(
 )
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
-    moved(update)
+    moved_ids(update)
     with suppress(ValueError):
         message = incoming(update, "telegram", Bot("5000", "nacre_bot"), {})
         assert message is None or (message.id and message.sender.id)
@@ -456,7 +456,7 @@ def test_a_server_that_is_not_there_is_unavailable(scene: Scene) -> None:
 
 def test_an_answer_that_is_no_list_is_unavailable(scene: Scene) -> None:
     scene.server.fail_next(200, {"ok": True, "result": {"a": 1}}, path="getUpdates", times=2)
-    assert "no list" in scene.fails(ChannelUnavailable).message
+    assert "not a list" in scene.fails(ChannelUnavailable).message
 
 
 def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:

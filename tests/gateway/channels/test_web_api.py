@@ -62,14 +62,14 @@ def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "_MOST_ANSWER", 1_000)
+    monkeypatch.setattr(channels, "_MAX_ANSWER_BYTES", 1_000)
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(HEAD + b" " * 2_000)
         await reader.read()
 
-    with pytest.raises(ChannelUnavailable, match="more than"):
+    with pytest.raises(ChannelUnavailable, match="larger than"):
         ask(flood)
 
 

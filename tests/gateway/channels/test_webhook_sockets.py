@@ -221,7 +221,7 @@ def test_answers_are_received_while_messages_cannot_be_kept_yet(tmp_path: Path) 
 def test_those_who_have_not_shown_the_secret_make_room_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 2)
 
     async def work() -> None:
         async with (
@@ -242,7 +242,7 @@ def test_those_who_have_not_shown_the_secret_make_room_for_others(
 def test_a_connection_writes_in_so_many_chats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "_MOST_CHATS", 1)
+    monkeypatch.setattr(connections, "_MAX_CHATS", 1)
 
     async def work() -> None:
         async with webhook(tmp_path) as site, site.connected() as link:

@@ -184,6 +184,16 @@ export interface ChannelTraffic {
   doubled: number;
 }
 
+export interface ChatMessage {
+  id: string;
+  role: string;
+  text: string;
+  name: string;
+  at: string;
+  is_owner: boolean;
+  files: Array<[string, string]>;
+}
+
 export interface ChatSession {
   id: string;
   key: string;
@@ -1534,16 +1544,6 @@ export type Role = "member" | "owner" | "reader" | "service";
 
 export type Route = "none" | "owner" | "project";
 
-export interface Said {
-  id: string;
-  role: string;
-  text: string;
-  name: string;
-  at: string;
-  is_owner: boolean;
-  files: Array<[string, string]>;
-}
-
 export interface SameAnswers {
   asked: number;
   same: number;
@@ -2193,10 +2193,10 @@ export interface NacreDataUndoStep {
 
 export interface NacreGatewayEngineChat {
   session: ChatSession;
-  messages: Array<Said>;
+  messages: Array<ChatMessage>;
   summary: string;
   path: string;
-  waiting: Array<Said>;
+  waiting: Array<ChatMessage>;
   is_answering: boolean;
 }
 
@@ -2536,7 +2536,7 @@ export interface DeedFilter {
 export interface DeepQuery {
   text: string;
   filter?: Filter;
-  recent?: Array<SaidInput>;
+  recent?: Array<Said>;
   here?: string | null;
   update?: boolean;
   session?: string | null;
@@ -3106,7 +3106,7 @@ export interface RoundRequest {
   learns?: boolean;
 }
 
-export interface SaidInput {
+export interface Said {
   speaker: Speaker;
   text: string;
 }
