@@ -338,8 +338,10 @@ def test_the_cost_tells_what_of_it_is_an_estimate_and_what_the_owner_asked_for(
         asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
     shown = told(world, "cost")
     assert "of it estimated" in shown
-    assert "asked by you" in next(line for line in shown.splitlines() if line.startswith("recall"))
-    assert "asked by you" not in next(
+    assert "requested by you" in next(
+        line for line in shown.splitlines() if line.startswith("recall")
+    )
+    assert "requested by you" not in next(
         line for line in shown.splitlines() if line.startswith("extraction")
     )
 
