@@ -51,7 +51,7 @@ def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcri
 def test_a_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> None:
     assert "Read 1 file" in nacre("ingest").out
     again = nacre("ingest")
-    assert again.out.startswith("Nothing new: 1 transcript read before.")
+    assert again.out.startswith("Nothing new: 1 transcript read earlier.")
     assert nacre("ingest", "--json").json["skipped"] == 1
     assert nacre("ingest", "--force", "--json").json["files"] == 1
 
@@ -361,9 +361,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(
     with_pictures(transcript, TOO_LONG)
     answer = nacre("ingest")
     assert "Read 1 file" in answer.out
-    assert "1 line could not be understood and was left out (1 too long to be read)" in " ".join(
-        answer.out.split()
-    )
+    assert "1 line could not be parsed and was skipped (1 too long)" in " ".join(answer.out.split())
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
     assert "too long to be read" in " ".join(nacre("doctor").out.split())
 

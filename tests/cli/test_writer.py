@@ -330,9 +330,9 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     monkeypatch.setenv("CLAUDECODE", "1")
     assert nacre("ingest", "--older", "--yes", code=None).code != 0
     monkeypatch.delenv("CLAUDECODE")
-    asked = "Let the writer read them, within what it may take a day?"
+    asked = "Let the writer read them, within its daily limit?"
     assert (
-        "1 session of substance"
+        "1 session with content"
         in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
     )
     nacre("writer", "pause")
@@ -345,7 +345,7 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     assert (
         "leave --no-extract out" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
     )
-    assert "--yes is for --older" in nacre("ingest", "--yes", code=2).err
+    assert "--yes is only for --older" in nacre("ingest", "--yes", code=2).err
     nacre("ingest", "--older", "--yes")
     assert contents(nacre) == [RULE]
     assert nacre("ingest", "--older", "--estimate", "--json").json["sessions"] == 0
@@ -459,7 +459,7 @@ def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_wi
     assert "on the next days" in few.out
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert nacre("ingest", "--estimate", "--json").json["now"] == 1
-    assert "which holds it" in nacre("ingest", "--estimate").out
+    assert "which is enough" in nacre("ingest", "--estimate").out
     nacre("config", "set", "writer.calls_per_day", "1")
     one = nacre("ingest", "--estimate", "--json").json
     assert (one["now"], one["calls_left"]) == (0, 1)
@@ -598,7 +598,7 @@ def test_two_processes_do_not_ask_it_about_the_same_session(
     nacre("ingest")
     assert contents(nacre) == [RULE]
     assert claude.with_name("calls").read_text() == "xx"
-    assert "1 session being read by it at the moment" in claude.with_name("meanwhile").read_text()
+    assert "1 session being read by it now" in claude.with_name("meanwhile").read_text()
 
 
 def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_take(
