@@ -531,8 +531,8 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     Unreadable files are listed at the end and make the exit code 1; all others are read. Empty databases are also
     listed, but are no failure: they may have no sessions yet.
 
-    With --older, the writer also reads sessions that ended before it was set or that waited without being read: latest first,
-    24 at a time, within its daily limit. The next --older continues from there.
+    With --older, the writer also reads sessions that ended before it was set or that it has not read yet: latest first,
+    two dozen at a time, within its daily limit. The next --older continues from there.
     """
     request: dict[str, Any] = {
         "paths": paths,
