@@ -79,7 +79,7 @@ def test_a_server_on_this_machine_is_proposed_where_no_agent_is(
     told = proposed(dialog, says="y")
     assert "Ollama, qwen3:8b can read each session once" in told
     assert "It costs nothing." in told
-    assert "Let Ollama, qwen3:8b write?" in told
+    assert "Let Ollama, qwen3:8b write memories?" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["state"]) == ("ollama:qwen3:8b", "ready")
 
@@ -116,7 +116,7 @@ def test_a_provider_whose_key_is_found_is_proposed_with_what_it_may_cost_a_day(
     told = proposed(dialog, says="y")
     assert "OpenAI, gpt-6-luna can read each session once" in told
     assert "It never costs more than US$ 0.25 a day, billed to the key in $OPENAI_API_KEY" in told
-    assert "Let OpenAI, gpt-6-luna write, for at most US$ 0.25 a day?" in told
+    assert "Let OpenAI, gpt-6-luna write memories, for at most US$ 0.25 a day?" in told
     assert nacre("writer", "--json").json["writer"] == "openai:gpt-6-luna"
     assert nacre("config", "get", "models.daily_budget_usd", "--json").json["value"] == 0.25
 
@@ -135,10 +135,10 @@ def test_agents_go_before_servers_before_keys_and_the_others_are_named(
     assert "Let Ollama, qwen3:8b" in proposed(dialog)  # nobody is signed in to either
     signed_in(user_home)
     told = proposed(dialog)
-    assert "Let Claude Code, haiku write, up to 100,000 tokens a day?" in told
+    assert "Let Claude Code, haiku write memories, up to 100,000 tokens a day?" in told
     assert (
-        "Also here: ollama:qwen3:8b, openai:gpt-6-luna, "
-        "gemini-cli:flash (Nobody seems to be signed in to Gemini CLI); nacre writer set NAME takes that one."
+        "Also available: ollama:qwen3:8b, openai:gpt-6-luna, "
+        "gemini-cli:flash (Nobody seems to be signed in to Gemini CLI); choose with nacre writer set NAME."
     ) in told
 
 
@@ -147,7 +147,7 @@ def test_on_a_terminal_one_that_is_named_is_asked_for_with_its_bound(
 ) -> None:
     install("opencode")
     told = words(dialog("writer", "set", "opencode-cli:", answers=[("[y/N]", "y")], environ=QUIET))
-    assert "Let OpenCode, its default model write, up to 100,000 tokens a day?" in told
+    assert "Let OpenCode, its default model write memories, up to 100,000 tokens a day?" in told
     assert nacre("writer", "--json").json["writer"] == "opencode-cli:default"
 
 

@@ -332,7 +332,7 @@ def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
         "claude-haiku-5-5",
         stdin=KEY,
     )
-    assert "$ANTHROPIC_API_KEY holds another key" in done.err
+    assert "$ANTHROPIC_API_KEY has a different key" in done.err
 
 
 def test_a_setting_is_written_also_where_no_writer_can_be_proposed(
@@ -612,14 +612,14 @@ def test_another_key_takes_one_out_of_the_config_and_tells_of_a_variable_that_go
     assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "q" * 24)
     assert (
-        "$OPENAI_API_KEY holds another key"
+        "$OPENAI_API_KEY has a different key"
         in nacre("auth", "set", "openai", stdin="sk-proj-" + "r" * 24).err
     )
 
 
 def test_on_a_terminal_another_key_is_typed_without_being_shown(dialog: Dialog, home: Path) -> None:
     shown = dialog(
-        "auth", "set", "openai", answers=[("Key of openai", "sk-proj-" + "p" * 20 + "tail")]
+        "auth", "set", "openai", answers=[("Key for openai", "sk-proj-" + "p" * 20 + "tail")]
     )
     assert shown.code == 0, shown.out
     assert "pppp" not in shown.out

@@ -82,7 +82,7 @@ def contents(nacre: Nacre) -> Sequence[str]:
 
 
 def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
-    assert "Nobody writes" in nacre("writer").out
+    assert "No writer" in nacre("writer").out
     assert "nacre writer set" in nacre("writer").out
     assert nacre("writer", "--json").json["state"] == "off"
 
@@ -90,7 +90,7 @@ def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
 def test_a_model_that_works_only_when_asked_is_told_with_what_has_it_write(nacre: Nacre) -> None:
     nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
     told = nacre("writer").out
-    assert "Nobody writes" in told
+    assert "No writer" in told
     assert "nacre writer set ollama:qwen3:8b" in told
 
 
@@ -98,7 +98,7 @@ def test_a_model_that_works_only_when_asked_is_told_with_what_has_it_write(nacre
 def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(
     nacre: Nacre, change: str
 ) -> None:
-    assert "Nobody writes" in nacre("writer", change).out
+    assert "No writer" in nacre("writer", change).out
     assert nacre("config", "path", "--json").json["exists"] is False
 
 
@@ -269,7 +269,7 @@ def test_sessions_that_it_is_not_shown_as_they_may_be_of_this_machine_are_told_w
     assert nacre("writer", "--json").json["kept_here"] == ["homelab/acme-tuned"]
     told = " ".join(nacre("writer").out.split())
     assert (
-        "1 session of the last 7 days, with what may run on this machine: homelab/acme-tuned"
+        "1 session of the last 7 days, with models that may run on this machine: homelab/acme-tuned"
         in told
     )
     session("0123two0-0000", timedelta(hours=1))
@@ -432,7 +432,7 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     assert "claude-cli:haiku 2,000 of 50,000 tokens today, paid by a subscription" in shown
     assert "The last 30 days: 2 calls by subscription" in shown
     models = " ".join(nacre("models").out.split())
-    assert "price none: a subscription pays, tokens are counted" in models
+    assert "price none: paid by subscription, tokens are counted" in models
     assert "in the background: on, up to 50,000 tokens of a subscription a day" in models
     assert "$" not in models
 
@@ -802,7 +802,7 @@ def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     assert "paused" in nacre("writer", "pause").out
     assert "writes when a session is over" in nacre("writer", "resume").out
-    assert "Nobody writes" in nacre("writer", "off").out
+    assert "No writer" in nacre("writer", "off").out
 
 
 def test_what_keeps_it_from_answering_is_told_until_it_answers(

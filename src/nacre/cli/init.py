@@ -229,10 +229,10 @@ def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) ->
     may = "writes" if is_named else "could write"
     paper.body(
         f"{before}{proposal.writer.label} {may} the rest once a session is over: {much} {proposal.terms}. "
-        f"{cli_writer.shown(proposal)}{'' if is_named else ' w says yes to that, too.'}",
+        f"{cli_writer.describe_scope(proposal)}{'' if is_named else ' w says yes to that, too.'}",
         indent=0,
     )
-    cli_writer.render_beside(paper, proposal)
+    cli_writer.render_alternatives(paper, proposal)
 
 
 def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> None:

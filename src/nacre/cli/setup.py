@@ -13,7 +13,7 @@ import click
 from nacre.cli import output, writer
 from nacre.cli.command import TEXT, Cell, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.options import Record, seconds
-from nacre.cli.writer import MOST_KEY_CHARACTERS, checked_key, kept_in, programs
+from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key, describe_key_storage, list_programs
 from nacre.errors import InvalidInput, ModelRefused, NacreError
 from nacre.home import spending as spending_models
 from nacre.llm import credentials, providers
@@ -214,13 +214,13 @@ class Dialog:
                     "credentials",
                     ", ".join(_told(way) for way in found.ways if way.state != "missing") or "none",
                 ),
-                ("commands", programs(found)),
+                ("commands", list_programs(found)),
                 (
                     "servers",
                     "; ".join(_server(name, names) for name, names in local.items())
                     or "none that answers",
                 ),
-                ("keys go", kept_in(found)),
+                ("keys go", describe_key_storage(found)),
                 ("model now", self._settings.text("models.default")),
             ),
             indent=2,
@@ -330,8 +330,8 @@ class Dialog:
         )
         told = proposal.foreseen
         much = f"To write takes {told.in_words}. " if told.tokens else ""
-        paper.line(f"{much}{writer.shown(proposal)}")
-        writer.render_beside(paper, proposal)
+        paper.line(f"{much}{writer.describe_scope(proposal)}")
+        writer.render_alternatives(paper, proposal)
         self._show(paper)
         present = self._settings.flag("models.background")
         if not click.confirm("Let it work in the background?", default=present, err=True):
@@ -382,7 +382,7 @@ class Dialog:
                 click.prompt(question, default, hide_input=True, show_default=False, err=True)
             ).strip()
             try:
-                return checked_key(secret, "what was typed") if secret or not may_be_empty else ""
+                return check_key(secret, "what was typed") if secret or not may_be_empty else ""
             except NacreError as error:
                 click.echo(error.message, err=True)
 
@@ -649,7 +649,7 @@ def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None
     if variable and key_stdin:
         raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
     if key_stdin:
-        secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
+        secret = sys.stdin.read(MAX_KEY_CHARACTERS).strip()
         where = "standard input"
     elif variable:
         secret = run.environ.get(variable, "").strip()
@@ -657,7 +657,7 @@ def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None
         where = f"${variable}" if is_name else "the variable that --key-env names"
     else:
         return None
-    return checked_key(secret, where)
+    return check_key(secret, where)
 
 
 def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
