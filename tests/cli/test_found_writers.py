@@ -198,7 +198,7 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
     signed_in(user_home)
     named = ("init", "--writer", "codex-cli:gpt-6-luna", "--tokens-per-day", "19000")
     dry = nacre(*named, "--dry-run")
-    assert "codex-cli:gpt-6-luna, once a session is over, up to 19,000 tokens a day" in words(dry)
+    assert "codex-cli:gpt-6-luna, after each session, up to 19,000 tokens a day" in words(dry)
     record = nacre(*named, "--dry-run", "--json").json
     assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     assert nacre("writer", "--json").json["writer"] == "none"
@@ -319,7 +319,7 @@ def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
     assert nacre("writer", "--json").json["writer"] == "none"
     nacre("setup", "--writer", "claude-cli:haiku", code=2)
     shown = words(nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000"))
-    assert "model none beside the writer" in shown
+    assert "model none except the writer" in shown
     assert all(key in shown for key in ("models.extraction", "models.background", "writer.since"))
     assert "--writer" in nacre("setup", code=2).err
     status = nacre("writer", "--json").json

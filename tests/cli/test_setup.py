@@ -283,7 +283,7 @@ def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, hom
         (("--provider", "anthropic", "--key-env", "NOT_SET"), ["no key in $NOT_SET"]),
         (
             ("--provider", "anthropic", "--key-env", "gsk_0123456789abcdef"),
-            ["the variable that --key-env names"],
+            ["the variable of --key-env"],
         ),
         (("--none", "--model", "x"), ["--none"]),
         (("--auth", "by-magic"), ["anthropic-token"]),
@@ -419,7 +419,7 @@ def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(
             "anthropic-api-key",
             "--model",
             "m",
-            answers=[("API key", KEY), ("all the same?", "n")],
+            answers=[("API key", KEY), ("anyway?", "n")],
         )
     assert shown.code == 1
     assert "Nothing was changed." in shown.out
@@ -440,7 +440,7 @@ def test_in_a_narrow_terminal_the_choices_are_wrapped_and_nothing_of_them_is_cut
 def test_the_dialog_leaves_everything_at_a_word(dialog: Dialog, home: Path) -> None:
     shown = dialog("setup", answers=[("Number", "8")])
     assert shown.code == 0, shown.out
-    assert "nothing: it was so" in shown.out
+    assert re.search(r"changed +nothing", shown.out)
 
 
 def test_status_shows_every_method_and_where_its_credential_is(
