@@ -381,7 +381,7 @@ def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
             ("Model [1]", "2"),
             ("Vectors [", ""),
             ("background? [", "y"),
-            ("a day [", "0.25"),
+            ("dollars [", "0.25"),
         ],
     )
     assert shown.code == 0, shown.out
@@ -440,7 +440,7 @@ def test_in_a_narrow_terminal_the_choices_are_wrapped_and_nothing_of_them_is_cut
 def test_the_dialog_leaves_everything_at_a_word(dialog: Dialog, home: Path) -> None:
     shown = dialog("setup", answers=[("Number", "8")])
     assert shown.code == 0, shown.out
-    assert re.search(r"changed +nothing", shown.out)
+    assert ["changed", "nothing"] in [line.split() for line in shown.out.splitlines()]
 
 
 def test_status_shows_every_method_and_where_its_credential_is(
