@@ -119,7 +119,7 @@ def test_who_takes_nacre_out_of_the_agents_is_told_that_the_writer_stays(
 ) -> None:
     assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
     let_write(nacre, 50000)
-    assert "claude-cli:haiku stays the writer" in nacre("init", "--uninstall", "--yes").err
+    assert "claude-cli:haiku is still the writer" in nacre("init", "--uninstall", "--yes").err
     nacre("writer", "off")
     assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
 
@@ -637,10 +637,7 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
     told = " ".join(nacre("quickstart").out.split())
-    assert (
-        "Claude Code, haiku can write the rest once a session is over, about one session and"
-        in told
-    )
+    assert "Claude Code, haiku can write the rest after each session, about one session and" in told
     assert "tokens a week, by your last week: nacre writer set" in told
     reached = nacre("quickstart", "--json").json["reach"]
     assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == (
@@ -649,7 +646,7 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
         0.1,
     )
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    assert "claude-cli:haiku writes the rest once a session is over" in " ".join(
+    assert "claude-cli:haiku writes the rest after each session" in " ".join(
         nacre("quickstart").out.split()
     )
 
@@ -666,7 +663,7 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert (
-        "Claude Code, haiku could write the rest once a session is over: about one session and"
+        "Claude Code, haiku could write the rest after each session: about one session and"
         in before
     )
     assert (
@@ -675,10 +672,10 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     )
     assert "Nobody seems to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
-    assert "y(es), w(riter too), n(o), d(iff), ?" in after
+    assert "y(es), w(ith writer), n(o), d(iff), ?" in after
     assert "Sessions with a model that may run on your own machine" in before
-    assert "every word of 2 turns of 1 session" in after
-    assert ("claude-cli:haiku writes the rest once a session is over" in after) is (said == "w")
+    assert "full text of 2 turns of 1 session" in after
+    assert ("claude-cli:haiku writes the rest after each session" in after) is (said == "w")
     told = nacre("writer", "--json").json
     assert (told["state"], told["tokens_per_day"]) == (
         ("ready", 100_000) if said == "w" else ("off", None)
