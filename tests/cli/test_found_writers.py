@@ -349,8 +349,8 @@ def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
             ("Model [1]", ""),
             ("Vectors [", ""),
             ("background? [", "y"),
-            ("tokens a day [", "1000"),
-            ("tokens a day [", ""),
+            ("limit in tokens [", "1000"),
+            ("limit in tokens [", ""),
         ],
         environ=QUIET,
     )

@@ -332,7 +332,7 @@ def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
         "claude-haiku-5-5",
         stdin=KEY,
     )
-    assert "$ANTHROPIC_API_KEY has a different key" in done.err
+    assert "$ANTHROPIC_API_KEY holds another key" in done.err
 
 
 def test_a_setting_is_written_also_where_no_writer_can_be_proposed(
@@ -345,7 +345,7 @@ def test_a_setting_is_written_also_where_no_writer_can_be_proposed(
     (database,) = home.glob("*.db")
     database.write_bytes(b"no database " * 999)
     done = nacre("setup", "--daily-budget", "3")
-    assert "written  models.daily_budget_usd" in done.out
+    assert "changed  models.daily_budget_usd" in done.out
     assert f"{database} is not a nacre database" in " ".join(done.err.split())
 
 
@@ -438,7 +438,7 @@ def test_in_a_narrow_terminal_the_choices_are_wrapped_and_nothing_of_them_is_cut
 
 
 def test_the_dialog_leaves_everything_at_a_word(dialog: Dialog, home: Path) -> None:
-    shown = dialog("setup", answers=[("Number", "8")])
+    shown = dialog("setup", answers=[("Number", "8")], environ={"NO_COLOR": "1"})
     assert shown.code == 0, shown.out
     assert ["changed", "nothing"] in [line.split() for line in shown.out.splitlines()]
 

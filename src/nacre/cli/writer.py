@@ -596,9 +596,10 @@ def set_key(run: Run, provider: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(run: Run, provider: str, yes: bool) -> None:
-    """Delete a provider's key from the keyring, credentials.toml and the config.
+    """Delete a provider's key that nacre stores.
 
-    Logins of other tools and environment variables are not changed.
+    It is deleted from the keyring, credentials.toml and the config. Logins of other tools and environment variables
+    are not changed.
     """
     if run.is_interactive and not yes:
         run.confirm(f"Delete the key for {provider}?")
