@@ -318,7 +318,7 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
         asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
     shown = told(world, "cost")
     assert "of $1.00, $1.00 left" in shown
-    assert "begins anew at" in shown
+    assert "resets at" in shown
     assert "estimated" not in shown
     assert "extraction" in shown
     assert "the task's budget was used up" in shown
@@ -337,9 +337,11 @@ def test_the_cost_tells_what_of_it_is_an_estimate_and_what_the_owner_asked_for(
     with pytest.raises(ModelUnavailable):
         asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
     shown = told(world, "cost")
-    assert "of it estimated" in shown
-    assert "asked by you" in next(line for line in shown.splitlines() if line.startswith("recall"))
-    assert "asked by you" not in next(
+    assert "of this is estimated" in shown
+    assert "requested by you" in next(
+        line for line in shown.splitlines() if line.startswith("recall")
+    )
+    assert "requested by you" not in next(
         line for line in shown.splitlines() if line.startswith("extraction")
     )
 

@@ -59,11 +59,11 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
 def test_an_undo_that_can_be_taken_back_alone_says_how(nacre: Nacre, waiting: list[str]) -> None:
     (kept, dropped, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", kept["id"])
-    assert "takes this back" in nacre("undo", "--yes").out
+    assert "reverts this" in nacre("undo", "--yes").out
     nacre("review", "drop", dropped["id"])
     told = nacre("undo", "--yes").out
-    assert "waits in review again" in told
-    assert "takes this back" not in told
+    assert "pending in review again" in told
+    assert "reverts this" not in told
 
 
 def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(

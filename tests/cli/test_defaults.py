@@ -146,7 +146,7 @@ def test_forgetting_bare_words_points_to_the_option_that_is_meant(
     nacre: Nacre, words: tuple[str, ...], option: str
 ) -> None:
     assert (
-        f"hint: nacre forget {option} --dry-run shows what would go"
+        f"hint: nacre forget {option} --dry-run shows what would be deleted"
         in nacre("forget", *words, code=2).err
     )
 

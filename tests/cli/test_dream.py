@@ -32,9 +32,9 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     dialog: Callable[..., Outcome], nacre: Nacre, over: Path, user_home: Path
 ) -> None:
     before = over.read_bytes()
-    shown = dialog("dream", answers=[("Do it?", "y")], environ={"NO_COLOR": "1"})
-    plan, _, done = shown.out.partition("Do it?")
-    assert "Meant for a while: 1" in plan
+    shown = dialog("dream", answers=[("Apply this plan?", "y")], environ={"NO_COLOR": "1"})
+    plan, _, done = shown.out.partition("Apply this plan?")
+    assert "Expired: 1" in plan
     assert "last said or recalled on" in plan
     assert "1 memory ended" in done
     assert not over.exists()
@@ -42,22 +42,20 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     assert "The crew is away." in diary.read_text()
     nacre("undo", "--yes")
     assert over.read_bytes() == before
-    assert (
-        "left: 1 memory that a dream ended, and you brought back" in nacre("dream", "--dry-run").out
-    )
+    assert "left: 1 memory that a dream ended and you restored" in nacre("dream", "--dry-run").out
 
 
 def test_who_says_no_or_only_looks_changes_nothing(
     dialog: Callable[..., Outcome], nacre: Nacre, over: Path, user_home: Path
 ) -> None:
     assert nacre("dream", "--dry-run", "--json").json["ending"] == 1
-    assert dialog("dream", answers=[("Do it?", "n")]).code == 1
+    assert dialog("dream", answers=[("Apply this plan?", "n")]).code == 1
     assert over.exists()
     assert not (user_home / ".nacre/vault/dreams").exists()
 
 
 def test_a_first_dream_that_nobody_looks_at_only_plans(nacre: Nacre, over: Path) -> None:
-    assert "a first dream only plans" in nacre("dream", "--yes").out
+    assert "the first dream only plans" in nacre("dream", "--yes").out
     assert over.exists()
     assert "1 memory ended" in nacre("dream", "--yes").out
     assert not over.exists()
@@ -113,7 +111,7 @@ def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(
         nacre("list")
     linked = path.read_bytes()
     plan = nacre("dream", "--dry-run").out
-    assert "Links that lead nowhere: 1" in plan
+    assert "Broken links: 1" in plan
     assert "0 of 1 memory would end, and 1 link dropped." in plan
     (step,) = nacre("dream", "--dry-run", "--json").json["steps"]
     assert (step["action"], step["into"], step["links"]) == ("unlink", jar, [label])
@@ -162,13 +160,16 @@ def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
         nacre("store", WITH_REASON)
         nacre("ingest")
         assert "2 memories in 1 group look alike" in nacre("dream", "--tier", "2", "--estimate").out
-        assert dialog("dream", "--tier", "2", answers=[("Ask it?", "n")]).out.count("Do it?") == 0
+        assert (
+            dialog("dream", "--tier", "2", answers=[("Ask it?", "n")]).out.count("Apply this plan?")
+            == 0
+        )
         assert not provider.requests
         shown = dialog(
             "dream",
             "--tier",
             "2",
-            answers=[("Ask it?", "y"), ("Do it?", "y")],
+            answers=[("Ask it?", "y"), ("Apply this plan?", "y")],
             environ={"NO_COLOR": "1"},
         )
     assert "both tell the jar" in " ".join(shown.out.split())
@@ -217,12 +218,14 @@ def test_tier_three_files_what_names_its_project_and_says_why(
     dialog: Callable[..., Outcome], nacre: Nacre, waits: Path, user_home: Path
 ) -> None:
     before = waits.read_bytes()
-    shown = dialog("dream", "--tier", "3", answers=[("Do it?", "y")], environ={"NO_COLOR": "1"})
-    plan, _, done = shown.out.partition("Do it?")
-    assert "Nothing to ask a writer: no writer is set" in plan
-    assert "From the inbox into its project: 1" in plan
+    shown = dialog(
+        "dream", "--tier", "3", answers=[("Apply this plan?", "y")], environ={"NO_COLOR": "1"}
+    )
+    plan, _, done = shown.out.partition("Apply this plan?")
+    assert "Nothing to ask the writer: no writer is set" in plan
+    assert "From the inbox to their projects: 1" in plan
     assert "→ hivelog  names hivelog" in plan
-    assert "1 memory more in the inbox: nothing says for which project" in plan
+    assert "1 memory more in the inbox: project unknown" in plan
     assert "Done: 1 memory filed." in done
     assert (user_home / ".nacre/vault/projects/hivelog/fact/scales.md").exists()
     nacre("undo", "--yes")
@@ -290,10 +293,10 @@ def test_tier_three_shows_what_the_writer_makes_of_the_profile_and_asks_before_i
             "dream",
             "--tier",
             "3",
-            answers=[("Ask it?", "y"), ("Do it?", "y")],
+            answers=[("Ask it?", "y"), ("Apply this plan?", "y")],
             environ={"NO_COLOR": "1"},
         )
-    plan, _, done = shown.out.partition("Do it?")
+    plan, _, done = shown.out.partition("Apply this plan?")
     assert "profile.md    lines by the writer: 5, from 5 sources" in plan
     assert "- Prefer rain. (" in plan
     assert "1 page written" in done

@@ -193,7 +193,7 @@ def test_an_estimate_of_an_ingest_tells_what_vectors_would_cost(
     assert "before you say yes" in vectors["held"]
     nacre("embed", "resume", "--yes")
     sent = len(filled.requests)
-    assert "none is missing" in nacre("ingest", "--estimate").out
+    assert "none are missing" in nacre("ingest", "--estimate").out
     assert len(filled.requests) == sent
 
 

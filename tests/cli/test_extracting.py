@@ -81,8 +81,8 @@ def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        ((), 2, "say what to extract from"),
-        (("{file}", "--whole", "--chunk"), 2, "one of --whole and --chunk"),
+        ((), 2, "nothing to extract from"),
+        (("{file}", "--whole", "--chunk"), 2, "--whole and --chunk exclude each other"),
         (("{file}", "--model", "nobody:model-1"), 1, "nobody"),
         (("{file}", "--session", "elsewhere"), 3, "holds no session 'elsewhere'"),
         (("--session", "elsewhere"), 3, "no session is called 'elsewhere'"),

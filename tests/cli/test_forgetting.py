@@ -53,11 +53,11 @@ def test_forget_shows_counts_asks_and_reports(
     assert "add --yes" in nacre("forget", "--session", SESSION, "--json", code=2).error["message"]
     declined = terminal("forget", "--session", SESSION, typed="n\n")
     assert declined.code == 1
-    assert "6 turns, 1 whole session for good?" in declined.out
+    assert "6 turns, 1 whole session?" in declined.out
     assert nacre("list", "--json").json["total"] == learned["memories"]
     done = terminal("forget", "--session", SESSION, typed="y\n")
     assert done.code == 0
-    assert "Not reached" in done.out
+    assert "Not deleted" in done.out
     assert transcript.name in done.out.replace("\n", "").replace(" ", "")
     assert nacre("list", "--json").json["total"] == 0
     report = nacre("ingest", "--json").json
@@ -89,7 +89,7 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
     assert "Nothing to forget" in nacre("forget", "--match", "no such words", "--yes").out
     assert nacre("forget", "--session", "nobody", "--json", code=3).error["code"] == "not_found"
     assert nacre("forget", "--json", code=2).error["code"] == "query_invalid"
-    assert nacre("forget", "--list").out == "Nothing was forgotten.\n"
+    assert nacre("forget", "--list").out == "Nothing has been forgotten.\n"
     nacre("forget", "--allow-again", "nothing", code=3)
 
 

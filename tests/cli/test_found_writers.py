@@ -79,7 +79,7 @@ def test_a_server_on_this_machine_is_proposed_where_no_agent_is(
     told = proposed(dialog, says="y")
     assert "Ollama, qwen3:8b can read each session once" in told
     assert "It costs nothing." in told
-    assert "Let Ollama, qwen3:8b write?" in told
+    assert "Let Ollama, qwen3:8b write memories?" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["state"]) == ("ollama:qwen3:8b", "ready")
 
@@ -116,7 +116,7 @@ def test_a_provider_whose_key_is_found_is_proposed_with_what_it_may_cost_a_day(
     told = proposed(dialog, says="y")
     assert "OpenAI, gpt-6-luna can read each session once" in told
     assert "It never costs more than US$ 0.25 a day, billed to the key in $OPENAI_API_KEY" in told
-    assert "Let OpenAI, gpt-6-luna write, for at most US$ 0.25 a day?" in told
+    assert "Let OpenAI, gpt-6-luna write memories, for at most US$ 0.25 a day?" in told
     assert nacre("writer", "--json").json["writer"] == "openai:gpt-6-luna"
     assert nacre("config", "get", "models.daily_budget_usd", "--json").json["value"] == 0.25
 
@@ -135,10 +135,10 @@ def test_agents_go_before_servers_before_keys_and_the_others_are_named(
     assert "Let Ollama, qwen3:8b" in proposed(dialog)  # nobody is signed in to either
     signed_in(user_home)
     told = proposed(dialog)
-    assert "Let Claude Code, haiku write, up to 100,000 tokens a day?" in told
+    assert "Let Claude Code, haiku write memories, up to 100,000 tokens a day?" in told
     assert (
-        "Also here: ollama:qwen3:8b, openai:gpt-6-luna, "
-        "gemini-cli:flash (Nobody seems to be signed in to Gemini CLI); nacre writer set NAME takes that one."
+        "Also available: ollama:qwen3:8b, openai:gpt-6-luna, "
+        "gemini-cli:flash (Nobody seems to be signed in to Gemini CLI); choose with nacre writer set NAME."
     ) in told
 
 
@@ -147,7 +147,7 @@ def test_on_a_terminal_one_that_is_named_is_asked_for_with_its_bound(
 ) -> None:
     install("opencode")
     told = words(dialog("writer", "set", "opencode-cli:", answers=[("[y/N]", "y")], environ=QUIET))
-    assert "Let OpenCode, its default model write, up to 100,000 tokens a day?" in told
+    assert "Let OpenCode, its default model write memories, up to 100,000 tokens a day?" in told
     assert nacre("writer", "--json").json["writer"] == "opencode-cli:default"
 
 
@@ -161,14 +161,14 @@ def test_init_and_quickstart_propose_what_is_found_and_tell_where_nobody_is_sign
             "init", answers=[("Do this?", "w")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
         )
     )
-    assert "Ollama, qwen3:8b could write the rest once a session is over" in told
+    assert "Ollama, qwen3:8b could write the rest after each session" in told
     assert nacre("writer", "--json").json["writer"] == "ollama:qwen3:8b"
 
 
 def test_quickstart_tells_where_nobody_is_signed_in(nacre: Nacre, install: Install) -> None:
     install("codex")
     told = words(nacre("quickstart"))
-    assert "Codex, gpt-6-luna can write the rest once a session is over" in told
+    assert "Codex, gpt-6-luna can write the rest after each session" in told
     assert "nacre writer set. Nobody seems to be signed in to Codex." in told
 
 
@@ -198,7 +198,7 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
     signed_in(user_home)
     named = ("init", "--writer", "codex-cli:gpt-6-luna", "--tokens-per-day", "19000")
     dry = nacre(*named, "--dry-run")
-    assert "codex-cli:gpt-6-luna, once a session is over, up to 19,000 tokens a day" in words(dry)
+    assert "codex-cli:gpt-6-luna, after each session, up to 19,000 tokens a day" in words(dry)
     record = nacre(*named, "--dry-run", "--json").json
     assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     assert nacre("writer", "--json").json["writer"] == "none"
@@ -208,7 +208,7 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
         )
     )
     assert "Do this? y(es), n(o), d(iff)" in told
-    assert "Codex, gpt-6-luna writes the rest once a session is over: it stops at 19,000" in told
+    assert "Codex, gpt-6-luna writes the rest after each session: it stops at 19,000" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
@@ -216,7 +216,7 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
         dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed)
     )
     assert (
-        "OpenAI, gpt-6-luna writes the rest once a session is over: it never costs more than US$ 1.00"
+        "OpenAI, gpt-6-luna writes the rest after each session: it never costs more than US$ 1.00"
         in priced
     )
 
@@ -319,7 +319,7 @@ def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
     assert nacre("writer", "--json").json["writer"] == "none"
     nacre("setup", "--writer", "claude-cli:haiku", code=2)
     shown = words(nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000"))
-    assert "model none beside the writer" in shown
+    assert "model none except the writer" in shown
     assert all(key in shown for key in ("models.extraction", "models.background", "writer.since"))
     assert "--writer" in nacre("setup", code=2).err
     status = nacre("writer", "--json").json
@@ -349,8 +349,8 @@ def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
             ("Model [1]", ""),
             ("Vectors [", ""),
             ("background? [", "y"),
-            ("tokens a day [", "1000"),
-            ("tokens a day [", ""),
+            ("limit in tokens [", "1000"),
+            ("limit in tokens [", ""),
         ],
         environ=QUIET,
     )

@@ -47,7 +47,7 @@ def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> 
     assert [one["subject"] for one in operations(nacre, "--action", "update")] == ["Lamp"]
     assert operations(nacre, "--action", "dream") == []
     assert operations(nacre)[1]["why"] == "content, tags"
-    assert "waits for a commit" in nacre("log").out
+    assert "not committed yet" in nacre("log").out
     nacre("commit")
     assert {one["state"] for one in operations(nacre)} == {"committed"}
     assert "waits" not in nacre("log").out
@@ -155,7 +155,7 @@ def test_an_unknown_operation_is_told(nacre: Nacre, lamp: str) -> None:
 def test_an_undo_asks_first_on_a_terminal(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
     update = last(nacre, "update")
     asked = terminal("undo", update, typed="n\n")
-    assert "changes back Lamp" in asked.out or "brings back Lamp" in asked.out
+    assert "reverts Lamp" in asked.out or "restores Lamp" in asked.out
     assert nacre("show", lamp, "--json").json["content"] == BLUE
     terminal("undo", update, typed="y\n")
     assert nacre("show", lamp, "--json").json["content"] == GREEN
@@ -257,8 +257,8 @@ def test_an_undo_asks_with_its_steps_and_tells_them_once(
     terminal: Nacre, nacre: Nacre, lamp: str
 ) -> None:
     shown = terminal("undo", typed="y\n", environ={"NO_COLOR": "1"}).out
-    assert shown.count("changes back Lamp") + shown.count("brings back Lamp") == 1
-    assert "brought back Lamp" not in shown
+    assert shown.count("reverts Lamp") + shown.count("restores Lamp") == 1
+    assert "restored Lamp" not in shown
     assert "Undone: " in shown
     assert GREEN in nacre("show", lamp).out
 

@@ -51,7 +51,7 @@ def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcri
 def test_a_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> None:
     assert "Read 1 file" in nacre("ingest").out
     again = nacre("ingest")
-    assert again.out.startswith("Nothing new: 1 transcript read before.")
+    assert again.out.startswith("Nothing new: 1 transcript read earlier.")
     assert nacre("ingest", "--json").json["skipped"] == 1
     assert nacre("ingest", "--force", "--json").json["files"] == 1
 
@@ -124,7 +124,7 @@ def test_quickstart_answers_first_and_then_makes_the_vectors_it_had_no_time_for(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setup.run_quickstart, "__kwdefaults__", {"seconds_for_vectors": 0.0})
-    assert "are found by their words so far; their vectors follow" in " ".join(
+    assert "can be found only by words until their vectors are created" in " ".join(
         nacre("quickstart").out.split()
     )
     answer = nacre("recall", "which database is billing on?")
@@ -293,23 +293,26 @@ def test_quickstart_shows_what_was_learned_and_answers_questions(
     answer = nacre("quickstart")
     assert "Your agents' transcripts were found on this machine." in answer.out
     assert "Claude Code (1)" in answer.out
-    assert "What was learned" in answer.out
+    assert "New memories" in answer.out
     assert "$ nacre recall" in answer.out
     assert "said by you in claude-code 7f3a1c2d" in answer.out
-    assert "nacre init " in answer.out.partition("Go on")[2]
-    reached = " ".join(answer.out.partition("In reach")[2].split())
-    assert f"every word of {len(TALK)} turns of 1 session" in reached
-    assert "By itself nacre keeps only what you say plainly" in reached
+    assert "nacre init " in answer.out.partition("Next steps")[2]
+    reached = " ".join(answer.out.partition("Available")[2].split())
+    assert f"full text of {len(TALK)} turns of 1 session" in reached
+    assert "Without a model, nacre keeps only your explicit statements" in reached
 
 
 def test_quickstart_tells_how_many_candidates_wait(nacre: Nacre) -> None:
-    told = " ".join(nacre("quickstart").out.partition("In reach")[2].split())
+    told = " ".join(nacre("quickstart").out.partition("Available")[2].split())
     reached = nacre("quickstart", "--json").json["reach"]
     assert reached["candidates"] > 1
-    assert f"{reached['memories']} memories, and 1 that a later one replaced; every word of" in told
+    assert f"{reached['memories']} memories, and 1 superseded; full text of" in told
     assert reached["replaced"] == 1
     assert len(nacre("list", "--json", "--all").json["memories"]) == reached["memories"]
-    assert f"{reached['candidates']} candidates wait, statements that may matter" in told
+    assert (
+        f"{reached['candidates']} candidates (possible memories) for you to accept or reject"
+        in told
+    )
     assert len(reached["likeliest"]) == 2
     assert all(f"“{one}”" in told for one in reached["likeliest"])
 
@@ -323,7 +326,7 @@ def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:
     for answer in result["answers"]:
         assert answer["question"]
         assert answer["hits"][0]["evidence"]
-    assert "so here are example sessions" in nacre("quickstart").out
+    assert "so these are example sessions" in nacre("quickstart").out
 
 
 def test_the_session_a_memory_came_from_can_be_read(
@@ -361,9 +364,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(
     with_pictures(transcript, TOO_LONG)
     answer = nacre("ingest")
     assert "Read 1 file" in answer.out
-    assert "1 line could not be understood and was left out (1 too long to be read)" in " ".join(
-        answer.out.split()
-    )
+    assert "1 line could not be parsed and was skipped (1 too long)" in " ".join(answer.out.split())
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
     assert "too long to be read" in " ".join(nacre("doctor").out.split())
 

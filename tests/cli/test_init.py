@@ -673,8 +673,8 @@ def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
         (["--host", "emacs"], "there is no host 'emacs'"),
         (["--host", "generic"], "generic is wired for a project"),
         (["--host", "codex", "--project", "/no/such/folder"], "there is no folder"),
-        (["--scope", "user", "--project", "."], "--scope user goes without --project"),
-        ([], "no tool of an agent was found"),
+        (["--scope", "user", "--project", "."], "--scope user cannot be combined with --project"),
+        ([], "no agent was found"),
     ],
 )
 def test_what_cannot_be_is_told_with_the_way_out(
@@ -827,7 +827,7 @@ def test_a_newcomer_sees_all_that_would_be_done_chooses_and_says_yes_once(
     assert shown.code == 0, shown.out
     every, explained, outline, whole = shown.out.split("Do this?")[:4]
     assert "~/.cursor/mcp.json" in every
-    assert "which tools: by number, or all" in explained
+    assert "select tools by number, or all" in explained
     listed = outline.partition("To do")[2].splitlines()
     assert [line.split()[:2] for line in listed if ": " in line] == [
         ["change", "~/.codex/config.toml"],
@@ -835,7 +835,7 @@ def test_a_newcomer_sees_all_that_would_be_done_chooses_and_says_yes_once(
         ["change", "~/.codex/AGENTS.md"],
     ]
     assert "mcp_servers" not in outline
-    assert "'99' is none of these:" in explained
+    assert "'99' is not a choice" in explained
     assert "+[mcp_servers.nacre]" in whole
     assert "lines more" not in whole
     assert whole.count("codex SessionStart") + whole.count("codex UserPromptSubmit") == 2
@@ -888,7 +888,7 @@ def test_with_the_one_yes_the_sessions_are_read_that_are_there_or_later(
     )
     assert shown.code == 0, shown.out
     assert "read   1 transcript of " in shown.out
-    assert "that costs nothing" in shown.out
+    assert "this is free" in shown.out
     nacre("watch", "--once")
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == (0 if said else 1)
     nacre("ingest")
@@ -906,7 +906,7 @@ def test_what_the_last_week_brought_may_be_read_alone(
         answers=[("Do this?", "?"), ("Do this?", "week")],
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
     )
-    assert "only what the last seven days brought is read (1 transcript)" in shown.out
+    assert "read only the last seven days (1 transcript)" in shown.out
     (read,) = nacre("sessions", "list", "--json").json["sessions"]
     assert HIVE in str(read)
 

@@ -81,8 +81,8 @@ def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(
         assert "but not fake:m" in nacre("models").out
         assert "nobody knows what fake:m costs" in nacre("setup", "--daily-budget", "2").err
         nacre("models", "test")
-        assert "price not known" in nacre("traces").out
-        assert "not known  " in nacre("cost").out
+        assert "price unknown" in nacre("traces").out
+        assert "unknown  " in nacre("cost").out
         nacre("config", "set", "models.capabilities", '{"fake:m" = {price = {input = 0}}}')
         assert "but not" not in nacre("models").out
         assert "nobody knows" not in nacre("setup", "--daily-budget", "3").err

@@ -79,7 +79,7 @@ def test_a_model_that_fails_is_one_line_and_the_rules_do_the_work(
         configure(provider, user_home)
         shown = nacre("extract", str(transcript))
         (warning,) = [line for line in shown.err.splitlines() if line.startswith("warning: ")]
-        for words in ("fake", "m", told, remedy, "1 part went by rules"):
+        for words in ("fake", "m", told, remedy, "1 part extracted by rules"):
             assert words in warning
         assert all(text in " ".join(shown.out.split()) for text in SAID)
         assert stored(nacre) == []

@@ -252,7 +252,7 @@ def test_agents_are_told_what_their_host_does_not_tell_them_any_more(
 
 def test_of_a_host_that_has_none_it_is_told_so(nacre: Nacre, own: Path, project: Path) -> None:
     told = nacre("init", "--host", "cursor", "--own-memory", "isolate", "--yes").err
-    assert "Cursor: no memory of its own can be turned off" in told
+    assert "Cursor has no memory of its own that can be turned off" in told
     more = nacre(
         "init",
         "--host",

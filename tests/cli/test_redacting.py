@@ -36,7 +36,7 @@ def test_redact_takes_the_text_itself(nacre: Nacre) -> None:
     assert nacre("redact", "push", "with", token).out.startswith("push with ")
     typed = nacre("redact", "notes-that-are-not-there.md")
     assert typed.out == "notes-that-are-not-there.md\n"
-    assert "There is no file of that name" in typed.err
+    assert "There is no file with this name" in typed.err
     assert "the text itself" in nacre("redact", code=2).err
 
 
@@ -121,7 +121,7 @@ def test_home_folders_are_gone_from_all_that_ingest_keeps_of_a_transcript(
 
 def test_scrub_of_a_clean_home_finds_nothing(nacre: Nacre) -> None:
     nacre("store", "We deploy on Fridays")
-    assert "Nothing to take out" in nacre("scrub").out
+    assert "Nothing to remove" in nacre("scrub").out
     assert nacre("scrub", "--json").json["total"] == 0
 
 

@@ -73,7 +73,7 @@ def test_two_homes_through_one_remote(
     assert {"The mill grinds on Tuesdays", "The mill grinds on Fridays"} == {
         memory["content"] for memory in nacre("list", "--json").json["memories"]
     }
-    assert "In step" in nacre("sync").out
+    assert "Up to date" in nacre("sync").out
 
 
 def test_what_was_kept_twice_is_told_in_words(

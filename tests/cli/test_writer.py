@@ -82,7 +82,7 @@ def contents(nacre: Nacre) -> Sequence[str]:
 
 
 def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
-    assert "Nobody writes" in nacre("writer").out
+    assert "No writer" in nacre("writer").out
     assert "nacre writer set" in nacre("writer").out
     assert nacre("writer", "--json").json["state"] == "off"
 
@@ -90,7 +90,7 @@ def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
 def test_a_model_that_works_only_when_asked_is_told_with_what_has_it_write(nacre: Nacre) -> None:
     nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
     told = nacre("writer").out
-    assert "Nobody writes" in told
+    assert "No writer" in told
     assert "nacre writer set ollama:qwen3:8b" in told
 
 
@@ -98,7 +98,7 @@ def test_a_model_that_works_only_when_asked_is_told_with_what_has_it_write(nacre
 def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(
     nacre: Nacre, change: str
 ) -> None:
-    assert "Nobody writes" in nacre("writer", change).out
+    assert "No writer" in nacre("writer", change).out
     assert nacre("config", "path", "--json").json["exists"] is False
 
 
@@ -119,7 +119,7 @@ def test_who_takes_nacre_out_of_the_agents_is_told_that_the_writer_stays(
 ) -> None:
     assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
     let_write(nacre, 50000)
-    assert "claude-cli:haiku stays the writer" in nacre("init", "--uninstall", "--yes").err
+    assert "claude-cli:haiku is still the writer" in nacre("init", "--uninstall", "--yes").err
     nacre("writer", "off")
     assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
 
@@ -269,7 +269,7 @@ def test_sessions_that_it_is_not_shown_as_they_may_be_of_this_machine_are_told_w
     assert nacre("writer", "--json").json["kept_here"] == ["homelab/acme-tuned"]
     told = " ".join(nacre("writer").out.split())
     assert (
-        "1 session of the last 7 days, with what may run on this machine: homelab/acme-tuned"
+        "1 session of the last 7 days, with models that may run on this machine: homelab/acme-tuned"
         in told
     )
     session("0123two0-0000", timedelta(hours=1))
@@ -330,9 +330,9 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     monkeypatch.setenv("CLAUDECODE", "1")
     assert nacre("ingest", "--older", "--yes", code=None).code != 0
     monkeypatch.delenv("CLAUDECODE")
-    asked = "Let the writer read them, within what it may take a day?"
+    asked = "Let the writer read them, within its daily limit?"
     assert (
-        "1 session of substance"
+        "1 session with content"
         in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
     )
     nacre("writer", "pause")
@@ -345,7 +345,7 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     assert (
         "leave --no-extract out" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
     )
-    assert "--yes is for --older" in nacre("ingest", "--yes", code=2).err
+    assert "--yes is only for --older" in nacre("ingest", "--yes", code=2).err
     nacre("ingest", "--older", "--yes")
     assert contents(nacre) == [RULE]
     assert nacre("ingest", "--older", "--estimate", "--json").json["sessions"] == 0
@@ -432,7 +432,7 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     assert "claude-cli:haiku 2,000 of 50,000 tokens today, paid by a subscription" in shown
     assert "The last 30 days: 2 calls by subscription" in shown
     models = " ".join(nacre("models").out.split())
-    assert "price none: a subscription pays, tokens are counted" in models
+    assert "price none: paid by subscription, tokens are counted" in models
     assert "in the background: on, up to 50,000 tokens of a subscription a day" in models
     assert "$" not in models
 
@@ -459,7 +459,7 @@ def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_wi
     assert "on the next days" in few.out
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert nacre("ingest", "--estimate", "--json").json["now"] == 1
-    assert "which holds it" in nacre("ingest", "--estimate").out
+    assert "which is enough" in nacre("ingest", "--estimate").out
     nacre("config", "set", "writer.calls_per_day", "1")
     one = nacre("ingest", "--estimate", "--json").json
     assert (one["now"], one["calls_left"]) == (0, 1)
@@ -598,7 +598,7 @@ def test_two_processes_do_not_ask_it_about_the_same_session(
     nacre("ingest")
     assert contents(nacre) == [RULE]
     assert claude.with_name("calls").read_text() == "xx"
-    assert "1 session being read by it at the moment" in claude.with_name("meanwhile").read_text()
+    assert "1 session being read by it now" in claude.with_name("meanwhile").read_text()
 
 
 def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_take(
@@ -637,10 +637,7 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
     told = " ".join(nacre("quickstart").out.split())
-    assert (
-        "Claude Code, haiku can write the rest once a session is over, about one session and"
-        in told
-    )
+    assert "Claude Code, haiku can write the rest after each session, about one session and" in told
     assert "tokens a week, by your last week: nacre writer set" in told
     reached = nacre("quickstart", "--json").json["reach"]
     assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == (
@@ -649,7 +646,7 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
         0.1,
     )
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    assert "claude-cli:haiku writes the rest once a session is over" in " ".join(
+    assert "claude-cli:haiku writes the rest after each session" in " ".join(
         nacre("quickstart").out.split()
     )
 
@@ -666,7 +663,7 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert (
-        "Claude Code, haiku could write the rest once a session is over: about one session and"
+        "Claude Code, haiku could write the rest after each session: about one session and"
         in before
     )
     assert (
@@ -675,10 +672,10 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     )
     assert "Nobody seems to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
-    assert "y(es), w(riter too), n(o), d(iff), ?" in after
+    assert "y(es), w(ith writer), n(o), d(iff), ?" in after
     assert "Sessions with a model that may run on your own machine" in before
-    assert "every word of 2 turns of 1 session" in after
-    assert ("claude-cli:haiku writes the rest once a session is over" in after) is (said == "w")
+    assert "full text of 2 turns of 1 session" in after
+    assert ("claude-cli:haiku writes the rest after each session" in after) is (said == "w")
     told = nacre("writer", "--json").json
     assert (told["state"], told["tokens_per_day"]) == (
         ("ready", 100_000) if said == "w" else ("off", None)
@@ -802,7 +799,7 @@ def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     assert "paused" in nacre("writer", "pause").out
     assert "writes when a session is over" in nacre("writer", "resume").out
-    assert "Nobody writes" in nacre("writer", "off").out
+    assert "No writer" in nacre("writer", "off").out
 
 
 def test_what_keeps_it_from_answering_is_told_until_it_answers(

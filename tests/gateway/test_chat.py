@@ -112,7 +112,7 @@ def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(
     nacre("config", "set", "models.background", "false")
     shown = " ".join(nacre("cost").out.split())
     assert (
-        "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off"
+        "only for answers in chats (nacre chat, nacre gateway) and vectors: models.background is off"
         in shown
     )
 

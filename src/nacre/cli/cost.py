@@ -44,10 +44,10 @@ _REMARKS = 14
 _WHY = {
     "budget": "the day's budget was used up",
     "task budget": "the task's budget was used up",
-    "no price": "nobody knows the price (models.capabilities)",
-    "tokens": "it had taken the tokens of the day",
-    "no tokens": "it may take no tokens by itself",
-    "calls": "it had made the calls of the day",
+    "no price": "the price is unknown (set models.capabilities)",
+    "tokens": "the day's token limit was reached",
+    "no tokens": "it may not use tokens in the background",
+    "calls": "the day's call limit was reached",
 }
 
 
@@ -60,17 +60,21 @@ _WHY = {
     type=click.Choice(["task", "model", "day"], case_sensitive=False),
     default="task",
     show_default=True,
-    help="What calls are added up by.",
+    help="Group calls by this.",
 )
 @click.pass_obj
 def cost(run: Run, days: int, by: str) -> None:
-    """Tell what language models cost, and what is left of today's budget.
+    """Show the cost of language models and the rest of today's budget.
 
-    Budgets hold what models do in the background, their answers in chats, and vectors that a provider makes; what you
-    ask for otherwise is counted beside it.
+    Budgets limit background work, answers in chats, and vectors from a provider. Other calls that you request are
+    counted separately.
     """
     report = ask(run, "cost", days=days)
-    unpaid = [one for one in report.spent if not spending_budget.is_priced(run.settings, one.model)]
+    unpaid = [
+        spending
+        for spending in report.spent
+        if not spending_budget.is_priced(run.settings, spending.model)
+    ]
 
     def render(paper: Paper) -> None:
         shown = _Shown(
@@ -78,7 +82,7 @@ def cost(run: Run, days: int, by: str) -> None:
             by,
             writers.status_as_it_is(run.home),
             spending_budget.summed("", unpaid).calls,
-            {one.name: one.calls for one in spending_budget.added_up(unpaid, by)},
+            {spending.name: spending.calls for spending in spending_budget.added_up(unpaid, by)},
         )
         _render_costs(paper, shown, days)
 
@@ -86,7 +90,6 @@ def cost(run: Run, days: int, by: str) -> None:
 
 
 def _cost_record(report: CostReport, by: str) -> Record:
-    """What was spent since a day, and today's budgets."""
     return {
         "since": report.since.isoformat(),
         "today": report.today.isoformat(),
@@ -94,45 +97,45 @@ def _cost_record(report: CostReport, by: str) -> Record:
         "background": report.is_background_on,
         "budgets": [
             {
-                "task": one.task,
-                "most_usd": one.most / models.DOLLAR,
-                "spent_usd": one.spent / models.DOLLAR,
+                "task": entry.task,
+                "most_usd": entry.most / models.DOLLAR,
+                "spent_usd": entry.spent / models.DOLLAR,
             }
-            for one in report.budgets
+            for entry in report.budgets
         ],
         "by": by,
         "spent": [
             {
-                "name": one.name,
-                "calls": one.calls,
-                "failed": one.failed,
-                "background_calls": one.background,
-                "tokens": tokens_record(one.tokens),
-                "cost_usd": one.cost / models.DOLLAR,
-                "estimated_usd": one.estimated / models.DOLLAR,
-                "unpriced": one.unpriced,
-                "seconds": round(one.seconds, 3),
+                "name": entry.name,
+                "calls": entry.calls,
+                "failed": entry.failed,
+                "background_calls": entry.background,
+                "tokens": tokens_record(entry.tokens),
+                "cost_usd": entry.cost / models.DOLLAR,
+                "estimated_usd": entry.estimated / models.DOLLAR,
+                "unpriced": entry.unpriced,
+                "seconds": round(entry.seconds, 3),
             }
-            for one in spending_budget.added_up(report.spent, by)
+            for entry in spending_budget.added_up(report.spent, by)
         ],
-        "cost_usd": sum(one.cost for one in report.spent) / models.DOLLAR,
+        "cost_usd": sum(entry.cost for entry in report.spent) / models.DOLLAR,
         "refused": [
             {
-                "day": one.day.isoformat(),
-                "task": one.task,
-                "model": one.model,
-                "reason": one.reason,
-                "times": one.times,
+                "day": entry.day.isoformat(),
+                "task": entry.task,
+                "model": entry.model,
+                "reason": entry.reason,
+                "times": entry.times,
             }
-            for one in report.refused
+            for entry in report.refused
         ],
     }
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is shown, ``by`` task, model or day, with how the writer fares, and how many calls a subscription paid: in
-    all, and of each.
+    """The report grouped ``by`` task, model or day, the writer's status, and the number of calls paid by subscription
+    in total and per group.
     """
 
     report: CostReport
@@ -143,23 +146,23 @@ class _Shown:
 
 
 def _render_costs(paper: Paper, shown: _Shown, days: int) -> None:
-    """Today's budget, a table of what was spent, and what was not asked."""
+    """Print today's budget, a table of the costs, and the refused calls."""
     report = shown.report
     sums = [_sum(budget) for budget in report.budgets]
     width = max(map(len, sums), default=0)
     for budget, words in zip(report.budgets, sums, strict=True):
         paper.line(*_budget(budget, words.ljust(width)))
     if report.is_background_on:
-        told = "for what models do in the background, answers in chats, and vectors"
+        scope = "for background work, answers in chats, and vectors"
     else:
-        told = "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off"
-    paper.line(dim(f"{told}; begins anew at {minute(report.resets)}"))
+        scope = "only for answers in chats (nacre chat, nacre gateway) and vectors: models.background is off"
+    paper.line(dim(f"{scope}; resets at {minute(report.resets)}"))
     writer = shown.writer
     if writer.limit is not None:
-        told = f"{writer.tokens_today:,} of {writer.limit:,} tokens today, paid by a subscription (nacre writer)"
-        paper.line(bold(writer.writer), "  ", told)
+        used = f"{writer.tokens_today:,} of {writer.limit:,} tokens today, paid by a subscription (nacre writer)"
+        paper.line(bold(writer.writer), "  ", used)
     if report.spent:
-        whole = spending_budget.summed("in all", report.spent)
+        whole = spending_budget.summed("total", report.spent)
         paper.heading(
             f"{'Today' if days == 1 else f'The last {days} days'}: {_in_all(whole, shown.unpaid)}"
         )
@@ -167,7 +170,7 @@ def _render_costs(paper: Paper, shown: _Shown, days: int) -> None:
     else:
         paper.blank()
         paper.line(
-            f"No model was asked {'today' if days == 1 else f'in the last {days} days'}: nothing was spent."
+            f"No model calls {'today' if days == 1 else f'in the last {days} days'}: nothing was spent."
         )
     _refused(paper, report.refused)
 
@@ -181,7 +184,7 @@ def _sum(budget: Budget) -> str:
     return f"{models.dollars(budget.spent)} of {models.dollars(budget.most)}, {left}"
 
 
-def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
+def _budget(budget: Budget, words: str) -> Sequence[Span | str]:
     share = min(1.0, budget.spent / budget.most) if budget.most else 1.0
     full = round(share * _BAR)
     tint = "red" if share >= 0.95 else "yellow" if share >= 0.75 else "green"
@@ -190,7 +193,7 @@ def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
         bold(f"{what:<14}".replace(" ", "\u00a0")),
         Span("█" * full, tint),
         dim("░" * (_BAR - full)),
-        f"  {told}  ".replace(" ", "\u00a0"),
+        f"  {words}  ".replace(" ", "\u00a0"),
         dim(f"{share:.0%}" if budget.most else ""),
     )
 
@@ -205,15 +208,15 @@ def _in_all(whole: Sum, unpaid: int) -> str:
 def _table(paper: Paper, shown: _Shown, whole: Sum) -> None:
     by, unpaid = shown.by, shown.unpaid_of
     sums = spending_budget.added_up(shown.report.spent, by)
-    dearest = max(one.cost for one in sums)
+    dearest = max(total.cost for total in sums)
     rows = [
-        _row(one, round(one.cost / dearest * _SHARE) if dearest else 0, unpaid.get(one.name, 0))
-        for one in sums
+        _row(
+            total, round(total.cost / dearest * _SHARE) if dearest else 0, unpaid.get(total.name, 0)
+        )
+        for total in sums
     ]
     if len(sums) > 1:
-        rows.append(
-            (*_row(whole, 0, shown.unpaid)[:-1], "")
-        )  # what is to be said of it stands above
+        rows.append((*_row(whole, 0, shown.unpaid)[:-1], ""))  # the heading has its remarks
     head = (by, "calls", "failed", "read", "from cache", "written", "time", "cost", "", "")
     numbers = range(1, 8)
     widths = {at: max(len(row[at]) for row in (*rows, head)) for at in numbers}
@@ -229,56 +232,62 @@ def _table(paper: Paper, shown: _Shown, whole: Sum) -> None:
     if whole.estimated:
         paper.line(
             dim(
-                f"{models.dollars(whole.estimated)} of it estimated: calls that were sent and not answered in full"
+                f"{models.dollars(whole.estimated)} of this is estimated: calls without a complete answer"
             )
         )
 
 
-def _row(one: Sum, share: int, unpaid: int) -> tuple[str, ...]:
-    """``unpaid`` of its calls a subscription paid."""
-    tokens = one.tokens
+def _row(total: Sum, share: int, unpaid: int) -> tuple[str, ...]:
+    """Return the cells of a row. ``unpaid`` calls were paid by a subscription."""
+    tokens = total.tokens
     read = tokens.input + tokens.cached + tokens.written
-    took = duration(timedelta(seconds=one.seconds)) if one.seconds >= 60 else seconds(one.seconds)
+    took = (
+        duration(timedelta(seconds=total.seconds))
+        if total.seconds >= 60
+        else seconds(total.seconds)
+    )
     return (
-        one.name,
-        f"{one.calls:,}",
-        f"{one.failed:,}" if one.failed else "",
+        total.name,
+        f"{total.calls:,}",
+        f"{total.failed:,}" if total.failed else "",
         amount(read),
         amount(tokens.cached) if tokens.cached else "",
         amount(tokens.output),
         took,
-        _cost(one, unpaid),
+        _cost(total, unpaid),
         "▇" * share,
-        _remarks(one, unpaid),
+        _remarks(total, unpaid),
     )
 
 
-def _cost(one: Sum, unpaid: int) -> str:
-    if one.calls == unpaid:
+def _cost(total: Sum, unpaid: int) -> str:
+    if total.calls == unpaid:
         return "–"
-    return "not known" if one.unpriced and not one.cost else models.dollars(one.cost)
+    return "unknown" if total.unpriced and not total.cost else models.dollars(total.cost)
 
 
-def _remarks(one: Sum, unpaid: int) -> str:
-    told = []
-    if one.background < one.calls:
-        yours = one.calls - one.background
-        told.append(f"{yours:,} asked by you" if one.background else "asked by you")
-    if one.unpriced:
-        told.append(f"{one.unpriced:,} of unknown price")
+def _remarks(total: Sum, unpaid: int) -> str:
+    remarks = []
+    if total.background < total.calls:
+        yours = total.calls - total.background
+        remarks.append(f"{yours:,} requested by you" if total.background else "requested by you")
+    if total.unpriced:
+        remarks.append(f"{total.unpriced:,} of unknown price")
     if unpaid:
-        told.append("by subscription" if unpaid == one.calls else f"{unpaid:,} by subscription")
-    return ", ".join(told)
+        remarks.append(
+            "by subscription" if unpaid == total.calls else f"{unpaid:,} by subscription"
+        )
+    return ", ".join(remarks)
 
 
 def _refused(paper: Paper, refused: Sequence[Refusal]) -> None:
     if not refused:
         return
     times: dict[tuple[str, str, str], int] = {}
-    for one in refused:
-        key = (one.task, one.model, one.reason)
-        times[key] = times.get(key, 0) + one.times
-    paper.heading("Not asked, done without a model")
+    for refusal in refused:
+        key = (refusal.task, refusal.model, refusal.reason)
+        times[key] = times.get(key, 0) + refusal.times
+    paper.heading("Calls refused, work done without a model")
     rows = [
         (count(number, "call"), task, model, _WHY.get(reason, reason))
         for (task, model, reason), number in sorted(times.items(), key=lambda item: -item[1])
@@ -301,32 +310,32 @@ _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–",
 )
 @click.pass_context
 def traces(context: click.Context) -> None:
-    """Tell what models and answers went through.
+    """Show the steps of model runs and answers.
 
-    Every run of a language model and every question that was answered leaves a trace: its steps, what they took, and
-    what became of it. Secrets are not in them.
+    Every run of a language model and every answered question leaves a trace: its steps, their time and cost, and the
+    outcome. Traces contain no secrets.
     """
     if context.invoked_subcommand is None:
         _list(context.obj, None, None, 20)
 
 
 def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
-    found = ask(run, "traces", kind=kind, since=since, limit=limit)
+    entries = ask(run, "traces", kind=kind, since=since, limit=limit)
     run.answer(
-        {"traces": [_trace_record(trace) for trace in found], "limit": limit},
-        lambda paper: _render_traces(paper, found),
+        {"traces": [_trace_record(trace) for trace in entries], "limit": limit},
+        lambda paper: _render_traces(paper, entries),
     )
 
 
 @traces.command(
     "list", examples=["nacre traces list --kind case --since 2d", "nacre traces list --json"]
 )
-@option("traces", "kind", help="Only these; a case is a question that was answered.")
-@option("traces", "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option("traces", "kind", help="Only this kind; a case is an answered question.")
+@option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
 @limit_option("traces", default=20)
 @click.pass_obj
 def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
-    """List traces, the latest first."""
+    """List traces, latest first."""
     _list(run, kind, since, limit)
 
 
@@ -336,13 +345,13 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
 @argument("trace", "reference", metavar="ID")
 @click.pass_obj
 def show(run: Run, reference: str) -> None:
-    """Tell a trace step by step."""
+    """Show the steps of a trace."""
     view = ask(run, "trace", reference=reference)
     run.answer(trace_record(view), lambda paper: _render_trace(paper, view))
 
 
 def trace_record(view: TraceView) -> Record:
-    """One trace with its steps."""
+    """Return a trace with its steps."""
     return {
         **_trace_record(view.trace),
         "steps": [_step_record(step) for step in view.trace.steps],
@@ -382,9 +391,8 @@ def _step_record(step: Step) -> Record:
 
 
 def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
-    """One line a trace."""
     if not traces:
-        paper.line("There are no traces yet: questions and runs of models leave them.")
+        paper.line("There are no traces yet: questions and model runs leave them.")
         return
     rows = [
         (
@@ -405,7 +413,7 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
 
 
 def _render_trace(paper: Paper, view: TraceView) -> None:
-    """The steps in their order, what went in and what came out."""
+    """Print the steps in order, with their input and output."""
     trace = view.trace
     paper.line(Span(trace.kind.value, "cyan"), "  ", bold(trace.subject), hang=2)
     facts = (minute(trace.began), _took(trace), _cost_traces(trace), trace.id[-SHORT_ID:])
@@ -415,7 +423,7 @@ def _render_trace(paper: Paper, view: TraceView) -> None:
         _render_step(paper, number, step, view)
     if trace.outcome:
         paper.blank()
-        paper.line(dim("In the end: "), trace.outcome)
+        paper.line(dim("Outcome: "), trace.outcome)
 
 
 def _render_step(paper: Paper, number: int, step: Step, view: TraceView) -> None:
@@ -458,12 +466,12 @@ def _model(step: Step) -> tuple[str, ...]:
     if not step.model:
         return ()
     read = step.tokens.input + step.tokens.cached + step.tokens.written
-    cached = f", {amount(step.tokens.cached)} from a cache" if step.tokens.cached else ""
+    cached = f", {amount(step.tokens.cached)} from cache" if step.tokens.cached else ""
     cost = "price unknown" if step.cost is None else models.dollars(int(step.cost * models.DOLLAR))
     if step.status == "failed":
         return (
             step.model,
-            *((f"about {amount(read)} read", f"{cost} by estimate") if read else ()),
+            *((f"about {amount(read)} read", f"{cost} estimated") if read else ()),
         )
     return step.model, f"{amount(read)} read{cached}, {amount(step.tokens.output)} written", cost
 
@@ -486,5 +494,5 @@ def _cost_traces(trace: Trace) -> str:
         return ""
     cost = sum((step.cost for step in calls if step.cost), Decimal(0))
     if not cost and any(step.status == "done" and step.cost is None for step in calls):
-        return f"{count(len(calls), 'call')}, price not known"
+        return f"{count(len(calls), 'call')}, price unknown"
     return f"{count(len(calls), 'call')}, {models.dollars(int(cost * models.DOLLAR))}"

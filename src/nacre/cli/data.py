@@ -1,4 +1,4 @@
-"""``nacre archive``."""
+"""``nacre archive``, ``nacre backup``, ``nacre export`` and ``nacre import``."""
 
 from __future__ import annotations
 
@@ -51,59 +51,59 @@ _SHOWN = 10
     examples=["nacre archive status", "nacre archive verify", "nacre archive prune"],
 )
 def archive() -> None:
-    """Look after the transcripts that nacre keeps.
+    """Manage the archived transcripts.
 
-    Every ingest archives what it read: without secrets, compressed. What a tool deletes stays here: nacre db rebuild
-    reads it, and nacre sessions restore writes it again.
+    Every ingest archives the files it read, compressed and without secrets. Transcripts that a tool deletes stay here:
+    nacre db rebuild reads them, and nacre sessions restore writes them back.
     """
 
 
 @archive.command("status", examples=["nacre archive status", "nacre archive status --json"])
 @click.pass_obj
 def status(run: Run) -> None:
-    """Tell what is in the archive, what it takes, and what the tools are about to delete."""
-    found: ArchiveStatus = perform(run, "archive-status")
-    run.answer(_status_record(found), lambda paper: _render_status(paper, found))
+    """Show the archive's contents and size, and transcripts that tools will delete soon."""
+    contents: ArchiveStatus = perform(run, "archive-status")
+    run.answer(_status_record(contents), lambda paper: _render_status(paper, contents))
 
 
 @archive.command("verify", examples=["nacre archive verify", "nacre archive verify --repair"])
 @click.option(
     "--repair",
     is_flag=True,
-    help="Set damaged packs aside and archive again what the tools still have.",
+    help="Set damaged packs aside and archive the tools' own copies again.",
 )
 @click.pass_obj
 def verify(run: Run, repair: bool) -> None:
     """Read everything in the archive and compare every checksum.
 
-    Exits with 1 when something is damaged, or with --repair could not be archived again: the next ingest tries that.
+    Exits with 1 if a transcript is damaged or, with --repair, could not be archived again; the next ingest retries.
     """
-    mended = 0
-    left: Sequence[Problem] = ()
+    repaired = 0
+    not_archived: Sequence[Problem] = ()
     with output.shown(run) as notify:
         files, problems = keep.verify(run.home, notify)
         if repair:
-            mended = keep.mend(run.home) if problems else 0
-            left = keep.archive(
+            repaired = keep.mend(run.home) if problems else 0
+            not_archived = keep.archive(
                 run.home, notify
-            ).problems  # also of what was set aside by a repair that was cut short
-    run.exit_code = 1 if len(problems) > mended or left else 0
+            ).problems  # includes packs set aside by an interrupted repair
+    run.exit_code = 1 if len(problems) > repaired or not_archived else 0
 
     def render(paper: Paper) -> None:
         if not problems:
-            paper.line(bold("Sound"), f": {files:,} transcripts, every checksum is right.")
+            paper.line(bold("OK"), f": {files:,} transcripts, all checksums match.")
         render_problems(
-            paper, problems, rest=f"{files - len(problems):,} of {files:,} transcripts are sound"
+            paper, problems, rest=f"{files - len(problems):,} of {files:,} transcripts are intact"
         )
-        if mended:
-            rest = "" if left else "; what the tools still have is archived again"
-            paper.line(f"{mended:,} were set aside{rest}.")
+        if repaired:
+            rest = "" if not_archived else "; those that the tools still have are archived again"
+            paper.line(f"{repaired:,} were set aside{rest}.")
         render_problems(
-            paper, left, rest="everything else that the tools still have is archived again"
+            paper, not_archived, rest="all others that the tools still have are archived again"
         )
 
-    record = {"files": files, "problems": problem_records(problems), "repaired": mended}
-    run.answer({**record, "not_archived": problem_records(left)}, render)
+    record = {"files": files, "problems": problem_records(problems), "repaired": repaired}
+    run.answer({**record, "not_archived": problem_records(not_archived)}, render)
 
 
 @archive.command(
@@ -120,7 +120,7 @@ def verify(run: Run, repair: bool) -> None:
     type=click.IntRange(1),
     default=None,
     show_default=False,
-    help="Keep what changed within this many days [default: archive.keep_days].",
+    help="Keep transcripts changed within this many days [default: archive.keep_days].",
 )
 @option(
     "archive-prune",
@@ -128,29 +128,29 @@ def verify(run: Run, repair: bool) -> None:
     type=click.IntRange(1),
     default=None,
     show_default=False,
-    help="Size that may be left, in megabytes [default: archive.budget_mb].",
+    help="Maximum size afterwards, in megabytes [default: archive.budget_mb].",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool, yes: bool) -> None:
-    """Delete from the archive what changed longest ago.
+    """Delete the oldest transcripts from the archive.
 
-    Sessions, turns and memories stay; what goes can then be read again only where its tool still has it. With
-    archive.keep_days or archive.budget_mb set, every ingest does this by itself.
+    Sessions, turns and memories stay; a deleted transcript can be read again only if its tool still has it. With
+    archive.keep_days or archive.budget_mb set, every ingest does this automatically.
     """
-    given = keep_days or budget_mb
+    has_limit_options = bool(keep_days or budget_mb)
     settings = run.settings
-    days = keep_days or (0 if given else settings.whole("archive.keep_days"))
-    budget = budget_mb or (0 if given else settings.whole("archive.budget_mb"))
+    days = keep_days or (0 if has_limit_options else settings.whole("archive.keep_days"))
+    budget = budget_mb or (0 if has_limit_options else settings.whole("archive.budget_mb"))
     if not days and not budget:
         raise click.UsageError(
-            "nothing says what may go: --keep-days or --budget-mb", click.get_current_context()
+            "no limit is set: pass --keep-days or --budget-mb", click.get_current_context()
         )
     chosen = pruning.choose(run.home, days, budget)
-    size = sum(state.size for state in chosen)
+    freed = sum(state.size for state in chosen)
     if chosen and not dry_run:
-        refusal = "what is deleted from the archive may be nowhere else: add --yes"
+        refusal = "deleted transcripts may exist nowhere else: add --yes"
         run.confirm(
             f"Delete {count(len(chosen), 'transcript')} from the archive?", yes=yes, refusal=refusal
         )
@@ -158,14 +158,16 @@ def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool,
         pruning.prune(run.home, chosen)
     record = {
         "dry_run": dry_run,
-        "pruned": [{"path": one.path, "tool": one.tool, "bytes": one.size} for one in chosen],
-        "bytes": size,
+        "pruned": [
+            {"path": transcript.path, "tool": transcript.tool, "bytes": transcript.size}
+            for transcript in chosen
+        ],
+        "bytes": freed,
     }
-    run.answer(record, lambda paper: _render_pruned(paper, chosen, size, dry_run=dry_run))
+    run.answer(record, lambda paper: _render_pruned(paper, chosen, freed, dry_run=dry_run))
 
 
 def _status_record(status: ArchiveStatus) -> Record:
-    """What the archive holds."""
     return {
         "enabled": status.enabled,
         "folder": str(status.folder),
@@ -188,21 +190,21 @@ def _status_record(status: ArchiveStatus) -> Record:
         "withheld": status.withheld,
         "leaving": [
             {
-                "tool": one.retention.tool,
-                "setting": one.retention.setting,
-                "keeps_days": one.retention.days,
-                "keeps_files": one.retention.files,
-                "files": one.files,
-                "days": None if one.days is None else round(one.days, 1),
-                "archived": one.archived,
+                "tool": leaving.retention.tool,
+                "setting": leaving.retention.setting,
+                "keeps_days": leaving.retention.days,
+                "keeps_files": leaving.retention.files,
+                "files": leaving.files,
+                "days": None if leaving.days is None else round(leaving.days, 1),
+                "archived": leaving.archived,
             }
-            for one in status.leaving
+            for leaving in status.leaving
         ],
     }
 
 
 def _render_status(paper: Paper, status: ArchiveStatus) -> None:
-    """What is in it, tool by tool; what is not; what the tools are about to delete."""
+    """Print the contents by tool, the missing transcripts, and those that tools will delete soon."""
     files, raw, stored = (
         sum(tool.files for tool in status.tools),
         sum(tool.raw for tool in status.tools),
@@ -217,29 +219,26 @@ def _render_status(paper: Paper, status: ArchiveStatus) -> None:
             f", {size(raw)} in {size(stored)}{share}",
             dim(f" {status.folder}"),
         )
-        paper.facts([(tool.tool, _told(tool)) for tool in status.tools], indent=2)
+        paper.facts([(tool.tool, _describe(tool)) for tool in status.tools], indent=2)
     elif status.enabled:
-        paper.line("Nothing is archived yet: nacre ingest does it.")
+        paper.line("Nothing is archived yet: run nacre ingest.")
     if status.waiting:
-        paper.line(f"{count(status.waiting, 'transcript')} wait for the next ingest.")
+        paper.line(f"{count(status.waiting, 'transcript')} pending until the next ingest.")
     if status.withheld:
         paper.line(
-            dim(
-                f"Of {status.withheld:,}, in which something was forgotten or excluded, only the rest is kept."
-            )
+            dim(f"{status.withheld:,} are stored without their forgotten or excluded parts.")
         )
-    for one in status.leaving:
-        paper.line(f"{one.in_words()}.")
-        paper.line(dim(one.retention.setting), indent=2)
+    for leaving in status.leaving:
+        paper.line(f"{leaving.in_words()}.")
+        paper.line(dim(leaving.retention.setting), indent=2)
 
 
-def _told(tool: ArchivedTool) -> str:
-    gone = f", {tool.gone:,} no longer at the tool" if tool.gone else ""
+def _describe(tool: ArchivedTool) -> str:
+    gone = f", {tool.gone:,} no longer in the tool" if tool.gone else ""
     return f"{count(tool.files, 'transcript')}{gone}, {size(tool.stored)}, {day(tool.first)} to {day(tool.last)}"
 
 
 def _render_pruned(paper: Paper, chosen: Sequence[Archived], freed: int, *, dry_run: bool) -> None:
-    """What went, or would."""
     if not chosen:
         paper.line("Nothing to prune.")
         return
@@ -270,9 +269,9 @@ _FILE = click.Path(path_type=Path)
     ],
 )
 def backup() -> None:
-    """Back up the whole home, prove a backup, bring it back.
+    """Back up the whole home; verify or restore a backup.
 
-    A backup is a zip: the vault with its history, the database, settings without secrets, and a manifest of hashes.
+    A backup is a zip with the vault and its history, the database, settings without secrets, and a manifest of hashes.
     """
 
 
@@ -283,9 +282,9 @@ def backup() -> None:
 @option("backup-create", "overwrite", "--force", help="Overwrite FILE.")
 @click.pass_obj
 def create(run: Run, target: Path | None, overwrite: bool) -> None:
-    """Write a backup of the whole home; others may go on writing meanwhile.
+    """Write a backup of the whole home, without blocking other writers.
 
-    Without FILE, into this folder, named after the time.
+    Without FILE, it goes to the current folder, named after the current time.
     """
     target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
     with output.shown(run) as notify:
@@ -303,7 +302,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
             paper.line(dim(note), indent=2)
         paper.line(
             dim(
-                f"nacre backup verify {report.path} proves {count(len(report.manifest.files), 'file')}"
+                f"nacre backup verify {report.path} checks {count(len(report.manifest.files), 'file')}"
             ),
             indent=2,
         )
@@ -315,9 +314,9 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
 @argument("backup-verify", "backup", metavar="FILE")
 @click.pass_obj
 def verify_backup(run: Run, backup: Path) -> None:
-    """Restore a backup into a folder of its own, open it and prove it; nothing here is touched.
+    """Verify a backup by restoring it into a separate folder; your home is not changed.
 
-    Exits with 1 when something in it is wrong.
+    Exits with 1 if a check fails.
     """
     with output.shown(run) as notify:
         checks: list[Check] = perform(run, "backup-verify", notify, backup=backup)
@@ -333,25 +332,25 @@ def verify_backup(run: Run, backup: Path) -> None:
     "backup-restore",
     "target",
     "--to",
-    help="The folder that becomes the home; without it, the one nacre uses.",
+    help="The folder that becomes the home [default: the current home].",
 )
 @option(
     "backup-restore",
     "replace",
     "--force",
-    help="Also where a home is: it is kept beside the new one.",
+    help="Replace an existing home; it is kept under another name.",
 )
 @click.pass_obj
 def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
-    """Bring a backup back as a home.
+    """Restore a backup as a home.
 
-    A home that is there is never overwritten: on a terminal you are asked, and it is kept aside under another name.
+    An existing home is never overwritten: on a terminal you are asked, and it is kept under another name.
     """
     home = (target or run.settings.home).expanduser().absolute()
     manifest = backups.read_manifest(backup)
     if not replace and run.is_interactive and home.is_dir() and any(home.iterdir()):
         run.confirm(
-            f"Put the backup of {manifest.created} in the place of {home}? What is there is kept aside."
+            f"Replace {home} with the backup of {manifest.created}? The existing home is kept."
         )
         replace = True
     with output.shown(run) as notify:
@@ -362,10 +361,10 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     def render(paper: Paper) -> None:
         paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")
         if report.kept:
-            paper.line(f"What was there is {report.kept}", indent=2)
+            paper.line(f"The previous home is {report.kept}", indent=2)
         for note in report.manifest.notes:
             paper.line(dim(note), indent=2)
-        paper.line(dim("nacre doctor --deep proves it"), indent=2)
+        paper.line(dim("nacre doctor --deep checks it"), indent=2)
 
     kept = str(report.kept) if report.kept else None
     run.answer(_record(report.manifest, home=str(report.home), kept=kept), render)
@@ -419,11 +418,11 @@ _NAMES = {
     type=click.Choice(["jsonl", "markdown", "clawxmemory"]),
     default=None,
     show_default=False,
-    help="Without it, FILE's ending decides: .md is one page, .zip the Markdown files, all else JSON lines. "
+    help="By default, FILE's ending decides: .md is one page, .zip the Markdown files, others JSON lines. "
     "clawxmemory is a snapshot that ClawXMemory imports.",
 )
 @option("export", "sessions")
-@option("export", "project", help="Only this project; . is the one of this folder.")
+@option("export", "project", help="Only this project; . is the current folder's.")
 @option("export", "include_retired")
 @option("export", "overwrite", "--force", help="Overwrite FILE.")
 @click.pass_obj
@@ -436,15 +435,15 @@ def export(
     include_retired: bool,
     overwrite: bool,
 ) -> None:
-    """Write everything into one file that others can read.
+    """Export your memories to one file that other programs can read.
 
-    Memories with every key, links, how they were used, the ledger, project pages; - writes to standard output. Secrets
-    are taken out once more. nacre import reads the JSON lines and the zip again.
+    It contains memories with every key, links, usage, the ledger and project pages; - writes to standard output.
+    Secrets are removed once more. nacre import reads the JSON lines and the zip.
     """
     to_stdout = str(target) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError(
-            "standard output can hold the export or the report: name a file, or leave --json out"
+            "standard output cannot carry both the export and --json: name a file, or drop --json"
         )
     options = exporting.ExportOptions(
         form=_form(target, form),
@@ -471,7 +470,6 @@ def _form(file: Path, form: str | None) -> str:
 
 
 def _export_record(report: ExportReport) -> Record:
-    """What went out."""
     return {
         "path": report.path,
         "format": report.form,
@@ -483,26 +481,27 @@ def _export_record(report: ExportReport) -> Record:
 
 
 def _render_export(paper: Paper, report: ExportReport) -> None:
-    """What went out, and what stayed."""
     paper.line(
         bold("Exported"),
         f" {count(report.counts['memory'], 'memory', 'memories')} to {report.path} ",
         dim(f"({_FORMS[report.form]}, {size(report.bytes)})"),
     )
-    told = [
+    others = [
         count(number, *_NAMES[name])
         for name, number in report.counts.items()
         if number and name != "memory"
     ]
-    if told:
-        paper.line(f"with {', '.join(told)}", indent=2)
+    if others:
+        paper.line(f"with {', '.join(others)}", indent=2)
     if report.left_out:
-        stay = count(report.left_out, "retired memory stays", "retired memories stay")
-        paper.line(dim(f"{stay} here: --include-retired takes them along"), indent=2)
+        retired = count(report.left_out, "retired memory", "retired memories")
+        paper.line(dim(f"without {retired}: add --include-retired"), indent=2)
     if report.withheld:
-        stay = count(report.withheld, "memory stays", "memories stay")
+        memories = count(report.withheld, "memory", "memories")
         paper.line(
-            dim(f"{stay} here: from outside, or proposed by agents, and the file could not say so"),
+            dim(
+                f"without {memories} from outside or proposed by agents: {report.form} cannot mark them"
+            ),
             indent=2,
         )
 
@@ -544,11 +543,11 @@ _SOURCES = (
     "source",
     "--from",
     type=click.Choice(["auto", *_SOURCES]),
-    help="What wrote it; recognised by its content where that is possible.",
+    help="The program that wrote it; recognised by its content if possible.",
 )
 @option("import", "trust")
-@option("import", "project", help="Put everything into this project; . is the one of this folder.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@option("import", "project", help="Put everything into this project; . is the current folder's.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @option("import", "vectors", help="Leave the vectors to the next ingest.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -562,11 +561,11 @@ def import_(
     yes: bool,
     **more: bool,
 ) -> None:
-    """Take in what another memory or an account's export holds.
+    """Import memories from another tool or an account's export.
 
-    What comes in is untrusted unless you say --trust: it is found when you search, it is never put before an agent by
-    itself, and it ends nothing that is here. A second import of the same adds nothing. On a terminal it asks first.
-    PATH is a file or folder, or - for standard input.
+    Imported memories are untrusted without --trust: searches find them, but agents do not get them unasked, and they
+    supersede none of yours. Importing the same file again adds nothing. On a terminal it asks first. PATH is a file or
+    folder, or - for standard input.
     """
     with readable(path) as file:
         _import(run, file, source, project, dry_run=dry_run, yes=yes, **more)
@@ -598,7 +597,7 @@ def _import(
         return
     if run.is_interactive and not yes:
         run.show(lambda paper: _render_plan(paper, plan))
-        run.confirm("Take this in?")
+        run.confirm("Import this?")
     with output.shown(run) as notify, resumable(run):
         report = imports.carry_out(run.home, plan, notify)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
@@ -609,7 +608,7 @@ def _import(
 
 
 def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bool) -> Record:
-    """What was found, and what became of it; without a report, what would."""
+    """Return the plan of an import and its results, or the expected ones without a report."""
     actions = Counter(step.action.value for step in plan.steps)
     repeated = actions["duplicate"] + (report.duplicates if report else 0)
     return {
@@ -642,7 +641,7 @@ def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bo
 
 
 def _render_plan(paper: Paper, plan: ImportPlan) -> None:
-    """What was found, and what is to become of it."""
+    """Print the contents of the file and the planned changes."""
     paper.line(bold(plan.source.label), f" in {plan.options.path}")
     actions = Counter(step.action.value for step in plan.steps)
     paper.facts(
@@ -650,12 +649,12 @@ def _render_plan(paper: Paper, plan: ImportPlan) -> None:
             ("to add", _added(plan, actions["add"])),
             (
                 "to update",
-                f"{actions['update']:,}, edited there since" if actions["update"] else "",
+                f"{actions['update']:,} edited there since" if actions["update"] else "",
             ),
             ("to trust", f"{actions['trust']:,} imported before" if actions["trust"] else ""),
             (
-                "to bring back",
-                f"{actions['bring back']:,} that an undo took out" if actions["bring back"] else "",
+                "to restore",
+                f"{actions['bring back']:,} removed by an undo" if actions["bring back"] else "",
             ),
             ("known", _reasons(plan, "known")),
             ("duplicates", _reasons(plan, "duplicate")),
@@ -669,12 +668,13 @@ def _render_plan(paper: Paper, plan: ImportPlan) -> None:
     _render_skipped(paper, plan)
     if plan.is_empty:
         paper.line(
-            "Nothing new in it." if plan.steps else "There is nothing in it to take in.", indent=2
+            "It contains nothing new." if plan.steps else "It contains nothing to import.",
+            indent=2,
         )
 
 
 def _render_import(paper: Paper, plan: ImportPlan, report: ImportReport) -> None:
-    """What came in, and what did not."""
+    """Print the imported memories and the skipped items."""
     how = "trusted" if plan.options.trust else "untrusted"
     if plan.steps or not report.ingest:
         new = count(len(report.added), "memory", "memories")
@@ -692,8 +692,8 @@ def _render_import(paper: Paper, plan: ImportPlan, report: ImportReport) -> None
             ("known", ", ".join(text for text in known if text)),
             ("trusted now", f"{report.trusted:,}" if report.trusted else ""),
             (
-                "back again",
-                f"{report.brought_back:,} that an undo took out" if report.brought_back else "",
+                "restored",
+                f"{report.brought_back:,} removed by an undo" if report.brought_back else "",
             ),
             ("duplicates", f"{repeated:,}" if repeated else ""),
             (
@@ -707,14 +707,16 @@ def _render_import(paper: Paper, plan: ImportPlan, report: ImportReport) -> None
     )
     _render_skipped(paper, plan)
     if report.added and not plan.options.trust:
-        paper.line(dim("They are found when you search; --trust would make them yours."), indent=2)
+        paper.line(
+            dim("Searches find them; --trust would treat them as your own statements."), indent=2
+        )
     if report.ingest:
         render_ingest(paper, report.ingest, searched=False)
 
 
 def _added(plan: ImportPlan, number: int) -> str:
     kinds = ", ".join(f"{of_kind:,} {kind}" for kind, of_kind in plan.kinds.items())
-    how = "" if plan.options.trust else "; untrusted, say --trust if it is yours"
+    how = "" if plan.options.trust else "; untrusted, add --trust if they are yours"
     return f"{count(number, 'memory', 'memories')} ({kinds}){how}" if number else ""
 
 
@@ -732,7 +734,7 @@ def _transcripts(plan: ImportPlan) -> str:
 
 
 def _left_out(plan: ImportPlan) -> dict[str, int]:
-    """How many things were left out for each reason, the most frequent first."""
+    """Return the number of items left out for each reason, most frequent first."""
     numbers = Counter[str]()
     for item in plan.skipped:
         numbers[item.reason] += item.count

@@ -1,4 +1,4 @@
-"""``nacre dream``."""
+"""``nacre dream`` and ``nacre extract``."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _SHOWN = 12
 _PAGES_SHOWN = 3
 _UNLINK = dreams.DreamAction.UNLINK
 _HEADINGS = {
-    dreams.DreamAction.MERGE: "Said more than once, one stays",
-    dreams.DreamAction.SUPERSEDE: "Ended by what was said later",
-    dreams.DreamAction.EXPIRE: "Meant for a while",
-    dreams.DreamAction.FORGET: "Never asked for",
-    dreams.DreamAction.UNLINK: "Links that lead nowhere",
-    dreams.DreamAction.SHELVE: "In the inbox, and nobody could say where it holds",
-    dreams.DreamAction.FILE: "From the inbox into its project",
-    dreams.DreamAction.LINK: "Belongs together",
+    dreams.DreamAction.MERGE: "Duplicates, merged into one",
+    dreams.DreamAction.SUPERSEDE: "Superseded by later statements",
+    dreams.DreamAction.EXPIRE: "Expired",
+    dreams.DreamAction.FORGET: "Never used",
+    dreams.DreamAction.UNLINK: "Broken links",
+    dreams.DreamAction.SHELVE: "In the inbox, without a known project",
+    dreams.DreamAction.FILE: "From the inbox to their projects",
+    dreams.DreamAction.LINK: "Related",
     dreams.DreamAction.PAGE: "Pages",
-    dreams.DreamAction.JOIN: "Projects that are one",
+    dreams.DreamAction.JOIN: "Projects to merge",
 }
 
 
@@ -85,30 +85,30 @@ _HEADINGS = {
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def dream(
-    run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **wanted: Any
+    run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **request: Any
 ) -> None:
-    """Tidy what is remembered: end what is over, make one of what says the same.
+    """Merge duplicate memories and retire outdated ones.
 
-    It shows its plan first. What ends is retired, not deleted, in one operation that nacre undo takes back; a page in
-    the vault's dreams folder tells what was done. A home's first dream that nobody looks at only plans.
+    It shows its plan first. Outdated memories are retired, not deleted, in one operation that nacre undo reverts; a
+    page in the vault's dreams folder lists the changes. A home's first unattended dream only plans.
 
-    Rules alone see only what is written alike. With --tier 2 your writer makes one of what says the same in other
-    words, and names what a later memory has ended; code and a second look check it, and what fails waits in nacre
+    Rules find only similar wording. With --tier 2 your writer also merges memories that say the same in other words and
+    names those that a later one ended; code and a second model call check each proposal, and failures wait in nacre
     review.
 
-    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, the pages of
-    projects tell what was done lately and what was decided, and a project that is another one becomes a part of it.
-    Your writer also fills these pages and your profile, and links memories that belong together.
+    With --tier 3 memories in the inbox move to the project that their session or text names, project pages list recent
+    work and decisions, and duplicate projects are merged. Your writer also fills these pages and your profile, and
+    links related memories.
     """
-    wanted["project"] = find_project(run, wanted["project"])
+    request["project"] = find_project(run, request["project"])
     if estimate:
-        found: DreamEstimate = ask(
-            run, "dream-estimate", project=wanted["project"], tier=wanted["tier"]
+        forecast: DreamEstimate = ask(
+            run, "dream-estimate", project=request["project"], tier=request["tier"]
         )
-        run.answer(dataclasses.asdict(found), lambda paper: _render_estimate(paper, found))
+        run.answer(dataclasses.asdict(forecast), lambda paper: _render_estimate(paper, forecast))
         return
     if alike:
-        groups: Alike = ask(run, "alike", project=wanted["project"])
+        groups: Alike = ask(run, "alike", project=request["project"])
         run.answer(_alike_record(groups), lambda paper: _render_alike(paper, groups))
         return
     if not dry_run:
@@ -118,10 +118,10 @@ def dream(
         raise click.UsageError(
             "not interactive: pass --yes, or --dry-run to see the plan", click.get_current_context()
         )
-    if asks and wanted["tier"] > 1 and wanted["writer"]:
-        wanted["writer"] = _lets_writer_be_asked(run, wanted["project"], wanted["tier"])
+    if asks and request["tier"] > 1 and request["writer"]:
+        request["writer"] = _confirm_writer(run, request["project"], request["tier"])
     if dry_run or asks:
-        plan = _plan(run, **wanted)
+        plan = _plan(run, **request)
         if dry_run:
             run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
             return
@@ -129,120 +129,124 @@ def dream(
         if not (plan.steps or plan.settled or plan.refused):
             return
         if plan.steps:
-            run.confirm("Do it?")
-        wanted["steps"] = tuple(step.key for step in plan.steps)
+            run.confirm("Apply this plan?")
+        request["steps"] = tuple(step.key for step in plan.steps)
     with progress.shown(run) as notify:
-        report: DreamReport = perform(run, "dream", notify, **wanted, first=asks)
+        report: DreamReport = perform(run, "dream", notify, **request, first=asks)
     run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
 
 
-def _alike_record(found: Alike) -> Record:
+def _alike_record(alike: Alike) -> Record:
     return {
-        "groups": [[memory_record(one) for one in group] for group in found.groups],
-        "total": found.total,
+        "groups": [[memory_record(item) for item in group] for group in alike.groups],
+        "total": alike.total,
     }
 
 
-def _render_alike(paper: Paper, found: Alike) -> None:
-    if not found.groups:
+def _render_alike(paper: Paper, alike: Alike) -> None:
+    if not alike.groups:
         paper.line("No memories are similar.")
-    for group in found.groups:
+    for group in alike.groups:
         paper.heading(
             f"{group[0].kind.value}{f' · {group[0].project}' if group[0].project else ''}"
         )
-        for one in group:
-            text = shorten(one_line(one.content), LINE_CHARACTERS)
-            paper.line(text, dim(f"  {day(one.created)} · {short_id(one)}"), indent=2, hang=2)
-    if found.total > len(found.groups):
-        paper.line(dim(f"and {count(found.total - len(found.groups), 'group')} more"))
-    if found.groups:
+        for item in group:
+            text = shorten(one_line(item.content), LINE_CHARACTERS)
+            paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2, hang=2)
+    if alike.total > len(alike.groups):
+        paper.line(dim(f"and {count(alike.total - len(alike.groups), 'group')} more"))
+    if alike.groups:
         paper.blank()
         paper.line(
-            dim(
-                "Similar is not the same: nacre retire ID retires a memory that another one covers."
-            )
+            dim("Similar memories may differ: nacre retire ID retires one that another covers.")
         )
 
 
-def _plan(run: Run, **asked: Any) -> DreamPlan:
-    if asked["tier"] == 1:  # which takes no time
-        return cast("DreamPlan", ask(run, "dream-plan", **asked))
+def _plan(run: Run, **request: Any) -> DreamPlan:
+    if request["tier"] == 1:  # instant
+        return cast("DreamPlan", ask(run, "dream-plan", **request))
     with progress.shown(run) as notify:
-        return cast("DreamPlan", perform(run, "dream-plan", notify, **asked))
+        return cast("DreamPlan", perform(run, "dream-plan", notify, **request))
 
 
-def _lets_writer_be_asked(run: Run, project: str | None, tier: int) -> bool:
-    """Whether there is something to ask the writer, and the person wants it."""
-    found: DreamEstimate = ask(run, "dream-estimate", project=project, tier=tier)
-    run.show(lambda paper: _render_estimate(paper, found))
-    return bool(found.calls) and click.confirm("Ask it?", err=True)
+def _confirm_writer(run: Run, project: str | None, tier: int) -> bool:
+    """Return True if there is work for the writer and the user agrees to it."""
+    estimate: DreamEstimate = ask(run, "dream-estimate", project=project, tier=tier)
+    run.show(lambda paper: _render_estimate(paper, estimate))
+    return bool(estimate.calls) and click.confirm("Ask it?", err=True)
 
 
-def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
-    if not found.calls:
-        paper.line(f"Nothing to ask a writer: {found.note or 'it has seen all of it'}.")
-        if found.note:
+def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
+    if not estimate.calls:
+        paper.line(f"Nothing to ask the writer: {estimate.note or 'it has seen everything'}.")
+        if estimate.note:
             paper.line(dim("nacre dream --alike lists similar memories"))
         return
-    price = "" if found.cost is None else f", {models.dollars(found.cost)}"
-    groups = f"{count(found.memories, 'memory', 'memories')} in {count(found.clusters, 'group')} look alike"
-    asked = (
-        (found.clusters, groups),
-        (found.pages, f"{count(found.pages, 'page')} with something new"),
-        (found.pairs, f"{count(found.pairs, 'pair')} that nothing connects"),
+    price = "" if estimate.cost is None else f", {models.dollars(estimate.cost)}"
+    groups = f"{count(estimate.memories, 'memory', 'memories')} in {count(estimate.clusters, 'group')} look alike"
+    subjects = (
+        (estimate.clusters, groups),
+        (estimate.pages, f"{count(estimate.pages, 'page')} with something new"),
+        (estimate.pairs, f"{count(estimate.pairs, 'unlinked pair')}"),
     )
     paper.line(
-        f"{'; '.join(told for number, told in asked if number)}. {found.model} "
-        f"would be asked in {count(found.calls, 'call')} at most: some {round(found.tokens, -2):,} tokens{price}."
+        f"{'; '.join(words for number, words in subjects if number)}. {estimate.model} "
+        f"would get at most {count(estimate.calls, 'call')}: about {round(estimate.tokens, -2):,} tokens{price}."
     )
-    if found.unasked:
-        paper.line(dim(f"{found.unasked:,} more for another time"))
+    if estimate.unasked:
+        paper.line(dim(f"{estimate.unasked:,} more left for later"))
 
 
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     if not (plan.steps or plan.refused or plan.note):
         _promotions(paper, plan.promotions)
         paper.line(
-            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none is expired, unused or duplicate."
+            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none are expired, unused or duplicate."
         )
-        for told in _remarks(plan):
-            paper.line(dim(told))
+        for text in _remarks(plan):
+            paper.line(dim(text))
         return
-    for action, told in _HEADINGS.items():
+    for action, heading in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
         if steps:
-            paper.heading(f"{told}: {sum(len(step.ends or step.links) or 1 for step in steps):,}")
+            paper.heading(
+                f"{heading}: {sum(len(step.ends or step.links) or 1 for step in steps):,}"
+            )
             _steps(paper, steps, dict(plan.texts))
     _promotions(paper, plan.promotions)
     paper.blank()
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
     paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would end{dropped}.")
-    for told in _remarks(plan):
-        paper.line(dim(told))
+    for text in _remarks(plan):
+        paper.line(dim(text))
 
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
-    """What is not done, and why."""
+    """Yield what is skipped, and why."""
     if plan.unfiled:
-        yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project"
+        yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
-        yield f"left: {count(plan.brought_back, 'memory', 'memories')} that a dream ended, and you brought back"
+        yield f"left: {count(plan.brought_back, 'memory', 'memories')} that a dream ended and you restored"
     if plan.refused:
-        yield f"{count(len(plan.refused), 'proposal')} of the writer's would not be followed: nacre review"
+        yield f"{count(len(plan.refused), 'proposal')} of the writer rejected: see nacre review"
     if plan.unasked:
-        yield f"{plan.unasked:,} more to ask the writer about another time"
+        yield f"{plan.unasked:,} more left for a later call of the writer"
     if plan.note:
         yield f"Writer: {plan.note}"
     if plan.put_off:
-        why = f"one dream ends {plan.most:,} memories at most (--most), the first one with a writer only plans"
-        yield f"{count(len(plan.put_off), 'step')} more for another time: {why}"
+        why = f"a dream ends at most {plan.most:,} memories (--most), and the first with a writer only plans"
+        yield f"{count(len(plan.put_off), 'step')} more left for later: {why}"
 
 
 def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> None:
     for step in steps[:_SHOWN]:
         stays = (step.into[-SHORT_ID:],) if step.into else ()
-        ends = ", ".join(one[-SHORT_ID:] for one in step.ends)
-        to = (one[-SHORT_ID:] for one in step.links if step.action is dreams.DreamAction.LINK)
+        ends = ", ".join(memory_id[-SHORT_ID:] for memory_id in step.ends)
+        to = (
+            memory_id[-SHORT_ID:]
+            for memory_id in step.links
+            if step.action is dreams.DreamAction.LINK
+        )
         named = " → ".join(filter(None, (ends, *stays, *to, step.project if step.into else "")))
         if step.action is dreams.DreamAction.JOIN:
             named = f"→ {step.project}"
@@ -253,36 +257,36 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
             continue
         if step.action is dreams.DreamAction.LINK:
             paper.line(
-                f"{step.words}  {'; '.join(texts.get(one, one) for one in step.links)}",
+                f"{step.words}  {'; '.join(texts.get(memory_id, memory_id) for memory_id in step.links)}",
                 indent=4,
                 hang=2,
             )
             continue
         if step.words:
             paper.line(f"now: {' '.join(step.words.split())}", indent=4, hang=2)
-        for told, one in (
+        for label, memory_id in (
             ("stays" if not step.words else "was", step.into),
-            *(("ends", one) for one in step.ends),
+            *(("ends", memory_id) for memory_id in step.ends),
         ):
-            if one and one in texts:
-                paper.line(dim(f"{told}: {texts[one]}"), indent=4, hang=2)
+            if memory_id and memory_id in texts:
+                paper.line(dim(f"{label}: {texts[memory_id]}"), indent=4, hang=2)
     if len(steps) > _SHOWN:
         paper.line(dim(f"and {len(steps) - _SHOWN:,} more"), indent=2)
 
 
 def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
-    """Why pages are written, or not."""
+    """Print the reasons for writing a project's page or not."""
     if promotions:
         paper.heading("Projects with new sessions")
-    for one in promotions:
-        outcome = f"left as it is: {'; '.join(one.failed)}" if one.failed else "worth its page"
+    for promotion in promotions:
+        outcome = f"unchanged: {'; '.join(promotion.failed)}" if promotion.failed else "gets a page"
         paper.line(
-            bold(one.project),
-            f"  {count(one.sessions, 'session')}, score {one.score:.2f}: {outcome}",
+            bold(promotion.project),
+            f"  {count(promotion.sessions, 'session')}, score {promotion.score:.2f}: {outcome}",
             indent=2,
             hang=2,
         )
-        signals = ", ".join(f"{name} {getattr(one, name):.2f}" for name in dreams.SIGNALS)
+        signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in dreams.SIGNALS)
         paper.line(dim(signals), indent=4, hang=2)
 
 
@@ -291,17 +295,17 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
         _render_plan(paper, report.plan)
     if report.is_first and report.plan.steps:
         paper.line(
-            "Nothing was changed: a first dream only plans. The next one does it; nacre dream --dry-run shows it."
+            "Nothing was changed: the first dream only plans. The next applies it; nacre dream --dry-run shows it."
         )
     elif report.operation:
-        paper.line(bold("Done: "), f"{_done(report)}. {report.diary} in the vault tells which.")
-        paper.line(dim(f"nacre undo {report.operation[-8:]} takes it back"))
+        paper.line(bold("Done: "), f"{_done(report)}. See {report.diary} in the vault.")
+        paper.line(dim(f"nacre undo {report.operation[-8:]} reverts it"))
     for step, why in report.left:
         paper.line(dim(f"left: {step.subject}: {why}"))
 
 
 def _done(report: DreamReport) -> str:
-    """What was done, in numbers."""
+    """Describe the changes in numbers."""
     left = [step for step, _ in report.left]
     done = [step for step in report.plan.steps if step not in left]
     ended = sum(len(step.ends) for step in done)
@@ -312,7 +316,7 @@ def _done(report: DreamReport) -> str:
             "links",
             "dropped",
         ),
-        (sum(step.action is dreams.DreamAction.LINK for step in done), "link", "links", "drawn"),
+        (sum(step.action is dreams.DreamAction.LINK for step in done), "link", "links", "added"),
         (
             sum(step.action is dreams.DreamAction.FILE for step in done),
             "memory",
@@ -324,10 +328,14 @@ def _done(report: DreamReport) -> str:
             sum(step.action is dreams.DreamAction.JOIN for step in done),
             "project",
             "projects",
-            "joined",
+            "merged",
         ),
     )
-    more = [f"{count(number, one, many)} {what}" for number, one, many, what in numbers if number]
+    more = [
+        f"{count(number, singular, plural)} {verb}"
+        for number, singular, plural, verb in numbers
+        if number
+    ]
     return ", ".join(
         [*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more]
     )
@@ -345,7 +353,7 @@ def _plan_record(plan: DreamPlan) -> Record:
         "unasked": plan.unasked,
         "note": plan.note,
         "brought_back": plan.brought_back,
-        "promotions": [dataclasses.asdict(one) for one in plan.promotions],
+        "promotions": [dataclasses.asdict(promotion) for promotion in plan.promotions],
         "unfiled": list(plan.unfiled or ()),
     }
 
@@ -397,28 +405,28 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @option(
     "extract-propose",
     "session",
-    help="One session: of PATH, or without PATH of those that were read already.",
+    help="One session of PATH, or without PATH one that was already read.",
 )
 @option(
     "extract-propose",
     "model",
-    help="The language model, as provider:model; none extracts by rules.",
+    help="The language model as provider:model; none extracts by rules.",
 )
 @click.option(
-    "--whole", is_flag=True, help="Show the model each session as a whole, however long it is."
+    "--whole", is_flag=True, help="Send each session to the model whole, regardless of length."
 )
-@click.option("--chunk", "in_chunks", is_flag=True, help="Show the model parts of sessions only.")
+@click.option("--chunk", "in_chunks", is_flag=True, help="Send sessions to the model in parts.")
 @option(
     "extract-propose",
     "owner_only",
     "--mine",
     "--user-only",
-    help="Show the model what you said, and nothing of the agent's.",
+    help="Send the model only your turns, not the agent's.",
 )
-@option("extract-propose", "related", help="Do not show the model what is known of the topic.")
+@option("extract-propose", "related", help="Do not show the model existing memories on the topic.")
 @click.option("--markdown", is_flag=True, help="Answer in Markdown.")
 @click.option(
-    "--output", type=_NEW_FILE, help="Write the answer there: Markdown, or JSON with --json."
+    "--output", type=_NEW_FILE, help="Write the answer to this file: Markdown, or JSON with --json."
 )
 @click.pass_obj
 def extract(  # noqa: PLR0913 - one parameter an option
@@ -433,89 +441,96 @@ def extract(  # noqa: PLR0913 - one parameter an option
     markdown: bool,
     output: Path | None,
 ) -> None:
-    """Show what would be learned from a transcript, and store nothing.
+    """Show what nacre would learn from a transcript, without storing it.
 
-    PATH is a transcript, or - for standard input. The language model that is set for extraction does it, in the
-    foreground; without one the rules do, and where it fails they do what it left.
+    PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.
+    Rules are used without a model, and for the parts where it fails.
     """
     if whole and in_chunks:
-        raise click.UsageError(
-            "a session is shown as a whole or in chunks: give one of --whole and --chunk"
-        )
+        raise click.UsageError("--whole and --chunk exclude each other: pass only one")
     if markdown and run.as_json:
-        raise click.UsageError("the answer is Markdown or JSON: give one of --markdown and --json")
+        raise click.UsageError("--markdown and --json exclude each other: pass only one")
     if path is None and not session:
         raise click.UsageError(
-            "say what to extract from: a transcript, - for standard input, or --session"
+            "nothing to extract from: pass a transcript, - for standard input, or --session"
         )
     if output:
         named_files.refuse_named(output, territory(run.settings))
         if output.exists():
-            raise click.UsageError(f"{output} exists already: name another file, or remove it")
+            raise click.UsageError(f"{output} already exists: name another file, or remove it")
     way = (
         requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
     )
     with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
-        wanted = requests.ProposalRequest(
+        request = requests.ProposalRequest(
             path=file, session=session, model=model, way=way, owner_only=owner_only, related=related
         )
-        found = learn.propose(run.home, wanted, notify or (lambda _: None))
-    run.warnings += _warnings(found)
-    _answer(run, found, wanted, output, markdown=markdown)
+        proposals = learn.propose(run.home, request, notify or (lambda _: None))
+    run.warnings += _warnings(proposals)
+    _answer(run, proposals, request, output, markdown=markdown)
 
 
 def _answer(
-    run: Run, found: list[Proposal], wanted: ProposalRequest, output: Path | None, *, markdown: bool
+    run: Run,
+    proposals: list[Proposal],
+    request: ProposalRequest,
+    output: Path | None,
+    *,
+    markdown: bool,
 ) -> None:
-    record = _proposals_record(found)
+    record = _proposals_record(proposals)
     if output:
         text = (
             json.dumps(record, ensure_ascii=False, indent=1) + "\n"
             if run.as_json
-            else _as_markdown(found)
+            else _as_markdown(proposals)
         )
         with named_files.named_file(output, territory(run.settings)) as file:
             file.write(text.encode("utf-8", "replace"))
-        number = sum(len(one.memories) for one in found)
+        number = sum(len(proposal.memories) for proposal in proposals)
         run.answer(
             {"path": str(output), "memories": number},
             lambda paper: paper.line(f"Wrote {count(number, 'memory', 'memories')} to {output}"),
         )
     elif markdown:
-        run.answer(record, lambda paper: paper.verbatim(_as_markdown(found).removesuffix("\n")))
+        run.answer(record, lambda paper: paper.verbatim(_as_markdown(proposals).removesuffix("\n")))
     else:
         run.answer(
             record,
             lambda paper: _render_proposals(
-                paper, found, is_asked_for_rules=wanted.model == "none"
+                paper, proposals, is_asked_for_rules=request.model == "none"
             ),
         )
 
 
-def _warnings(found: list[Proposal]) -> list[str]:
-    """What a model did not do, once."""
-    failed = [one.asked for one in found if one.asked and one.asked.by_rules]
-    told = dict.fromkeys((one.problem or "the model gave no answer", one.hint) for one in failed)
-    parts = sum(one.by_rules for one in failed)
+def _warnings(proposals: list[Proposal]) -> list[str]:
+    """Return a warning for each distinct failure of a model."""
+    failed = [
+        proposal.asked for proposal in proposals if proposal.asked and proposal.asked.by_rules
+    ]
+    problems = dict.fromkeys(
+        (proposal.problem or "the model gave no answer", proposal.hint) for proposal in failed
+    )
+    parts = sum(proposal.by_rules for proposal in failed)
     return [
-        f"{problem}; {count(parts, 'part')} went by rules{f' ({hint})' if hint else ''}"
-        for problem, hint in told
+        f"{problem}; {count(parts, 'part')} extracted by rules{f' ({hint})' if hint else ''}"
+        for problem, hint in problems
     ]
 
 
-def _proposals_record(found: Sequence[Proposal]) -> Record:
-    """Every session with the memories that would be stored."""
+def _proposals_record(proposals: Sequence[Proposal]) -> Record:
+    """Return every session with the memories that would be stored."""
     return {
-        "sessions": [_session_record(one) for one in found],
-        "memories": sum(len(one.memories) for one in found),
+        "sessions": [_session_record(proposal) for proposal in proposals],
+        "memories": sum(len(proposal.memories) for proposal in proposals),
     }
 
 
-def _session_record(found: Proposal) -> Record:
-    asked = found.asked
-    told: Record | None = None
+def _session_record(proposal: Proposal) -> Record:
+    asked = proposal.asked
+    extraction: Record | None = None
     if asked:
-        told = {
+        extraction = {
             "model": asked.model,
             "whole": asked.is_whole,
             "parts": asked.parts,
@@ -528,71 +543,73 @@ def _session_record(found: Proposal) -> Record:
             "problem": asked.problem,
             "hint": asked.hint,
         }
-    session = found.session
+    session = proposal.session
     return {
         "session": session.id,
         "session_id": session.native_id,
         "tool": session.tool,
-        "extraction": told,
+        "extraction": extraction,
         "started": stamp(session.started),
         "cwd": session.cwd,
-        "memories": [_candidate_record(one) for one in found.memories],
+        "memories": [_candidate_record(candidate) for candidate in proposal.memories],
         "candidates": [
             {
-                **_candidate_record(one),
-                "why": one.held.value,
-                "detail": one.detail or None,
-                "score": one.score,
+                **_candidate_record(candidate),
+                "why": candidate.held.value,
+                "detail": candidate.detail or None,
+                "score": candidate.score,
             }
-            for one in found.candidates
-            if one.held
+            for candidate in proposal.candidates
+            if candidate.held
         ],
         "overtaken": [
             {
-                "id": one.memory.id,
-                "content": one.memory.content,
-                "now": one.now or None,
-                "quote": one.quote,
+                "id": overtaken.memory.id,
+                "content": overtaken.memory.content,
+                "now": overtaken.now or None,
+                "quote": overtaken.quote,
             }
-            for one in _overtaken(found)
+            for overtaken in _overtaken(proposal)
         ],
     }
 
 
-def _overtaken(found: Proposal) -> Sequence[Overtaken]:
-    """The known memories that the session shows to be over, or to say something else now."""
-    return found.asked.overtaken if found.asked else ()
+def _overtaken(proposal: Proposal) -> Sequence[Overtaken]:
+    """Return the known memories that the session ends or changes."""
+    return proposal.asked.overtaken if proposal.asked else ()
 
 
-def _candidate_record(one: Candidate) -> Record:
+def _candidate_record(candidate: Candidate) -> Record:
     return {
-        "kind": one.kind.value,
-        "subject": one.subject,
-        "content": one.content,
-        "importance": one.importance,
-        "expiry": one.expiry.value,
-        "tags": list(one.tags),
-        "speaker": one.speaker.value,
-        "trust": one.trust.value,
-        "confidence": one.confidence.value,
-        "confidence_score": one.confidence_score,
-        "canonical_key": one.canonical_key,
-        "turn_ids": list(one.turns),
+        "kind": candidate.kind.value,
+        "subject": candidate.subject,
+        "content": candidate.content,
+        "importance": candidate.importance,
+        "expiry": candidate.expiry.value,
+        "tags": list(candidate.tags),
+        "speaker": candidate.speaker.value,
+        "trust": candidate.trust.value,
+        "confidence": candidate.confidence.value,
+        "confidence_score": candidate.confidence_score,
+        "canonical_key": candidate.canonical_key,
+        "turn_ids": list(candidate.turns),
     }
 
 
-def _render_proposals(paper: Paper, found: Sequence[Proposal], *, is_asked_for_rules: bool) -> None:
-    """Every session with the memories that would be stored."""
-    for at, one in enumerate(found):
+def _render_proposals(
+    paper: Paper, proposals: Sequence[Proposal], *, is_asked_for_rules: bool
+) -> None:
+    """Print every session with the memories that would be stored."""
+    for at, proposal in enumerate(proposals):
         if at:
             paper.blank()
-        paper.line(bold(one.session.id), "  ", dim(_how(one)))
-        for candidate in one.candidates:
+        paper.line(bold(proposal.session.id), "  ", dim(_how(proposal)))
+        for candidate in proposal.candidates:
             paper.blank()
             paper.line(kind_span(candidate.kind), " ", bold(candidate.subject), hang=2)
             paper.body(candidate.content, indent=2)
             paper.line(dim(joined(_facts(candidate))), indent=2)
-        for gone in _overtaken(one):
+        for gone in _overtaken(proposal):
             paper.blank()
             paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
             if gone.now:
@@ -601,18 +618,18 @@ def _render_proposals(paper: Paper, found: Sequence[Proposal], *, is_asked_for_r
     paper.blank()
     rules = (
         ""
-        if is_asked_for_rules or any(one.asked for one in found)
+        if is_asked_for_rules or any(proposal.asked for proposal in proposals)
         else "; no language model is set: nacre setup"
     )
     paper.line(dim(f"Nothing was stored{rules}."))
 
 
-def _as_markdown(found: Sequence[Proposal]) -> str:
-    """Every session with the memories that would be stored, in Markdown."""
+def _as_markdown(proposals: Sequence[Proposal]) -> str:
+    """Return every session with the memories that would be stored, in Markdown."""
     lines: list[str] = []
-    for one in found:
-        lines += [f"# {one.session.id}", "", _how(one), ""]
-        for candidate in one.candidates:
+    for proposal in proposals:
+        lines += [f"# {proposal.session.id}", "", _how(proposal), ""]
+        for candidate in proposal.candidates:
             lines += [
                 f"## {candidate.subject}",
                 "",
@@ -622,38 +639,41 @@ def _as_markdown(found: Sequence[Proposal]) -> str:
             ]
             lines += [f"- {fact}" for fact in _facts(candidate) if fact]
             lines += ["- turns: " + ", ".join(candidate.turns), ""]
-        for gone in _overtaken(one):
-            told = (
+        for gone in _overtaken(proposal):
+            line = (
                 f"Changed: {gone.memory.content} Now: {gone.now}"
                 if gone.now
                 else f"Over: {gone.memory.content}"
             )
-            lines.append(f"{told} (“{gone.quote}”)\n")
+            lines.append(f"{line} (“{gone.quote}”)\n")
     return printable("\n".join(lines).rstrip() + "\n")
 
 
-def _facts(one: Candidate) -> tuple[str | None, ...]:
+def _facts(candidate: Candidate) -> tuple[str | None, ...]:
     return (
-        f"importance {one.importance}",
-        one.expiry.value if one.expiry is not memory.Expiry.PERMANENT else None,
-        f"said by the {one.speaker.value}",
-        ", ".join(one.tags) or None,
-        f"waits: {one.detail or one.held.value}" if one.held else None,
+        f"importance {candidate.importance}",
+        candidate.expiry.value if candidate.expiry is not memory.Expiry.PERMANENT else None,
+        f"said by the {candidate.speaker.value}",
+        ", ".join(candidate.tags) or None,
+        f"pending: {candidate.detail or candidate.held.value}" if candidate.held else None,
     )
 
 
-def _how(found: Proposal) -> str:
-    """How many memories, and what was done for them."""
-    if found.session.kind is not values_session.SessionKind.MAIN:
-        return f"no memories: a session of kind {found.session.kind.value} yields none"
-    told = count(len(found.memories), "memory", "memories") if found.memories else "no memories"
-    waiting = len(found.candidates) - len(found.memories)
-    told += f" and {count(waiting, 'candidate')}" if waiting else ""
-    asked = found.asked
+def _how(proposal: Proposal) -> str:
+    """Describe the number of memories and the model calls for them."""
+    if proposal.session.kind is not values_session.SessionKind.MAIN:
+        return f"no memories: sessions of kind {proposal.session.kind.value} yield none"
+    result = (
+        count(len(proposal.memories), "memory", "memories") if proposal.memories else "no memories"
+    )
+    waiting = len(proposal.candidates) - len(proposal.memories)
+    result += f" and {count(waiting, 'candidate')}" if waiting else ""
+    asked = proposal.asked
     if asked is None or asked.by_rules == asked.parts:
-        return f"{told}, by rules"
-    shown = "as a whole" if asked.is_whole else f"in {count(asked.parts, 'part')}"
+        return f"{result}, by rules"
+    shown = "whole" if asked.is_whole else f"in {count(asked.parts, 'part')}"
     read = asked.tokens.input + asked.tokens.cached + asked.tokens.written
-    told = f"{told}, by {asked.model} {shown}: {count(asked.calls, 'call')}, {read:,} + {asked.tokens.output:,} tokens"
+    result += f", by {asked.model} {shown}: {count(asked.calls, 'call')}, "
+    result += f"{read:,} + {asked.tokens.output:,} tokens"
     dropped = ", ".join(f"{number} {reason}" for reason, number in sorted(asked.dropped.items()))
-    return f"{told}; not taken: {dropped}" if dropped else told
+    return f"{result}; dropped: {dropped}" if dropped else result

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nacre.home.consent import Place
     from nacre.memories.vectors import Embedded, Lot, Plan, Standing, Trial
 
-_STATES = {"in_use": "in use", "making": "in the making"}
+_STATES = {"in_use": "in use", "making": "being created"}
 
 
 class _Embed(Group):
@@ -35,7 +35,7 @@ class _Embed(Group):
 )
 @click.pass_context
 def embed(ctx: click.Context) -> None:
-    """Tell which embedding model makes the vectors, and change it."""
+    """Show or change the embedding model."""
     if not ctx.invoked_subcommand:
         ctx.invoke(status)
 
@@ -43,9 +43,9 @@ def embed(ctx: click.Context) -> None:
 @embed.command("status", examples=["nacre embed status", "nacre embed status --json"])
 @click.pass_obj
 def status(run: Run) -> None:
-    """Tell which model made which vectors, how many texts wait, and where texts go."""
-    found: Standing = perform(run, "embed")
-    run.answer(_standing_record(found), lambda paper: _render_standing(paper, found))
+    """Show the model and number of vectors, pending texts, and where texts are sent."""
+    standing: Standing = perform(run, "embed")
+    run.answer(_standing_record(standing), lambda paper: _render_standing(paper, standing))
 
 
 @embed.command(
@@ -57,17 +57,17 @@ def status(run: Run) -> None:
 )
 @argument("embed-switch", "name", metavar="MODEL")
 @click.option(
-    "--estimate", is_flag=True, help="Tell what it takes, send nothing and change nothing."
+    "--estimate", is_flag=True, help="Only show the expected cost; send and change nothing."
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def switch(run: Run, /, name: str, estimate: bool, yes: bool) -> None:
-    """Have another model make the vectors.
+    """Switch to another embedding model.
 
-    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions: of openai, gemini,
-    voyage, ollama, lmstudio, or any provider of models. Its vectors are made beside those in use, by which recall goes
-    until none is missing; then those are dropped. You may interrupt it: nacre embed resume, the next ingest or the
-    watcher goes on, and naming the model in use gives it up.
+    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
+    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
+    complete; then the old ones are deleted. You can interrupt the switch: nacre embed resume, the next ingest or the
+    watcher continues it. Name the current model to cancel it.
     """
     planned = perform(run, "embed-plan", name=name)
     if estimate:
@@ -83,15 +83,15 @@ def switch(run: Run, /, name: str, estimate: bool, yes: bool) -> None:
 
 @embed.command("resume", examples=["nacre embed resume", "nacre embed resume --estimate"])
 @click.option(
-    "--estimate", is_flag=True, help="Tell what is left to do, send nothing and change nothing."
+    "--estimate", is_flag=True, help="Only show the remaining work; send and change nothing."
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def resume(run: Run, estimate: bool, yes: bool) -> None:
-    """Go on with the vectors that are missing.
+    """Create the missing vectors.
 
-    It asks first where texts would leave this machine and nobody said yes to that, as after nacre config set. No budget
-    holds it: you ask for it.
+    It asks first if texts would leave this machine without your earlier consent, as after nacre config set. The daily
+    budget does not apply.
     """
     if run.settings.text("embedding.model") != "none":
         planned: Plan = perform(run, "embed-plan", name=run.settings.text("embedding.model"))
@@ -106,16 +106,16 @@ def resume(run: Run, estimate: bool, yes: bool) -> None:
 
 
 def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> None:
-    """Before texts leave this machine."""
+    """Ask for consent before texts leave this machine."""
     if yes or planned.place.is_local:
         return
     if not run.is_interactive:
         raise click.UsageError(
-            f"{_describe_sending(planned)}: look with --estimate, then add --yes",
+            f"{_describe_sending(planned)}: check with --estimate, then add --yes",
             click.get_current_context(),
         )
     run.show(lambda paper: _render_plan(paper, planned, trial))
-    run.confirm("Go on?")
+    run.confirm("Continue?")
 
 
 def _answer_plan(run: Run, planned: Plan) -> None:
@@ -128,7 +128,6 @@ def _answer(run: Run, setting: str, made: Embedded) -> None:
 
 
 def _standing_record(standing: Standing) -> Record:
-    """How the vectors stand."""
     problem, held = standing.problem, standing.held
     return {
         "wanted": standing.wanted,
@@ -160,7 +159,6 @@ def _lot_record(lot: Lot | None) -> Record | None:
 
 
 def _plan_record(plan: Plan) -> Record:
-    """What a switch takes."""
     return {
         "setting": plan.setting,
         "model": plan.model,
@@ -176,7 +174,6 @@ def _plan_record(plan: Plan) -> Record:
 
 
 def _made_record(setting: str, made: Embedded) -> Record:
-    """What was made."""
     return {
         "setting": setting,
         "made": made.made,
@@ -187,7 +184,7 @@ def _made_record(setting: str, made: Embedded) -> Record:
 
 
 def _render_standing(paper: Paper, standing: Standing) -> None:
-    """The model that is set, then the vectors there are."""
+    """Print the configured model, then the existing vectors."""
     paper.line(
         bold(standing.wanted),
         "  ",
@@ -203,19 +200,19 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
         if lot:
             paper.blank()
             state = (
-                "begun, and given up"
+                "started, then canceled"
                 if lot.state == "making" and not standing.switching
                 else _STATES[lot.state]
             )
             paper.line(bold(lot.setting), "  ", dim(state))
             paper.facts(_facts(lot), indent=2)
     if standing.in_use is None:
-        paper.line(dim("no vectors yet: nacre ingest makes them"), indent=2)
+        paper.line(dim("no vectors yet: nacre ingest creates them"), indent=2)
     if standing.switching:
         paper.blank()
-        paper.line("Recall goes by the vectors in use until the others are whole.")
+        paper.line("Recall uses the old vectors until the new ones are complete.")
         if not standing.held:
-            paper.line(dim("nacre embed resume, nacre ingest or the watcher goes on with them"))
+            paper.line(dim("nacre embed resume, nacre ingest or the watcher continues"))
 
 
 def _facts(lot: Lot) -> list[tuple[str, Cell]]:
@@ -223,7 +220,7 @@ def _facts(lot: Lot) -> list[tuple[str, Cell]]:
     facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
     facts.append(("vectors", f"{made}; {lot.dimensions:,} numbers each, {size(lot.bytes)}"))
     if lot.waiting:
-        facts.append(("waiting", f"{count(lot.waiting, 'text')}"))
+        facts.append(("pending", f"{count(lot.waiting, 'text')}"))
     return facts
 
 
@@ -234,13 +231,11 @@ def _where(place: Place) -> str:
 
 
 def _describe_sending(plan: Plan) -> str:
-    """What would be sent, in a sentence."""
     now = f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_cost(plan.cost)})"
-    return f"{now} go to {plan.place.host}, and what comes later, questions too"
+    return f"{now} would be sent to {plan.place.host}, as would later texts and questions"
 
 
 def _render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
-    """What a switch takes."""
     paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
     answers = (
         [("answers", f"{trial.dimensions:,} numbers, in {trial.seconds:.2f} s")] if trial else []
@@ -248,9 +243,9 @@ def _render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
     paper.facts(
         [
             *answers,
-            ("instead of", plan.used or "no vectors yet")
+            ("replaces", plan.used or "no vectors yet")
             if plan.used != plan.setting
-            else ("goes on with", "its own"),
+            else ("continues", "its own vectors"),
             ("texts", f"{plan.texts:,}"),
             ("tokens", f"about {plan.tokens:,}"),
             ("cost", _cost(plan.cost)),
@@ -261,20 +256,22 @@ def _render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
 
 
 def _later(plan: Plan) -> str:
-    """What becomes of texts that come afterwards, by themselves."""
+    """Describe how future texts are handled."""
     if plan.place.is_local:
         return ""
     if plan.cost is None:
-        return "new texts wait for nacre embed resume until models.capabilities says the price"
+        return "new texts wait for nacre embed resume until models.capabilities has the price"
     if not plan.place.price:
-        return "new texts, and each question, go there too"
+        return "new texts and each question are sent there too"
     left = models.dollars(plan.left)
-    return f"new texts, and each question, go there within the budget of a day; {left} of today's is left"
+    return (
+        f"new texts and each question are sent there within the daily budget; {left} is left today"
+    )
 
 
 def _cost(cost: Decimal | None) -> str:
     if cost is None:
-        return "price not known"
+        return "price unknown"
     return (
         f"about ${cost:,.2f}" if cost >= Decimal("0.01") else "less than a cent" if cost else "free"
     )
@@ -285,16 +282,15 @@ def _spent(made: Embedded) -> Span:
 
 
 def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
-    """What became of it."""
     if made.left:
         paper.line(
             bold(setting),
-            f": {made.made:,} vectors made, {count(made.left, 'text')} still wait",
+            f": {made.made:,} vectors created, {count(made.left, 'text')} pending",
             _spent(made),
         )
-        paper.line(dim("nacre embed resume goes on; until then recall goes by what is there"))
+        paper.line(dim("nacre embed resume continues; until then recall uses the existing vectors"))
     else:
-        got = f"; {count(made.made, 'text')} got vectors" if made.made else ""
-        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{got}", _spent(made))
+        created = f"; {count(made.made, 'text')} got vectors" if made.made else ""
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(made))
     if made.note:
         paper.line(dim(made.note))

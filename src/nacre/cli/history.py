@@ -1,4 +1,4 @@
-"""``nacre log``, ``nacre diff``, ``nacre undo`` and ``nacre commit``."""
+"""``nacre log``, ``diff``, ``undo``, ``commit``, ``forget``, ``redact`` and ``scrub``."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ _TINTS = {
     "update": "cyan",
     "supersede": "blue",
 }
-_TOLD_WHOLE = frozenset({"file", "kind", "importance", "project", "tags", "links"})
-"""What is shown of a memory that is new or gone; the rest is in --json and in its file."""
+_FIELDS_SHOWN = frozenset({"file", "kind", "importance", "project", "tags", "links"})
+"""Fields shown of a new or deleted memory. The others are in --json and in its file."""
 _PLANNED = {
-    "bring back": "brings back",
-    "change back": "changes back",
+    "bring back": "restores",
+    "change back": "reverts",
     "retire": "retires",
     "remove": "removes",
     "keep both": "keeps both",
     "conflict": "cannot undo",
 }
 _DONE = {
-    "bring back": "brought back",
-    "change back": "changed back",
+    "bring back": "restored",
+    "change back": "reverted",
     "retire": "retired",
     "remove": "removed",
     "keep both": "kept both",
@@ -87,10 +87,8 @@ _DONE = {
 @command(
     "log", examples=["nacre log", "nacre log --memory 5f0c2a4d", "nacre log --project . --limit 20"]
 )
-@option(
-    "log", "reference", "--memory", help="Only what was done to this memory: its id or subject."
-)
-@option("log", "project", help="Only what was done in this project; . is the one of this folder.")
+@option("log", "reference", "--memory", help="Only changes to this memory: its id or subject.")
+@option("log", "project", help="Only changes in this project; . is the current folder's.")
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
@@ -105,30 +103,30 @@ def log(
     everything: bool,
     as_lines: bool,
 ) -> None:
-    """List what was done to your memories, the newest first.
+    """List changes to your memories, newest first.
 
-    Each line is an operation: its id, when, what, who asked for it (the command line, an agent's tools …), to which
-    memory, and why. What no commit holds yet is marked with *.
+    Each line is an operation: its id, time, action, source (the command line, an agent's tools …), memory and reason.
+    Operations not yet committed to git are marked with *.
     """
-    slug, most = find_project(run, project), None if everything else limit
+    slug, max_entries = find_project(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        found = operations.ask(
+        entries = operations.ask(
             run, "log", reference=reference, project=slug, action=action, limit=size, offset=at
         )
-        return found, len(found) == size
+        return entries, len(entries) == size
 
-    found = pages(page, most, 0)
+    entries = pages(page, max_entries, 0)
     if as_lines:
-        run.answer_lines(_operation_record(one.operation, one.memories) for one in found)
+        run.answer_lines(_operation_record(entry.operation, entry.memories) for entry in entries)
         return
-    listed = list(found)
+    rows = list(entries)
     run.answer(
         {
-            "operations": [_operation_record(one.operation, one.memories) for one in listed],
-            "limit": most,
+            "operations": [_operation_record(entry.operation, entry.memories) for entry in rows],
+            "limit": max_entries,
         },
-        lambda paper: _render_log(paper, listed, with_git=run.settings.flag("git.enabled")),
+        lambda paper: _render_log(paper, rows, with_git=run.settings.flag("git.enabled")),
     )
 
 
@@ -141,43 +139,46 @@ def log(
 def diff(run: Run, reference: str | None) -> None:
     """Show what an operation changed.
 
-    Without an id it is the last one; for a memory, the last one on it.
+    Without an argument, the last operation; for a memory, its last operation.
     """
     answer = operations.ask(run, "diff", reference=reference)
-    operation, found = answer.operation, answer.differences
-    run.answer(_diff_record(operation, found), lambda paper: _render_diff(paper, operation, found))
+    operation, differences = answer.operation, answer.differences
+    run.answer(
+        _diff_record(operation, differences),
+        lambda paper: _render_diff(paper, operation, differences),
+    )
 
 
 @command(
     "undo", examples=["nacre undo", "nacre undo 5f0c2a4d --dry-run", "nacre undo 5f0c2a4d --yes"]
 )
 @argument("undo", "operation", metavar="[OPERATION]")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@option("undo", "force", help="Keep both versions of what was changed since in the same place.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@option("undo", "force", help="Keep both versions where the same text was changed since.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
-    """Bring back what an operation changed.
+    """Undo an operation.
 
-    Without an id it is the last one that is not undone: again and again, it goes further back. Memories it made are
-    retired, what it changed is as it was before, what it decided in review waits there again, and what was changed
-    since stays. An undo of memories is an operation, too: it can be undone; a candidate that waits again is decided
-    again. On a terminal it asks first; elsewhere it wants an id or --yes.
+    Without an id, the last operation that is not undone yet; repeated calls go further back. Memories it created are
+    retired, changes are reverted, review decisions become pending again, and later changes are kept. An undo of
+    memories is itself an operation and can be undone; a candidate that is pending again is decided again. On a
+    terminal it asks first; elsewhere it needs an id or --yes.
     """
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
-        planned: Undoing = operations.perform(run, "undo-plan", operation=operation, force=force)
+        plan: Undoing = operations.perform(run, "undo-plan", operation=operation, force=force)
         if dry_run:
-            run.answer(_undo_record(planned), lambda paper: _render_undo(paper, planned))
+            run.answer(_undo_record(plan), lambda paper: _render_undo(paper, plan))
             return
         if not is_seen:
-            raise _unnamed(planned.operation)
-        run.show(lambda paper: _render_undo(paper, planned))
-        if not planned.conflicts and (planned.steps or planned.waiting):
+            raise _unnamed(plan.operation)
+        run.show(lambda paper: _render_undo(paper, plan))
+        if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
-        operation = planned.operation.id  # another may be the last one by now
-    done: Undoing = operations.perform(run, "undo", operation=operation, force=force)
-    run.answer(_undo_record(done), lambda paper: _render_undo(paper, done, is_seen=is_seen))
+        operation = plan.operation.id  # by now another operation may be the last
+    result: Undoing = operations.perform(run, "undo", operation=operation, force=force)
+    run.answer(_undo_record(result), lambda paper: _render_undo(paper, result, is_seen=is_seen))
 
 
 def _unnamed(last: Operation) -> click.UsageError:
@@ -193,36 +194,34 @@ def _unnamed(last: Operation) -> click.UsageError:
 @click.option(
     "--quiet",
     is_flag=True,
-    help="Say nothing; where another process commits already, leave it to that one.",
+    help="Print nothing, and exit if another process is already committing.",
 )
 @click.pass_obj
 def commit(run: Run, quiet: bool) -> None:
-    """Put what was done into the vault's git history now.
+    """Commit pending changes to the vault's git history now.
 
-    nacre does so by itself, in the background: a minute after an operation, with the next command. Files that you put
-    into the vault yourself are committed too, unless git ignores them.
+    nacre commits in the background: a minute after an operation, with the next command. Files that you add to the vault
+    are also committed, unless git ignores them.
     """
     run.keeps_history = False
     if quiet:
         committing.commit_quietly(run.home)
         return
-    done: Committed = operations.perform(run, "commit")
-    run.answer(_committed_record(done), lambda paper: _render_committed(paper, done))
+    result: Committed = operations.perform(run, "commit")
+    run.answer(_committed_record(result), lambda paper: _render_committed(paper, result))
 
 
-def _committed_record(done: Committed) -> Record:
-    """What a commit took."""
+def _committed_record(result: Committed) -> Record:
     return {
-        "commits": [{"commit": commit, "title": title} for commit, title in done.commits],
-        "operations": done.operations,
-        "waiting": done.waiting,
-        "held": [{"path": item.path, "reason": item.reason} for item in done.held],
-        "note": done.note,
+        "commits": [{"commit": commit, "title": title} for commit, title in result.commits],
+        "operations": result.operations,
+        "waiting": result.waiting,
+        "held": [{"path": item.path, "reason": item.reason} for item in result.held],
+        "note": result.note,
     }
 
 
 def _operation_record(operation: Operation, memories: Sequence[str] = ()) -> Record:
-    """One operation."""
     return {
         "operation": operation.id,
         "time": stamp(operation.at),
@@ -236,32 +235,33 @@ def _operation_record(operation: Operation, memories: Sequence[str] = ()) -> Rec
     }
 
 
-def _diff_record(operation: Operation, found: Sequence[Difference]) -> Record:
-    """What an operation changed."""
-    memories = dict.fromkeys(one.change.memory for one in found if one.change.memory)
+def _diff_record(operation: Operation, differences: Sequence[Difference]) -> Record:
+    """Return an operation with its changes."""
+    memories = dict.fromkeys(
+        difference.change.memory for difference in differences if difference.change.memory
+    )
     return {
         **_operation_record(operation, tuple(memories)),
-        "changes": [_difference_record(one) for one in found],
+        "changes": [_difference_record(difference) for difference in differences],
     }
 
 
-def _difference_record(one: Difference) -> Record:
-    before, after = one.change.before, one.change.after
+def _difference_record(difference: Difference) -> Record:
+    before, after = difference.change.before, difference.change.after
     return {
-        "id": one.change.memory or None,
-        "subject": one.subject,
+        "id": difference.change.memory or None,
+        "subject": difference.subject,
         "path_before": before.path if before else None,
         "path": after.path if after else None,
         "fields": [
             {"name": field.name, "before": field.before, "after": field.after}
-            for field in one.fields
+            for field in difference.fields
         ],
-        "text": [{"mark": line[:1], "line": line[1:]} for line in one.lines],
+        "text": [{"mark": line[:1], "line": line[1:]} for line in difference.lines],
     }
 
 
 def _undo_record(undoing: Undoing) -> Record:
-    """What an undo does, or did."""
     return {
         "undone": _operation_record(undoing.operation),
         "undo": undoing.op,
@@ -275,23 +275,22 @@ def _undo_record(undoing: Undoing) -> Record:
             }
             for step in undoing.steps
         ],
-        "waiting": [one.id for one in undoing.waiting],
+        "waiting": [candidate.id for candidate in undoing.waiting],
     }
 
 
 def _short_operation(operation: Operation) -> str:
-    """The end of an operation's id; the beginning of a commit's."""
+    """Return the end of an operation's id, or the beginning of a commit's."""
     return operation.id[-SHORT_ID:] if "-" in operation.id else operation.id[:SHORT_ID]
 
 
 def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True) -> None:
-    """Operations, a line each."""
     if not listed:
-        paper.line("Nothing was done yet.")
+        paper.line("There are no operations yet.")
         return
     rows: list[tuple[Cell, ...]] = []
-    for one in listed:
-        operation = one.operation
+    for entry in listed:
+        operation = entry.operation
         mark = "" if operation.committed or not with_git else "*"
         why = f"  ({operation.why})" if operation.why else ""
         rows.append(
@@ -303,13 +302,13 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
                 f"{operation.subject or ''}{why}",
             )
         )
-    paper.table(rows, header=("id", "when", "what", "by", "of"), drop=(3, 1))
-    if with_git and any(not one.operation.committed for one in listed):
-        paper.line(dim("* waits for a commit"))
+    paper.table(rows, header=("id", "when", "action", "by", "subject"), drop=(3, 1))
+    if with_git and any(not entry.operation.committed for entry in listed):
+        paper.line(dim("* not committed yet"))
 
 
-def _render_diff(paper: Paper, operation: Operation, found: Sequence[Difference]) -> None:
-    """What an operation changed, memory by memory: front matter, then lines of the text."""
+def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Difference]) -> None:
+    """Print the changes of each memory: front matter, then lines of the text."""
     about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
     paper.line(
         bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")),
@@ -317,19 +316,28 @@ def _render_diff(paper: Paper, operation: Operation, found: Sequence[Difference]
     )
     if operation.why:
         paper.line(dim(operation.why), indent=2, hang=2)
-    for one in found:
+    for difference in differences:
         paper.blank()
-        side = "new" if one.change.before is None else "gone" if one.change.after is None else ""
-        paper.line(bold(one.subject), dim(f"  {joined((one.change.memory[-SHORT_ID:], side))}"))
-        for field in one.fields:
-            if not side or field.name in _TOLD_WHOLE:
+        side = (
+            "new"
+            if difference.change.before is None
+            else "deleted"
+            if difference.change.after is None
+            else ""
+        )
+        paper.line(
+            bold(difference.subject),
+            dim(f"  {joined((difference.change.memory[-SHORT_ID:], side))}"),
+        )
+        for field in difference.fields:
+            if not side or field.name in _FIELDS_SHOWN:
                 _field(paper, field)
-        for line in one.lines:
+        for line in difference.lines:
             paper.line(
                 Span(line, {"+": "green", "-": "red"}.get(line[:1], "dim")), indent=2, hang=2
             )
-    if not found:
-        paper.line("It changed nothing that is kept in files.")
+    if not differences:
+        paper.line("It changed no files.")
 
 
 def _field(paper: Paper, field: FieldChange) -> None:
@@ -337,7 +345,7 @@ def _field(paper: Paper, field: FieldChange) -> None:
     if not before:
         paper.line(dim(f"{field.name}: "), Span(after, "green"), indent=2, hang=4)
     elif not after:
-        paper.line(dim(f"{field.name}: "), Span(before, "red"), dim(" → nothing"), indent=2, hang=4)
+        paper.line(dim(f"{field.name}: "), Span(before, "red"), dim(" → empty"), indent=2, hang=4)
     else:
         paper.line(
             dim(f"{field.name}: "),
@@ -358,7 +366,7 @@ def _value(value: Any) -> str:
 
 
 def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> None:
-    """What an undo does, or did; the steps once."""
+    """Print the steps of an undo, unless they were seen before (``is_seen``)."""
     operation = undoing.operation
     verb = "Undone" if undoing.op else "To undo"
     paper.line(
@@ -368,33 +376,34 @@ def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> No
     )
     for step in () if is_seen else undoing.steps:
         _step(paper, step, is_done=undoing.op is not None)
-    for one in () if is_seen else undoing.waiting:
-        paper.line("waits in review again: ", one.subject, indent=2, hang=4)
+    for candidate in () if is_seen else undoing.waiting:
+        paper.line("pending in review again: ", candidate.subject, indent=2, hang=4)
     if not undoing.steps and not undoing.waiting:
-        paper.line("Nothing of it is left to undo.", indent=2)
-    if undoing.op and undoing.steps:  # what alone waits again is decided again, not undone
-        paper.line(dim(f"nacre undo {undoing.op[-SHORT_ID:]} takes this back"), indent=2)
+        paper.line("There is nothing left to undo.", indent=2)
+    if undoing.op and undoing.steps:  # a candidate alone is decided again, not undone
+        paper.line(dim(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this"), indent=2)
 
 
 def _step(paper: Paper, step: Step, *, is_done: bool) -> None:
-    said = (_DONE if is_done else _PLANNED).get(step.action, step.action)
+    verb = (_DONE if is_done else _PLANNED).get(step.action, step.action)
     clashes = f": changed since in {', '.join(step.clashes)}" if step.clashes else ""
     style = "yellow" if step.clashes else ""
-    paper.line(Span(said, style), f" {step.subject}", Span(clashes, style), indent=2, hang=4)
+    paper.line(Span(verb, style), f" {step.subject}", Span(clashes, style), indent=2, hang=4)
 
 
-def _render_committed(paper: Paper, done: Committed) -> None:
-    """What a commit took, and what waits."""
-    if done.note and not done.commits:
-        paper.line(done.note[:1].upper() + done.note[1:] + ".")
-    elif done.commits:
-        held = f"{count(done.operations, 'operation')} in {count(len(done.commits), 'commit')}"
-        paper.line(f"Committed {held}.")
-        for commit, title in done.commits[-10:]:
+def _render_committed(paper: Paper, result: Committed) -> None:
+    if result.note and not result.commits:
+        paper.line(result.note[:1].upper() + result.note[1:] + ".")
+    elif result.commits:
+        summary = (
+            f"{count(result.operations, 'operation')} in {count(len(result.commits), 'commit')}"
+        )
+        paper.line(f"Committed {summary}.")
+        for commit, title in result.commits[-10:]:
             paper.line(dim(commit[:8]), "  ", title, indent=2, hang=10)
     else:
         paper.line("Nothing to commit: the history is up to date.")
-    for item in done.held:
+    for item in result.held:
         paper.line(Span(f"{item.path} {item.reason}", "yellow"), indent=2, hang=2)
 
 
@@ -415,22 +424,22 @@ _SHORTEST_ID = 4
     ],
 )
 @click.argument("words", nargs=-1, metavar="", type=TEXT)
-@option("forget", "sessions", metavar="ID", help="A session, with what it taught.")
-@option("forget", "memories", "--memory", metavar="ID", help="A memory, with what shows it.")
-@option("forget", "project", help="All of a project up to now; . is the one of this folder.")
-@option("forget", "match", metavar="TEXT", help="Every turn and memory that says this.")
+@option("forget", "sessions", metavar="ID", help="A session and the memories learned from it.")
+@option("forget", "memories", "--memory", metavar="ID", help="A memory and its source turns.")
+@option("forget", "project", help="Everything in a project; . is the current folder's.")
+@option("forget", "match", metavar="TEXT", help="Every turn and memory that contains this text.")
 @option("forget", "regex", help="With --match: TEXT is a regular expression.")
-@option("forget", "before", help="What was said before that day; with --project, of that project.")
-@click.option("--examples", is_flag=True, help="The sessions that nacre quickstart brought along.")
-@click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
-@click.option("--list", "shows_list", is_flag=True, help="List what was forgotten.")
+@option("forget", "before", help="Everything before this day; with --project, in that project.")
+@click.option("--examples", is_flag=True, help="The example sessions of nacre quickstart.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option("--list", "shows_list", is_flag=True, help="List earlier deletions.")
 @option(
     "forget-allow-again",
     "reference",
     "--allow-again",
     metavar="ID",
     required=False,
-    help="Let what was forgotten be read again.",
+    help="Let nacre read forgotten content again.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -445,10 +454,10 @@ def forget(
     examples: bool,
     **wanted: Any,
 ) -> None:
-    """Delete for good: memories, the turns that show them, and all that was made of them.
+    """Permanently delete memories, their source turns and everything derived from them.
 
-    It cannot be undone. What is left in the ledger are ids and keyed hashes, so that neither a transcript that is read
-    again nor another machine brings it back. To take memories out of recall and keep them, retire them.
+    This cannot be undone. The ledger keeps only ids and keyed hashes, so that neither a transcript read again nor
+    another machine restores the content. To hide memories from recall but keep them, retire them.
     """
     if words:
         raise _unmarked(words)
@@ -459,7 +468,9 @@ def forget(
         _allow(run, reference)
         return
     if examples and any(wanted.values()):
-        raise click.UsageError("--examples goes alone", click.get_current_context())
+        raise click.UsageError(
+            "--examples cannot be combined with other selections", click.get_current_context()
+        )
     planned = (
         example_sessions.plan_to_forget(run.home)
         if examples
@@ -473,17 +484,17 @@ def forget(
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInput:
-    """What says neither a text nor an id: the difference is one between a word and all that holds it."""
-    one = words[0]
+    """Return the error for words without an option, which could be an id or a text to match."""
+    word = words[0]
     is_id = (
         len(words) == 1
-        and len(one) >= _SHORTEST_ID
-        and not set(one.lower()) - set("0123456789abcdef-")
+        and len(word) >= _SHORTEST_ID
+        and not set(word.lower()) - set("0123456789abcdef-")
     )
-    chosen = f"--memory {one}" if is_id else f"--match {shlex.quote(' '.join(words))}"
+    chosen = f"--memory {word}" if is_id else f"--match {shlex.quote(' '.join(words))}"
     return InvalidInput(
-        "forget deletes for good, and wants to be told by an option what is meant",
-        hint=f"nacre forget {chosen} --dry-run shows what would go",
+        "forget deletes permanently: pass an option that says what to delete",
+        hint=f"nacre forget {chosen} --dry-run shows what would be deleted",
     )
 
 
@@ -491,12 +502,12 @@ def _wanted(run: Run, *, project: str | None, **wanted: Any) -> dict[str, Any]:
     return wanted | {"project": project_slug(run.home, project) if project else None}
 
 
-def _answer(run: Run, planned: ForgetPlan, report: object) -> None:
-    done = report if isinstance(report, values_forgetting.ForgetReport) else None
+def _answer(run: Run, plan: ForgetPlan, report: object) -> None:
+    report_ = report if isinstance(report, values_forgetting.ForgetReport) else None
     run.answer(
-        _forget_record(planned, done),
+        _forget_record(plan, report_),
         lambda paper: (
-            _render_forgotten(paper, done) if done else _render_plan(paper, planned, is_dry=True)
+            _render_forgotten(paper, report_) if report_ else _render_plan(paper, plan, is_dry=True)
         ),
     )
 
@@ -506,18 +517,18 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
         return
     if not run.is_interactive:
         raise click.UsageError(
-            f"that deletes {_counts(planned)} for good: look with --dry-run, then add --yes",
+            f"this permanently deletes {_counts(planned)}: check with --dry-run, then add --yes",
             click.get_current_context(),
         )
     run.show(lambda paper: _render_plan(paper, planned))
-    run.confirm(f"Delete {_counts(planned)} for good?")
+    run.confirm(f"Permanently delete {_counts(planned)}?")
 
 
 def _list(run: Run) -> None:
-    found: list[Forgotten] = operations.perform(run, "forgotten")
+    runs: list[Forgotten] = operations.perform(run, "forgotten")
     run.answer(
-        {"forgotten": [_forgotten_record(one) for one in found]},
-        lambda paper: _render_forgotten_list(paper, found),
+        {"forgotten": [_forgotten_record(run_) for run_ in runs]},
+        lambda paper: _render_forgotten_list(paper, runs),
     )
 
 
@@ -526,13 +537,13 @@ def _allow(run: Run, reference: str) -> None:
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
-        paper.line(dim("nacre ingest reads it where a transcript still tells it"), indent=2)
+        paper.line(dim("nacre ingest reads it again if a transcript still has it"), indent=2)
 
     run.answer({"allowed": _forgotten_record(allowed)}, render)
 
 
 def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
-    """What forgetting takes; without a report, what it would take."""
+    """Return a plan to forget and its results, which are empty without a report."""
     return {
         "id": report.run if report else None,
         "done": report is not None,
@@ -553,17 +564,17 @@ def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
         "forgotten_handoffs": list(plan.handoffs),
         "losing": [hits.memory_record(memory) for memory in plan.losing],
         "released": [hits.memory_record(memory) for memory in plan.released],
-        "excerpts": [{"of": one.of, "excerpt": one.text} for one in plan.excerpts],
+        "excerpts": [{"of": item.of, "excerpt": item.text} for item in plan.excerpts],
         "erased": report.is_erased if report else False,
         "unreached": [
-            {"what": one.what, "where": one.where, "remedy": one.remedy}
-            for one in (report.unreached if report else ())
+            {"what": item.what, "where": item.where, "remedy": item.remedy}
+            for item in (report.unreached if report else ())
         ],
     }
 
 
 def _forgotten_record(run: Forgotten) -> Record:
-    """One run of forgetting, as the ledger tells it."""
+    """Return a deletion recorded in the ledger."""
     return {
         "id": run.run,
         "at": stamp(run.at),
@@ -577,90 +588,84 @@ def _forgotten_record(run: Forgotten) -> Record:
 
 
 def _counts(plan: ForgetPlan) -> str:
-    """What goes, in numbers."""
-    said = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
-    said += [count(len(plan.sessions), "whole session")] if plan.sessions else []
-    said += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
-    said += (
+    """Describe a plan in numbers."""
+    counts = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
+    counts += [count(len(plan.sessions), "whole session")] if plan.sessions else []
+    counts += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
+    counts += (
         [count(plan.traces, "trace of questions or models", "traces of questions or models")]
         if plan.traces
         else []
     )
-    said += (
+    counts += (
         [count(plan.held, "entry of the gateway", "entries of the gateway")] if plan.held else []
     )
-    return joined(said, ", ")
+    return joined(counts, ", ")
 
 
 def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> None:
-    """What forgetting takes, exactly."""
     if plan.is_empty:
-        paper.line("Nothing to forget: no memory, no session and no turn fits.")
+        paper.line("Nothing to forget: no memory, session or turn matches.")
         paper.line(
-            dim(
-                "secrets are taken out before anything is stored; what is left of them cannot be found"
-            ),
+            dim("secrets are removed before anything is stored, so a search cannot find them"),
             indent=2,
         )
         return
     paper.line(bold(f"{'Would delete' if is_dry else 'To delete'}: {_counts(plan)}"))
-    _named(paper, "Sessions that go whole", plan.sessions)
-    _named(paper, "Sessions that lose turns", plan.parts)
-    _named(paper, "Sessions that lose their title", dict.fromkeys(plan.untitled, 0))
-    _shown(paper, "Memories that go", plan.memories)
-    _shown(paper, "Memories that lose evidence and stay", plan.losing)
-    _shown(paper, "Retired, because what superseded them goes", plan.released)
+    _render_sessions(paper, "Whole sessions", plan.sessions)
+    _render_sessions(paper, "Sessions that lose turns", plan.parts)
+    _render_sessions(paper, "Sessions that lose their title", dict.fromkeys(plan.untitled, 0))
+    _render_memories(paper, "Memories", plan.memories)
+    _render_memories(paper, "Memories that lose evidence but stay", plan.losing)
+    _render_memories(paper, "Retired, because their successors are deleted", plan.released)
     if plan.excerpts:
-        _excerpts(paper, plan.excerpts)
+        _render_excerpts(paper, plan.excerpts)
 
 
 def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
-    """What was forgotten, and where it may still be."""
+    """Print what was deleted, and where it may still exist."""
     plan = report.plan
     paper.line(bold("Forgotten"), f": {_counts(plan)}", dim(f"  {report.run[-SHORT_ID:]}"))
     if plan.losing:
         paper.line(
-            f"{count(len(plan.losing), 'memory', 'memories')} lost evidence and stayed", indent=2
+            f"{count(len(plan.losing), 'memory', 'memories')} lost evidence but stayed", indent=2
         )
     if plan.released:
         paper.line(
-            f"{count(len(plan.released), 'memory', 'memories')} retired: what superseded them is gone",
+            f"{count(len(plan.released), 'memory', 'memories')} retired: their successors are deleted",
             indent=2,
         )
     if not report.is_erased:
-        text = "Bytes of it are still in the database, which another process uses; nacre ingest takes them."
+        text = "The database still has some of it, because another process uses it; nacre ingest removes it."
         paper.line(Span(text, "yellow"), indent=2)
-    paper.heading("Not reached")
-    kinds = dict.fromkeys(one.what for one in report.unreached)
+    paper.heading("Not deleted")
+    kinds = dict.fromkeys(place.what for place in report.unreached)
     for kind in kinds:
-        _unreached(paper, [one for one in report.unreached if one.what == kind])
+        _render_unreached(paper, [place for place in report.unreached if place.what == kind])
 
 
 def _render_forgotten_list(paper: Paper, runs: Sequence[Forgotten]) -> None:
-    """Every run, the latest first."""
     if not runs:
-        paper.line("Nothing was forgotten.")
+        paper.line("Nothing has been forgotten.")
         return
     rows = []
     for run in runs:
         what = f"before {day(run.before)}" if run.before else run.how
-        said = [
+        counts = [
             count(run.memories, "memory", "memories"),
             count(len(run.sessions), "session"),
             count(run.turns, "turn"),
         ]
         state = "allowed again" if run.is_allowed else ""
-        rows.append((dim(run.run[-SHORT_ID:]), dim(minute(run.at)), what, joined([*said, state])))
-    paper.table(rows, header=("id", "when", "what", "gone"))
+        rows.append((dim(run.run[-SHORT_ID:]), dim(minute(run.at)), what, joined([*counts, state])))
+    paper.table(rows, header=("id", "when", "what", "deleted"))
     paper.blank()
     paper.line(
-        dim(
-            "nacre forget --allow-again ID lets it be read again, where a transcript still tells it"
-        )
+        dim("nacre forget --allow-again ID lets nacre read it again if a transcript still has it")
     )
 
 
-def _named(paper: Paper, title: str, sessions: Mapping[str, int]) -> None:
+def _render_sessions(paper: Paper, title: str, sessions: Mapping[str, int]) -> None:
     if not sessions:
         return
     paper.heading(title)
@@ -675,25 +680,25 @@ def _named(paper: Paper, title: str, sessions: Mapping[str, int]) -> None:
     _more(paper, len(names))
 
 
-def _shown(paper: Paper, title: str, memories: Sequence[Memory]) -> None:
+def _render_memories(paper: Paper, title: str, memories: Sequence[Memory]) -> None:
     if memories:
         paper.heading(title)
         hits.render_table(paper, memories[:_SHOWN], indent=2)
         _more(paper, len(memories))
 
 
-def _excerpts(paper: Paper, excerpts: Sequence[Excerpt]) -> None:
-    paper.heading("Where it is said")
-    paper.table([(dim(one.of[-13:]), one.text) for one in excerpts[:_SHOWN]], indent=2)
+def _render_excerpts(paper: Paper, excerpts: Sequence[Excerpt]) -> None:
+    paper.heading("Matching text")
+    paper.table([(dim(excerpt.of[-13:]), excerpt.text) for excerpt in excerpts[:_SHOWN]], indent=2)
     _more(paper, len(excerpts))
 
 
 def _more(paper: Paper, total: int) -> None:
     if total > _SHOWN:
-        paper.line(dim(f"and {total - _SHOWN} more; --json names all"), indent=2)
+        paper.line(dim(f"and {total - _SHOWN} more; --json lists all"), indent=2)
 
 
-def _unreached(paper: Paper, places: Sequence[Unreached]) -> None:
+def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
     for place in places[:_SHOWN]:
         paper.line(f"{place.what}: ", place.where, indent=2, hang=2)
     _more(paper, len(places))
@@ -704,7 +709,7 @@ def _unreached(paper: Paper, places: Sequence[Unreached]) -> None:
 # ``nacre redact`` and ``nacre scrub``.
 
 
-_REFUSAL = "not interactive: pass --yes if that is what you want"
+_REFUSAL = "not interactive: pass --yes to confirm"
 
 
 @command(
@@ -719,20 +724,19 @@ _REFUSAL = "not interactive: pass --yes if that is what you want"
 @click.option("--rules", "lists_rules", is_flag=True, help="List the rules instead.")
 @click.pass_obj
 def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
-    """Show a text as it would be stored, and which rules find secrets in it.
+    """Show how a text would be stored, and which rules find secrets in it.
 
-    FILE is a file, or - for standard input; what is no file is TEXT itself. Shells keep what is typed: real secrets are
-    for a file. Nothing is stored. What is yours to add: redaction.patterns for your own
-    secrets, redaction.allow for what only looks like one, redaction.emails,
-    redaction.payment_cards and redaction.home_paths for what goes besides; <private>…</private> marks what is never
-    kept.
+    FILE is a file, or - for standard input; anything else is TEXT itself. Nothing is stored. Put real secrets in a
+    file, because shells keep a history. Settings: redaction.patterns for your own secrets, redaction.allow for false
+    positives, and redaction.emails, redaction.payment_cards and redaction.home_paths to remove these as well. Text in
+    <private>…</private> is never kept.
     """
     if lists_rules:
         names = nacre_redact.rule_names()
         run.answer({"rules": names}, lambda paper: _render_rules(paper, names))
         return
     if not words:
-        raise click.UsageError("say which text: a file, - for standard input, or the text itself")
+        raise click.UsageError("no text: pass a file, - for standard input, or the text itself")
     text, is_typed = _text_of(words)
     redactor = nacre_redact.Redactor(*run.settings.redaction)
     result = redactor.redact(text)
@@ -741,13 +745,13 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     if not run.as_json:
         notes = run.paper(stderr=True)
         if is_typed and len(words) == 1 and not words[0].split()[1:]:
-            notes.line(dim("There is no file of that name: this is the text itself."))
+            notes.line(dim("There is no file with this name, so it was read as text."))
         _render_redacted(notes, dict(result.found))
         click.echo(notes.text(), err=True, nl=False)
 
 
 def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
-    """The text that is meant, and whether it was typed."""
+    """Return the text and True if it was typed on the command line."""
     if words == ("-",):
         return sys.stdin.buffer.read().decode("utf-8", errors="replace"), False
     if len(words) == 1 and os.path.exists(words[0]):
@@ -759,7 +763,7 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
     "scrub",
     examples=[
         "nacre scrub --dry-run",
-        "nacre scrub --history             # also every version that git keeps",
+        "nacre scrub --history             # also every version in git",
         "nacre scrub --history --remove-copies --yes",
     ],
 )
@@ -771,30 +775,29 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
 def scrub(
     run: Run, dry_run: bool, history: bool, remove_copies: bool, vectors: bool, yes: bool
 ) -> None:
-    """Apply the present rules of redaction to everything that is stored.
+    """Apply the current redaction rules to all stored data.
 
-    Sessions, memories and their files, indexes, vectors, ledger, usage, logs: what a rule knows now and did not know
-    then is taken out, and the database is written anew without it. A second scrub finds nothing; one that was
-    interrupted goes on.
+    This covers sessions, memories and their files, indexes, vectors, the ledger, usage and logs. Secrets that only
+    newer rules find are removed, and the database is rewritten without them. A second scrub finds nothing; an
+    interrupted one continues.
     """
     if history and not dry_run:
-        question = "Rewrite the vault's git history? Every commit gets a new id, and clones have to be made anew."
+        question = "Rewrite the vault's git history? Every commit gets a new id, and clones must be recreated."
         run.confirm(question, yes=yes, refusal=_REFUSAL)
     if remove_copies and not dry_run:
-        run.confirm("Remove older copies of the database for good?", yes=yes, refusal=_REFUSAL)
-    wanted = {
+        run.confirm("Permanently remove older copies of the database?", yes=yes, refusal=_REFUSAL)
+    request = {
         "dry_run": dry_run,
         "history": history,
         "remove_copies": remove_copies,
         "vectors": vectors,
     }
     with output.shown(run) as notify:
-        report: ScrubReport = operations.perform(run, "scrub", notify, **wanted)
+        report: ScrubReport = operations.perform(run, "scrub", notify, **request)
     run.answer(_scrub_record(report), lambda paper: _render_scrub(paper, report))
 
 
 def _scrub_record(report: ScrubReport) -> dict[str, Any]:
-    """What a scrub found and changed."""
     return {
         "dry_run": report.dry_run,
         "total": report.total,
@@ -812,7 +815,7 @@ def _scrub_record(report: ScrubReport) -> dict[str, Any]:
 
 
 def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:
-    """Which rules found something."""
+    """Print the rules that found secrets, with their counts."""
     if not found:
         paper.line(dim("No secrets were found."))
         return
@@ -821,16 +824,15 @@ def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:
 
 
 def _render_rules(paper: Paper, names: Sequence[str]) -> None:
-    """The rules, in the order in which they are tried."""
-    paper.line(bold(count(len(names), "rule")), ", the first that matches counts:")
+    paper.line(bold(count(len(names), "rule")), " in order; the first match counts:")
     paper.body(", ".join(names), indent=2)
-    paper.line("email and home-path hold where redaction.emails and redaction.home_paths are on.")
+    paper.line("email and home-path apply if redaction.emails and redaction.home_paths are on.")
 
 
 def _render_scrub(paper: Paper, report: ScrubReport) -> None:
-    """What was taken out where, and what a scrub does not reach."""
+    """Print the removed secrets by place, and the places a scrub does not reach."""
     if report.total:
-        verb = "would be taken out" if report.dry_run else "taken out"
+        verb = "would be removed" if report.dry_run else "removed"
         paper.line(bold(count(report.total, "secret")), f" {verb} in {seconds(report.seconds)}:")
         rows = [
             (f"{number:>6,}", rule, dim(f"in {place}"))
@@ -839,21 +841,17 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
         ]
         paper.table(rows, indent=2)
         changed = [(report.turns, "turn"), (report.memories, "memory"), (report.files, "file")]
-        told = ", ".join(
+        changes = ", ".join(
             count(number, word, "memories" if word == "memory" else "") for number, word in changed
         )
-        paper.line(f"{'Would change' if report.dry_run else 'Changed'}: {told}.")
+        paper.line(f"{'Would change' if report.dry_run else 'Changed'}: {changes}.")
     else:
-        paper.line(bold("Nothing to take out"), ": the rules find no secret in what is stored.")
+        paper.line(bold("Nothing to remove"), ": the rules find no secrets in the stored data.")
     if report.commits is not None:
-        what = "would be looked through" if report.dry_run else "of the vault's history rewritten"
-        paper.line(f"{count(report.commits, 'commit')} {what}.")
+        verb = "would be checked" if report.dry_run else "of the vault's history rewritten"
+        paper.line(f"{count(report.commits, 'commit')} {verb}.")
     if report.vectors_left:
-        paper.line(
-            dim(
-                f"{report.vectors_left:,} texts wait for their vectors: the next nacre ingest makes them."
-            )
-        )
+        paper.line(dim(f"{report.vectors_left:,} texts have no vectors yet: run nacre ingest."))
     _render_rest(paper, report)
 
 
@@ -863,12 +861,12 @@ def _render_rest(paper: Paper, report: ScrubReport) -> None:
             f"Removed {count(len(report.removed), 'older copy', 'older copies')} of the database."
         )
     if report.copies:
-        paper.heading("Older copies of the database, not looked into")
+        paper.heading("Older copies of the database, not checked")
         for path in report.copies:
             paper.line(str(path), indent=2)
         paper.line(dim("nacre scrub --remove-copies removes them"), indent=2)
     if report.elsewhere and (report.total or report.commits):
-        paper.heading("What may still hold it elsewhere")
+        paper.heading("Other places that may still contain secrets")
         for place in report.elsewhere:
             paper.line(f"- {place}", indent=2, hang=2)
 

@@ -1,4 +1,4 @@
-"""What ``nacre init`` proposes on a terminal: all of it at once, a line a thing, for one yes."""
+"""``nacre init`` and ``nacre quickstart``. On a terminal, init shows everything it proposes and asks once."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ if TYPE_CHECKING:
     )
     from nacre.values.reports import LeftAlone, WiringDone, WiringPlan, WiringWish
 
-Planned = Callable[[Sequence[str]], "WiringPlan"]
-"""What wiring some hosts, by name, would do."""
+Planner = Callable[[Sequence[str]], "WiringPlan"]
+"""Returns the plan for hosts with these names."""
 
-_INTRODUCTION = "nacre plugs into your agents' tools: they start knowing what matters, and leave what they learn."
+_INTRODUCTION = "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What would be done beside the wiring itself.
+    """Proposed steps other than connecting hosts.
 
-    ``reading`` is what there is to read, where nothing was read yet. ``writer`` could write memories; nobody else does,
-    or the owner named it (``is_named``). ``has_examples``: those of ``nacre quickstart`` are to go.
+    ``reading`` describes the transcripts, if none were read yet. ``writer`` is set if there is no writer yet or the
+    owner named one (``is_named``). With ``has_examples``, the examples of ``nacre quickstart`` are removed.
     """
 
     reading: FirstReading | None = None
@@ -69,14 +69,14 @@ class Proposal:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there is nothing to say yes to."""
+        """True if there is nothing to agree to."""
         return not (self.reading or self.writer or self.has_examples)
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What the owner said yes to: these hosts, as planned; to read ``all``, those of the last ``week``, or ``later``;
-    ``writes``: the writer that is proposed, too."""
+    """The owner's choice of hosts with their plan, of sessions to read (``all``, ``week`` or ``later``), and of the
+    proposed writer (``writes``)."""
 
     hosts: tuple[str, ...]
     plan: WiringPlan
@@ -84,10 +84,10 @@ class Agreement:
     writes: bool = False
 
 
-def proposed(run: Run, named: WriterRequest | None = None) -> Proposal:
-    """What nacre would do in this home besides wiring; nothing is stored, and no home is made.
+def propose(run: Run, named: WriterRequest | None = None) -> Proposal:
+    """Return the steps to propose for this home, without storing anything or creating a home.
 
-    A writer that is ``named`` is taken before those that are found.
+    A ``named`` writer takes precedence over detected ones.
     """
     with setup.home_to_look(run.settings) as home:
         is_new = not examples.has_others(home)
@@ -114,19 +114,19 @@ def _writer(home: Home, foreseen: Foreseen, named: WriterRequest | None) -> Writ
 
 
 def agree(
-    run: Run, found: Sequence[FoundHost], planned: Planned, proposal: Proposal, places: Shown
+    run: Run, found: Sequence[FoundHost], plan_for: Planner, proposal: Proposal, places: Shown
 ) -> Agreement:
-    """Show all of it, change which hosts are meant where that is wanted, and go on with a yes. Raises Abort."""
+    """Show the proposal, let the owner select hosts, and return the agreement. Raises Abort."""
     click.echo(err=True)
     run.tell(_INTRODUCTION)
-    names = [one.host.name for one in found]
-    agreement = Agreement(tuple(names), planned(names))
+    names = [host.host.name for host in found]
+    agreement = Agreement(tuple(names), plan_for(names))
     _show(run, found, agreement, proposal, places)
-    writes = "w(riter too), " if proposal.writer and not proposal.is_named else ""
+    writes = "w(ith writer), " if proposal.writer and not proposal.is_named else ""
     question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
     while not (agreement.plan.is_nothing and not agreement.plan.left_alone and proposal.is_nothing):
-        said = str(click.prompt(question, default="y", err=True)).strip().lower()
-        words = said.replace(",", " ").split()
+        answer = str(click.prompt(question, default="y", err=True)).strip().lower()
+        words = answer.replace(",", " ").split()
         if words == ["all"] or (
             words and all(word.isdecimal() and 1 <= int(word) <= len(found) for word in words)
         ):
@@ -135,25 +135,25 @@ def agree(
                 if words == ["all"]
                 else [names[int(word) - 1] for word in dict.fromkeys(words)]
             )
-            agreement = Agreement(tuple(chosen), planned(chosen))
+            agreement = Agreement(tuple(chosen), plan_for(chosen))
             _show(run, found, agreement, proposal, places)
-        elif said in ("n", "no"):
+        elif answer in ("n", "no"):
             raise click.Abort
-        elif said in ("d", "diff"):
+        elif answer in ("d", "diff"):
             run.show(
                 partial(home_wiring.render_plan, plan=agreement.plan, places=places, is_whole=True)
             )
         elif agreed := _agreed(agreement, words, proposal):
             return agreed
         else:
-            if said != "?":
-                click.echo(f"{said!r} is none of these:", err=True)
+            if answer != "?":
+                click.echo(f"{answer!r} is not a choice. Type one of these:", err=True)
             run.show(lambda paper: _explain(paper, found, proposal))
     return agreement
 
 
 def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> Agreement | None:
-    """The agreement with what a yes in some words adds to it; ``None`` where it is no yes."""
+    """Return the agreement extended by the words of a yes, or ``None`` if they are no yes."""
     meanings: dict[str, dict[str, Any]] = {"y": {}, "yes": {}}
     if proposal.writer and not proposal.is_named:
         meanings |= {"w": {"writes": True}, "writer": {"writes": True}}
@@ -173,43 +173,43 @@ def _show(
     paper = run.paper(stderr=True)
     paper.heading("Found on this machine")
     rows = (
-        (f"{at:>4}", one.host.label, dim(_told(one, agreement.hosts)))
-        for at, one in enumerate(found, start=1)
+        (f"{at:>4}", host.host.label, dim(_describe_host(host, agreement.hosts)))
+        for at, host in enumerate(found, start=1)
     )
     paper.table(list(rows))
     paper.heading("To do")
     home_wiring.render_outline(paper, agreement.plan, places)
-    has_codex = any(one.host.name == registry.NAME_CODEX and one.program for one in found)
-    _rest(paper, proposal, trusts=has_codex and trusts_hooks(agreement.plan))
+    has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in found)
+    _render_proposal(paper, proposal, trusts=has_codex and needs_trust(agreement.plan))
     click.echo(f"\n{paper.text()}", err=True)
 
 
-def _told(one: FoundHost, chosen: Sequence[str]) -> str:
-    state = "left out" if one.host.name not in chosen else "wired already" if one.is_wired else ""
-    return ", ".join(part for part in (one.program or "", state) if part)
+def _describe_host(host: FoundHost, chosen: Sequence[str]) -> str:
+    state = (
+        "left out" if host.host.name not in chosen else "already connected" if host.is_wired else ""
+    )
+    return ", ".join(part for part in (host.program or "", state) if part)
 
 
-def _rest(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
-    """What is done besides the files, a line each; and what it takes."""
+def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
+    """Print the steps other than changes of files, with their cost."""
     rows: list[tuple[str, str, str]] = []
     if trusts:
-        rows.append(("trust", "the hooks, by Codex", "which runs them only then"))
+        rows.append(("trust", "the hooks, in Codex", "which runs only trusted hooks"))
     if proposal.has_examples:
-        rows.append(("forget", "the example sessions", "of nacre quickstart, and what they taught"))
+        rows.append(("forget", "the example sessions", "of nacre quickstart, and their memories"))
     reading = proposal.reading
     if reading:
-        costs = (
-            "what a model would take is told below" if reading.estimate else "that costs nothing"
-        )
+        costs = "the cost of a model is below" if reading.estimate else "this is free"
         rows.append(
             (
                 "read",
                 f"{count(reading.files, 'transcript')} of {size(reading.bytes)}",
-                f"they stay; {costs}",
+                f"they stay in place; {costs}",
             )
         )
-    for verb, what, why in rows:
-        paper.line(bold(f"{verb:<7}"), what, "  ", dim(why), hang=7)
+    for verb, subject, remark in rows:
+        paper.line(bold(f"{verb:<7}"), subject, "  ", dim(remark), hang=7)
     if reading and reading.estimate:
         render_estimate(paper, reading.estimate)
     if proposal.writer:
@@ -217,46 +217,44 @@ def _rest(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
 
 
 def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) -> None:
-    """Who could write, or will as the owner named it, and what that takes."""
+    """Print the named or proposed writer with its expected cost."""
     paper.blank()
-    told = proposal.foreseen
-    much = f"{told.in_words}; it" if told.tokens else "it"
+    expected = proposal.foreseen
+    much = f"{expected.in_words}; it" if expected.tokens else "it"
     before = (
         ""
         if is_named
-        else "Nobody writes memories from sessions yet: what you say plainly is kept. "
+        else "No writer is set yet, so only your explicit statements become memories. "
     )
     may = "writes" if is_named else "could write"
     paper.body(
-        f"{before}{proposal.writer.label} {may} the rest once a session is over: {much} {proposal.terms}. "
-        f"{cli_writer.shown(proposal)}{'' if is_named else ' w says yes to that, too.'}",
+        f"{before}{proposal.writer.label} {may} the rest after each session: {much} {proposal.terms}. "
+        f"{cli_writer.describe_scope(proposal)}{'' if is_named else ' Type w to accept this too.'}",
         indent=0,
     )
-    cli_writer.render_beside(paper, proposal)
+    cli_writer.render_alternatives(paper, proposal)
 
 
 def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> None:
-    """What can be said beside yes and no."""
-    said = [("y", "yes: all that stands under To do"), ("n", "no: nothing is changed")]
+    """Print the possible answers."""
+    choices = [("y", "yes: everything under To do"), ("n", "no: change nothing")]
     if len(found) > 1:
-        said.append(("1,2", "which tools: by number, or all"))
-    said.append(("d", "every line that would be written"))
+        choices.append(("1,2", "select tools by number, or all"))
+    choices.append(("d", "show every line to be written"))
     if proposal.writer and not proposal.is_named:
-        said.append(("w", f"yes, and {proposal.writer.writer.label} writes memories"))
+        choices.append(("w", f"yes, and {proposal.writer.writer.label} writes memories"))
     if proposal.reading:
-        said.append(("l", "yes, but sessions that are there stay unread until nacre ingest"))
+        choices.append(("l", "yes, but read existing sessions later, with nacre ingest"))
         if proposal.reading.has_older:
             recent = count(len(proposal.reading.recent), "transcript")
-            said.append(
-                ("week", f"yes, but only what the last seven days brought is read ({recent})")
-            )
-    paper.facts([(f"  {word}", meaning) for word, meaning in said])
+            choices.append(("week", f"yes, but read only the last seven days ({recent})"))
+    paper.facts([(f"  {word}", meaning) for word, meaning in choices])
 
 
-def trusts_hooks(plan: WiringPlan) -> bool:
-    """Whether hooks are written that Codex has to trust before it runs them."""
+def needs_trust(plan: WiringPlan) -> bool:
+    """Return True if the plan writes hooks that Codex must trust before it runs them."""
     return not plan.is_removal and any(
-        registry.NAME_CODEX in one.hosts and one.action != "none" for one in plan.changes
+        registry.NAME_CODEX in change.hosts and change.action != "none" for change in plan.changes
     )
 
 
@@ -270,9 +268,9 @@ _HITS_SHOWN = 1
 @command("quickstart", examples=["nacre quickstart", "nacre quickstart --json"])
 @click.pass_obj
 def quickstart(run: Run) -> None:
-    """Read what your agents wrote and show what it teaches.
+    """Read your agents' transcripts and show what nacre learns from them.
 
-    Where no agent left transcripts, six example sessions stand in. A second run doubles nothing.
+    Without transcripts, it uses six example sessions. A second run adds no duplicates.
     """
     with output.shown(run) as notify:
         result: QuickstartResult = perform(run, "quickstart", notify)
@@ -283,18 +281,17 @@ def quickstart(run: Run) -> None:
 
 
 def is_short_of_vectors(result: QuickstartResult) -> bool:
-    """Whether there was no time for all vectors; where something else stood in the way, the answer tells it."""
+    """Return True if there was no time for all vectors. The report has a note about other obstacles."""
     return bool(result.report.vectors_left) and not result.report.vectors_note
 
 
 def finish_vectors(run: Run) -> None:
-    """Make the vectors that a first look had no time for. Ctrl-C leaves them to the next ingest."""
+    """Create the remaining vectors after quickstart. Ctrl-C leaves them to the next ingest."""
     with output.shown(run) as notify:
         vectors.embed_pending(run.home, notify or (lambda _: None))
 
 
 def _quickstart_record(result: QuickstartResult) -> Record:
-    """What a first look found."""
     return {
         "source": result.source,
         "tools": result.tools,
@@ -308,24 +305,24 @@ def _quickstart_record(result: QuickstartResult) -> Record:
     }
 
 
-def _reach_record(found: Reach) -> Record:
-    foreseen = found.foreseen
+def _reach_record(reach: Reach) -> Record:
+    foreseen = reach.foreseen
     return {
-        "memories": found.memories,
-        "replaced": found.replaced,
-        "candidates": found.candidates,
-        "likeliest": list(found.likeliest),
-        "sessions": found.sessions,
-        "turns": found.turns,
-        "writer": found.writer.writer,
-        "writer_found": found.found.name if found.found else None,
+        "memories": reach.memories,
+        "replaced": reach.replaced,
+        "candidates": reach.candidates,
+        "likeliest": list(reach.likeliest),
+        "sessions": reach.sessions,
+        "turns": reach.turns,
+        "writer": reach.writer.writer,
+        "writer_found": reach.found.name if reach.found else None,
         "sessions_a_day": round(foreseen.sessions, 1) if foreseen else None,
         "tokens_a_day": foreseen.tokens if foreseen else None,
     }
 
 
 def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> None:
-    """What was read, what was learned, a few questions answered, what is in reach, and how to go on."""
+    """Print the result of quickstart and the next commands."""
     render_first_look(paper, result)
     render_reach(paper, result.reach)
     _render_next(paper, result, vault)
@@ -333,10 +330,10 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> Non
 
 
 def render_first_look(paper: Paper, result: QuickstartResult) -> None:
-    """What was read, what was learned, and a few questions answered."""
+    """Print the transcripts read, new memories, and answers to a few questions."""
     _render_read(paper, result)
     if result.best:
-        paper.heading("What was learned")
+        paper.heading("New memories")
         rows = [
             (kind_span(memory.kind), dim(memory.project or ""), memory.content)
             for memory in result.best
@@ -346,42 +343,46 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
         if left > 0:
             paper.line(dim(f"and {left:,} more: nacre list"), indent=2)
     if result.answers:
-        paper.heading("What it can answer")
+        paper.heading("Sample answers")
         for answer in result.answers:
             _render_answer(paper, answer)
 
 
-def render_reach(paper: Paper, found: Reach) -> None:
-    """What is in reach, in plain words: what is remembered, what waits, and who writes or could."""
-    paper.heading("In reach")
-    searchable = f"{count(found.turns, 'turn')} of {count(found.sessions, 'session')}"
-    held = count(found.memories, "memory", "memories")
-    replaced = f", and {found.replaced:,} that a later one replaced" if found.replaced else ""
-    paper.line(f"{held}{replaced}; every word of {searchable}", indent=2, hang=2)
-    if found.candidates:
-        waiting = "candidate waits" if found.candidates == 1 else "candidates wait"
-        told = f"{found.candidates:,} {waiting}, statements that may matter, for your yes or no: "
-        paper.line(told, bold("nacre review"), indent=2, hang=2)
-        for one in found.likeliest:
-            paper.line(dim(f"“{one}”"), indent=4, hang=1)
-    paper.line(*_who_writes(found), indent=2, hang=2)
+def render_reach(paper: Paper, reach: Reach) -> None:
+    """Print the counts of memories, turns and candidates, and the actual or possible writer."""
+    paper.heading("Available")
+    searchable = f"{count(reach.turns, 'turn')} of {count(reach.sessions, 'session')}"
+    memories = count(reach.memories, "memory", "memories")
+    replaced = f", and {reach.replaced:,} superseded" if reach.replaced else ""
+    paper.line(f"{memories}{replaced}; full text of {searchable}", indent=2, hang=2)
+    if reach.candidates:
+        candidates = count(reach.candidates, "candidate")
+        paper.line(
+            f"{candidates} (possible memories) for you to accept or reject: ",
+            bold("nacre review"),
+            indent=2,
+            hang=2,
+        )
+        for statement in reach.likeliest:
+            paper.line(dim(f"“{statement}”"), indent=4, hang=1)
+    paper.line(*_describe_writer(reach), indent=2, hang=2)
 
 
-def _who_writes(found: Reach) -> tuple[str | Span, ...]:
-    writer = found.writer
+def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
+    writer = reach.writer
     if writer.state != "off":
         waiting = f"; {count(writer.waiting, 'session')} to read" if writer.waiting else ""
         return (
-            f"{writer.writer} writes the rest once a session is over{waiting}: ",
+            f"{writer.writer} writes the rest after each session{waiting}: ",
             bold("nacre writer"),
         )
-    alone = "By itself nacre keeps only what you say plainly. "
-    if found.found is None:
-        return (f"{alone}With a language model it writes the rest, too: ", bold("nacre setup"))
-    much = f", {found.foreseen.in_words}" if found.foreseen and found.foreseen.tokens else ""
-    problem = f" {found.found.problem}" if found.found.problem else ""
+    alone = "Without a model, nacre keeps only your explicit statements. "
+    if reach.found is None:
+        return (f"{alone}A language model can write the rest: ", bold("nacre setup"))
+    much = f", {reach.foreseen.in_words}" if reach.foreseen and reach.foreseen.tokens else ""
+    problem = f" {reach.found.problem}" if reach.found.problem else ""
     return (
-        f"{alone}{found.found.label} can write the rest once a session is over{much}: ",
+        f"{alone}{reach.found.label} can write the rest after each session{much}: ",
         bold("nacre writer set"),
         f".{problem}" if problem else "",
     )
@@ -392,8 +393,8 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
     tools = ", ".join(f"{label} ({number:,})" for label, number in result.tools.items())
     if result.source == "examples":
         paper.line(
-            bold("No agent has left transcripts on this machine yet"),
-            ", so here are example sessions.",
+            bold("No agent transcripts were found on this machine"),
+            ", so these are example sessions.",
         )
     else:
         paper.line(bold("Your agents' transcripts were found on this machine."))
@@ -403,23 +404,23 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
                 "read",
                 f"{count(sum(result.tools.values()), 'transcript')}: {tools}" if tools else "",
             ),
-            ("now", _fresh(result)),
-            ("vectors", report.vectors_note or _vectors_to_come(result)),
+            ("now", _describe_news(result)),
+            ("vectors", report.vectors_note or _pending_vectors(result)),
         ),
         indent=2,
     )
 
 
-def _vectors_to_come(result: QuickstartResult) -> str:
+def _pending_vectors(result: QuickstartResult) -> str:
     if not is_short_of_vectors(result):
         return ""
-    return f"{result.report.vectors_left:,} texts are found by their words so far; their vectors follow below"
+    return f"{result.report.vectors_left:,} texts can be found only by words until their vectors are created below"
 
 
-def _fresh(result: QuickstartResult) -> str:
+def _describe_news(result: QuickstartResult) -> str:
     report = result.report
     if not report.files:
-        return "nothing new since the last time"
+        return "nothing new since the last run"
     learned = count(len(report.memories), "memory", "memories")
     took = f"{size(report.bytes_read)} in {seconds(report.read_seconds)}"
     return f"{count(report.sessions, 'session')}, {count(report.turns, 'turn')}, {learned}; {took}"
@@ -436,55 +437,49 @@ def _render_answer(paper: Paper, answer: SampleAnswer) -> None:
 
 
 def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:
-    paper.heading("Go on")
-    rows = [('nacre recall "…"', "ask anything, in your own words")]
+    paper.heading("Next steps")
+    rows = [('nacre recall "…"', "ask a question in your own words")]
     if result.changed:
         name, sessions = result.changed
-        rows.append((f"nacre did {name}", f"why it was changed, in {sessions:,} sessions"))
+        rows.append((f"nacre did {name}", f"see why it was changed, in {sessions:,} sessions"))
     if result.best:
-        rows.append(
-            (f"nacre show {short_id(result.best[0])}", "one memory, with the words it comes from")
-        )
+        rows.append((f"nacre show {short_id(result.best[0])}", "show a memory with its sources"))
     if result.has_examples:
-        rows.append(
-            ("nacre forget --examples", "take the example sessions out, and what they taught")
-        )
+        rows.append(("nacre forget --examples", "delete the example sessions and their memories"))
     rows += [
-        ("nacre open", "see, search and change all of it in your browser"),
-        ("nacre init", "plug it into your agents' tools: they start knowing what matters"),
-        ('nacre store "…"', "keep something you tell it"),
-        (vault, f"the memories, as Markdown{'' if '://' in vault else ': read and edit them'}"),
+        ("nacre open", "see, search and edit everything in your browser"),
+        ("nacre init", "connect your agents: their sessions start with your memory"),
+        ('nacre store "…"', "store a memory"),
+        (vault, f"your memories as Markdown{'' if '://' in vault else ': read and edit them'}"),
     ]
-    paper.table([(bold(what), why) for what, why in rows[:-1]], indent=2)
+    paper.table([(bold(words), purpose) for words, purpose in rows[:-1]], indent=2)
     paper.line(bold(rows[-1][0]), f"  {rows[-1][1]}", indent=2, hang=2)
 
 
 # ----------------------------------------------------------------------------
-# What ``nacre init`` does at its end: it reads the sessions that are there, and forgets examples.
+# The last steps of ``nacre init``: read existing sessions and forget the examples.
 
 
-def read_first(run: Run, found: FirstReading, wanted: str) -> bool:
-    """Read what is there: ``all``, what the last ``week`` brought, or nothing of it (``later``).
+def read_first(run: Run, found: FirstReading, span: str) -> bool:
+    """Read existing sessions: ``all``, those of the last ``week``, or none for now (``later``).
 
-    Returns whether vectors are still to be made.
+    Return True if vectors are still to be created.
     """
-    if wanted != "all":  # the daemon follows what is new, and leaves to the owner what was put off
+    if span != "all":  # the daemon then reads only newer sessions
         settings.write_setting(
             run.settings.config,
             "watch.changed_since",
-            _since(run, wanted).isoformat(timespec="milliseconds"),
+            _since(run, span).isoformat(timespec="milliseconds"),
         )
-    if wanted == "later":
-        run.tell(
-            "New sessions are read as they happen; nacre ingest reads the others whenever you like."
-        )
+    if span == "later":
+        run.tell("New sessions are read as they happen; read the others with nacre ingest.")
         return False
     click.echo(err=True)
-    return _read(run, found.recent if wanted == "week" else ())
+    return _read(run, found.recent if span == "week" else ())
 
 
-def _since(run: Run, said: str) -> datetime:
-    return run.home.clock() - (setup.RECENT if said == "week" else timedelta())
+def _since(run: Run, span: str) -> datetime:
+    return run.home.clock() - (setup.RECENT if span == "week" else timedelta())
 
 
 def _read(run: Run, paths: Sequence[Path]) -> bool:
@@ -509,30 +504,24 @@ def _render(paper: Paper, result: QuickstartResult) -> None:
 
 
 def show_reach(run: Run) -> None:
-    """Where anything was read, tell what is in reach, by the settings as they are now."""
+    """Print what is available under the current settings, if any session was read."""
     found = setup.reach(replace(run.home, settings=settings.load_settings()))
     if found.sessions:
         click.echo(err=True)
         run.answer({}, lambda paper: render_reach(paper, found))
 
 
-def make_rest(run: Run) -> None:
-    """Make the vectors that the first reading had no time for, under what was shown."""
-    run.flush()
-    finish_vectors(run)
-
-
 def forget_examples(run: Run) -> None:
-    """Take out the example sessions of a first look, before agents are told them."""
+    """Delete the example sessions of quickstart before agents see them."""
     examples.forget(run.home, examples.plan_to_forget(run.home))
-    run.tell("The example sessions are gone: nacre recall answers from your own ones now.")
+    run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
 
 
 # ----------------------------------------------------------------------------
-# ``nacre init``: plug nacre into agents' tools, and out of them.
+# ``nacre init``.
 
 
-_NO_HOST = "no tool of an agent was found on this machine"
+_NO_HOST = "no agent was found on this machine"
 
 
 @command(
@@ -549,44 +538,42 @@ _NO_HOST = "no tool of an agent was found on this machine"
     type=TEXT,
     multiple=True,
     metavar="NAME[,NAME]",
-    help="Which tools; else all that are here.",
+    help="The tools to connect [default: all on this machine].",
     shell_complete=options.completer(options.hosts),
 )
 @click.option(
     "--project",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="For one project only, in its folder.",
+    help="Only for the project in this folder.",
 )
 @click.option(
     "--scope",
     type=click.Choice(["user", "project"]),
-    help="For all of yours (user), or for the project of this folder.",
+    help="For all your projects (user), or for the current folder's project.",
 )
-@click.option("--plain", is_flag=True, help="Claude Code: by its settings, without a plugin.")
-@click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
+@click.option("--plain", is_flag=True, help="Claude Code: use its settings instead of a plugin.")
+@click.option("--slot", is_flag=True, help="OpenClaw: also take its memory slot.")
 @click.option(
-    "--tool-hook", is_flag=True, help="Claude Code, Codex: also before edits and commands."
+    "--tool-hook", is_flag=True, help="Claude Code, Codex: also run before edits and commands."
 )
 @click.option(
     "--own-memory",
     type=click.Choice(["isolate", "keep"]),
-    help="Claude Code, Codex, OpenClaw: turn off the memory they keep themselves, and import what it holds; or not.",
+    help="Claude Code, Codex, OpenClaw: import their built-in memory and turn it off (isolate), or keep it on.",
 )
-@click.option(
-    "--trust-hooks", is_flag=True, help="Codex: have it trust the hooks that are written."
-)
+@click.option("--trust-hooks", is_flag=True, help="Codex: make it trust the hooks.")
 @click.option(
     "--writer",
     type=TEXT,
     metavar="NAME",
-    help="Who writes memories, as claude-cli:haiku; nacre writer.",
+    help="The writer of memories, such as claude-cli:haiku; see nacre writer.",
 )
 @click.option(
-    "--tokens-per-day", type=click.IntRange(1), metavar="N", help="What the writer may take a day."
+    "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The writer's daily limit."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--uninstall", is_flag=True, help="Take it out again.")
+@click.option("--uninstall", is_flag=True, help="Disconnect nacre.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def init(  # noqa: PLR0913 - one a question
@@ -605,11 +592,11 @@ def init(  # noqa: PLR0913 - one a question
     uninstall: bool,
     yes: bool,
 ) -> None:
-    """Plug nacre into your agents' tools, and out of them.
+    """Connect nacre to your agents, or disconnect it.
 
-    They start their sessions knowing what matters, and leave what they learn. It finds the tools on this machine, shows
-    what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
-    beside it. Run again, it mends what is missing or has moved.
+    Their sessions start with your memory, and nacre learns from them. The command finds the agents on this machine,
+    shows the planned changes, and asks. Other content of the changed files is preserved byte for byte, with a copy
+    next to each. Run it again to repair missing or moved parts.
     """
     if not dry_run:
         run.settings.actor.require_owner("nacre init")
@@ -623,7 +610,7 @@ def init(  # noqa: PLR0913 - one a question
         )
     if tokens_per_day and not writer:
         raise click.UsageError(
-            "--tokens-per-day is for a writer: --writer NAME", click.get_current_context()
+            "--tokens-per-day requires --writer NAME", click.get_current_context()
         )
     named_writer = (
         writers.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
@@ -632,26 +619,28 @@ def init(  # noqa: PLR0913 - one a question
         writers.refuse(run.settings, named_writer)
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     if asks and not (named or uninstall):
-        _go_through(run, template, own_memory, named_writer, trusts=trust_hooks)
+        _run_dialog(run, template, own_memory, named_writer, trusts=trust_hooks)
         return
     wishes = _wishes(run, template, _chosen(run, named, template, uninstall=uninstall), own_memory)
-    wanted = _planned(run, wishes, uninstall=uninstall)
+    plan = _plan(run, wishes, uninstall=uninstall)
     if dry_run:
-        _show_init(run, wanted, named_writer)
+        _show_init(run, plan, named_writer)
         return
-    if asks and not wanted.is_nothing:
-        _confirm(run, wanted, named_writer)
+    if asks and not plan.is_nothing:
+        _confirm(run, plan, named_writer)
     _carry_out(
-        run, wishes, wanted if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks
+        run, wishes, plan if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks
     )
     if writer:
         status = perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
         run.warnings += [status.problem] if status.problem else []
     if uninstall and (name := writers.named(run.settings)):
-        run.warnings.append(f"{name} stays the writer of your sessions: nacre writer off ends that")
+        run.warnings.append(
+            f"{name} is still the writer of your sessions: turn it off with nacre writer off"
+        )
 
 
-def _go_through(
+def _run_dialog(
     run: Run,
     template: WiringWish,
     own_memory: str | None,
@@ -659,19 +648,21 @@ def _go_through(
     *,
     trusts: bool,
 ) -> None:
-    """Propose all that makes memory work on this machine, and do what the owner says yes to. Raises InvalidInput."""
+    """Propose a complete setup for this machine and apply what the owner agrees to. Raises InvalidInput."""
     found = [
-        one for one in ways.found_hosts(run.settings) if one.host.by_project or not template.project
+        host
+        for host in ways.found_hosts(run.settings)
+        if host.host.by_project or not template.project
     ]
     if not found:
-        raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME; nacre init --help")
-    proposal = proposed(run, writer)
+        raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME; see nacre init --help")
+    proposal = propose(run, writer)
 
-    def planned(names: Sequence[str]) -> WiringPlan:
-        return _planned(run, _wishes(run, template, names, own_memory), uninstall=False)
+    def plan_for(names: Sequence[str]) -> WiringPlan:
+        return _plan(run, _wishes(run, template, names, own_memory), uninstall=False)
 
-    agreed = agree(run, found, planned, proposal, _shown(run))
-    trusts = trusts or trusts_hooks(agreed.plan)
+    agreed = agree(run, found, plan_for, proposal, _display(run))
+    trusts = trusts or needs_trust(agreed.plan)
     wishes = _wishes(run, template, agreed.hosts, own_memory)
     _carry_out(run, wishes, agreed.plan, uninstall=False, trusts=trusts, asks=True, goes_on=True)
     if proposal.has_examples:
@@ -681,7 +672,8 @@ def _go_through(
         perform(run, "writer-set", **cli_writer.request_of(proposal.writer))
     show_reach(run)
     if is_short:
-        make_rest(run)
+        run.flush()
+        finish_vectors(run)
     if run.exit_code == 0 and (started := home_wiring.start_for_hosts(run.settings)):
         run.tell(started.told)
 
@@ -689,13 +681,13 @@ def _go_through(
 def _wishes(
     run: Run, template: WiringWish, chosen: Sequence[WiringWish | str], own_memory: str | None
 ) -> list[WiringWish]:
-    wished = [
-        one
-        if isinstance(one, reports.WiringWish)
-        else ways.settled(run.settings, replace(template, host=one))
-        for one in chosen
+    wishes = [
+        choice
+        if isinstance(choice, reports.WiringWish)
+        else ways.settled(run.settings, replace(template, host=choice))
+        for choice in chosen
     ]
-    return [_with_own_memory(run, one, own_memory) for one in wished]
+    return [_with_own_memory(run, wish, own_memory) for wish in wishes]
 
 
 def _carry_out(
@@ -708,11 +700,11 @@ def _carry_out(
     asks: bool,
     goes_on: bool = False,
 ) -> None:
-    """Do what was shown, where it was; another process may have done it meanwhile."""
+    """Apply the plan that was shown, or a new one if another process has applied it meanwhile."""
     if not uninstall:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
-        again = _planned(run, wishes, uninstall=uninstall)
+        again = _plan(run, wishes, uninstall=uninstall)
         _do(
             run,
             shown if shown and not again.is_nothing else again,
@@ -722,54 +714,53 @@ def _carry_out(
         )
 
 
-def _with_own_memory(run: Run, wish: WiringWish, said: str | None) -> WiringWish:
-    """A wish with what is to become of the host's own memory: what is said of it now, else what was said before."""
+def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
+    """Return a request with the option for the host's own memory, or else the previous choice."""
     before = next(
-        (one for one in ways.load(run.settings.home).wishes if one.place == wish.place), None
+        (former for former in ways.load(run.settings.home).wishes if former.place == wish.place),
+        None,
     )
-    isolates = said == "isolate" if said else bool(before and before.isolates)
+    isolates = own_memory == "isolate" if own_memory else bool(before and before.isolates)
     if isolates and not ways.has_own_memory(wish):
         label = ways.host_named(wish.host).label
-        told = f"{label}{' in a project' if wish.project else ''}: no memory of its own can be turned off"
-        run.warnings += [told] if told not in run.warnings else []
+        scope = " in a project" if wish.project else ""
+        warning = f"{label}{scope} has no memory of its own that can be turned off"
+        run.warnings += [warning] if warning not in run.warnings else []
         isolates = False
     return replace(wish, isolates=isolates)
 
 
-def _confirm(run: Run, wanted: WiringPlan, writer: WriterRequest | None) -> None:
-    """Show what would be done, a line a file, or as a diff where that is wanted. Raises Abort where it is not to be."""
-    paper, places = run.paper(stderr=True), _shown(run)
-    home_wiring.render_outline(paper, wanted, places)
+def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
+    """Show the planned changes as a list, or on request as a diff, and ask. Raises Abort."""
+    paper, places = run.paper(stderr=True), _display(run)
+    home_wiring.render_outline(paper, plan, places)
     _render_writer_init(paper, writer)
     click.echo(f"\n{paper.text()}", err=True)
-    question = "Remove it?" if wanted.is_removal else "Write this?"
+    question = "Remove it?" if plan.is_removal else "Write this?"
     while True:
-        said = (
+        answer = (
             str(click.prompt(f"{question} y(es), n(o), d(iff)", default="n", err=True))
             .strip()
             .lower()
         )
-        if said in ("y", "yes"):
+        if answer in ("y", "yes"):
             return
-        if said in ("n", "no"):
+        if answer in ("n", "no"):
             raise click.Abort
-        if said in ("d", "diff"):
-            run.show(lambda paper: home_wiring.render_plan(paper, wanted, places, is_whole=True))
+        if answer in ("d", "diff"):
+            run.show(lambda paper: home_wiring.render_plan(paper, plan, places, is_whole=True))
         else:
-            click.echo("Type y, n, or d to see every line of it.", err=True)
+            click.echo("Type y, n, or d to see every line.", err=True)
 
 
 def _render_writer_init(paper: Paper, writer: WriterRequest | None) -> None:
-    """Who is to write, where somebody is named."""
     if writer:
         bound = f", up to {writer.tokens_per_day:,} tokens a day" if writer.tokens_per_day else ""
-        paper.line(
-            bold(f"{'writer':<7}"), f"{writer.writer}, once a session is over{bound}", hang=7
-        )
+        paper.line(bold(f"{'writer':<7}"), f"{writer.writer}, after each session{bound}", hang=7)
 
 
-def _shown(run: Run) -> Shown:
-    """How paths are told."""
+def _display(run: Run) -> Shown:
+    """Return the display form of paths."""
     return home_wiring.Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
 
 
@@ -778,9 +769,11 @@ def _clean(run: Run) -> Callable[[str], str]:
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
-    """The folder that is wired; ``None`` for all of the user's. Raises InvalidInput, UsageError."""
+    """Return the folder to connect; ``None`` for all of the user's. Raises InvalidInput, UsageError."""
     if scope == "user" and project:
-        raise click.UsageError("--scope user goes without --project", click.get_current_context())
+        raise click.UsageError(
+            "--scope user cannot be combined with --project", click.get_current_context()
+        )
     if scope != "project" and not project:
         return None
     folder = (project or Path()).expanduser().resolve()
@@ -794,73 +787,75 @@ def _folder(project: Path | None, scope: str | None) -> Path | None:
 def _chosen(
     run: Run, named: list[str], template: WiringWish, *, uninstall: bool
 ) -> list[WiringWish] | list[str]:
-    """Hosts to configure: those named, else those configured, else those detected. Raises InvalidInput."""
+    """Return the hosts to configure: named, else configured, else detected ones. Raises InvalidInput."""
     if named:
         return [ways.host_named(name).name for name in dict.fromkeys(named)]
     wired = [
-        one
-        for one in ways.load(run.settings.home).wishes
-        if template.project in (None, one.project)
+        wish
+        for wish in ways.load(run.settings.home).wishes
+        if template.project in (None, wish.project)
     ]
-    if uninstall or wired:  # asked of nobody, it mends what was chosen before, and chooses no more
+    if uninstall or wired:  # without a dialog, repair earlier choices and add none
         return wired
-    found = [
-        one for one in ways.found_hosts(run.settings) if one.host.by_project or not template.project
+    names = [
+        host.host.name
+        for host in ways.found_hosts(run.settings)
+        if host.host.by_project or not template.project
     ]
-    if not found:
+    if not names:
         raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME")
-    return [one.host.name for one in found]
+    return names
 
 
-def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
-    wanted = (
+def _plan(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
+    plan = (
         connect.plan_removal(run.settings, wishes)
         if uninstall
         else connect.plan(run.settings, wishes)
     )
-    run.exit_code = 1 if wanted.left_alone else 0
-    return wanted
+    run.exit_code = 1 if plan.left_alone else 0
+    return plan
 
 
-def _show_init(run: Run, wanted: WiringPlan, writer: WriterRequest | None) -> None:
-    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in wanted.changes]
+def _show_init(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
+    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in plan.changes]
 
     def render(paper: Paper) -> None:
-        home_wiring.render_plan(paper, wanted, _shown(run))
+        home_wiring.render_plan(paper, plan, _display(run))
         _render_writer_init(paper, writer)
 
-    named = {"writer": writer.writer, "tokens_per_day": writer.tokens_per_day} if writer else {}
-    run.answer(_plan_record(wanted, diffs) | named, render)
+    request = {"writer": writer.writer, "tokens_per_day": writer.tokens_per_day} if writer else {}
+    run.answer(_plan_record(plan, diffs) | request, render)
 
 
-def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
-    captured = _capture(run, wanted)
-    done = connect.apply(run.settings, wanted, ids.utc_now())
-    run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
-    trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
+def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
+    captured = _capture(run, plan)
+    result = connect.apply(run.settings, plan, ids.utc_now())
+    run.exit_code = 1 if result.failed or result.left_alone or plan.left_alone else 0
+    trust = None if plan.is_removal else _trust(run, plan, trusts=trusts, asks=asks)
     if trust:
-        notes = tuple(one for one in wanted.notes if one[0] != "codex")
-        done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
-    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in wanted.changes]
+        notes = tuple((host, note) for host, note in plan.notes if host != "codex")
+        result = replace(result, plan=replace(plan, notes=notes), trusted=trust == "now")
+    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in plan.changes]
     daemon = _settle_daemon(
-        run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on
+        run, is_removal=plan.is_removal, starts=run.exit_code == 0 and not goes_on
     )
     run.answer(
-        _done_record(done, diffs, daemon, captured),
-        lambda paper: home_wiring.render_done(paper, done, _shown(run), daemon, captured),
+        _done_record(result, diffs, daemon, captured),
+        lambda paper: home_wiring.render_done(paper, result, _display(run), daemon, captured),
     )
     if not run.as_json:
         run.flush()
 
 
-def _capture(run: Run, wanted: WiringPlan) -> list[Captured]:
-    """Import what hosts' own memories hold before they are turned off: where that cannot be, nothing is changed."""
-    hosts = [] if wanted.is_removal else [wish.host for wish in wanted.wishes if wish.isolates]
+def _capture(run: Run, plan: WiringPlan) -> list[Captured]:
+    """Import hosts' own memories before they are turned off. On failure, nothing is changed."""
+    hosts = [] if plan.is_removal else [wish.host for wish in plan.wishes if wish.isolates]
     return imports.capture(run.home, hosts) if hosts else []
 
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
-    """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
+    """Stop a daemon that is unneeded or of another version; start one for connected hosts."""
     home, is_wired = run.settings.home, bool(ways.load(run.settings.home).wishes)
     if is_removal:
         return None if is_wired else home_wiring.end_unneeded(home)
@@ -870,13 +865,13 @@ def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | N
     return other or started
 
 
-def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
-    """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
-    wish = next((one for one in wanted.wishes if one.host == "codex"), None)
-    found = ways.trust_in(run.settings, wish) if wish else None
-    if wish is None or found is None:
+def _trust(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
+    """Return ``before`` if Codex already trusts the hooks, ``now`` if the user agreed to it, or ``None``."""
+    wish = next((wish for wish in plan.wishes if wish.host == "codex"), None)
+    trust = ways.trust_in(run.settings, wish) if wish else None
+    if wish is None or trust is None:
         return None
-    if found.seen and not found.untrusted:
+    if trust.seen and not trust.untrusted:
         return "before"
     if not (trusts or (asks and _may_trust())):
         return None
@@ -889,10 +884,8 @@ def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | N
 
 
 def _may_trust() -> bool:
-    """Whether Codex is to trust the hooks; who breaks off here has had the files written, and is told so."""
-    question = (
-        "Codex runs hooks only once they are trusted. Have it trust those that were just written?"
-    )
+    """Ask if Codex is to trust the hooks. Ctrl-C counts as no, because the files are already written."""
+    question = "Codex runs only trusted hooks. Trust the new ones?"
     try:
         return click.confirm(question, default=True, err=True)
     except click.Abort:
@@ -901,7 +894,6 @@ def _may_trust() -> bool:
 
 
 def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
-    """What would be, or was, changed."""
     return {
         "hosts": [
             {
@@ -912,8 +904,8 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
             for wish in plan.wishes
         ],
         "own_memories": [
-            {"host": one.host, "state": one.state, "told": one.told, "hint": one.hint}
-            for one in plan.own_memories
+            {"host": memory.host, "state": memory.state, "told": memory.told, "hint": memory.hint}
+            for memory in plan.own_memories
         ],
         "captured": [],
         "files": [
@@ -926,9 +918,11 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
             }
             for change, diff in zip(plan.changes, diffs, strict=True)
         ],
-        "left_alone": [_left(one) for one in plan.left_alone],
-        "kept": [_left(one) for one in plan.kept],
-        "commands": [{"command": list(one.words), "what": one.what} for one in plan.commands],
+        "left_alone": [_left_record(place) for place in plan.left_alone],
+        "kept": [_left_record(place) for place in plan.kept],
+        "commands": [
+            {"command": list(command.words), "what": command.what} for command in plan.commands
+        ],
         "notes": [{"host": host, "note": note} for host, note in plan.notes],
         "done": False,
         "backups": [],
@@ -942,27 +936,31 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
 def _done_record(
     done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None, captured: Sequence[Captured]
 ) -> Record:
-    """What was changed."""
     return _plan_record(done.plan, diffs) | {
         "done": True,
         "backups": [str(path) for path in done.backups],
         "old_copies": [str(path) for path in done.old_copies],
         "daemon": {"version": daemon.version, "state": daemon.state} if daemon else None,
-        "left_alone": [_left(one) for one in (*done.plan.left_alone, *done.left_alone)],
+        "left_alone": [_left_record(place) for place in (*done.plan.left_alone, *done.left_alone)],
         "trusted": done.trusted,
         "captured": [
             {
-                "host": one.host,
-                "path": str(one.path),
-                "added": one.added,
-                "updated": one.updated,
-                "problem": one.problem,
+                "host": capture.host,
+                "path": str(capture.path),
+                "added": capture.added,
+                "updated": capture.updated,
+                "problem": capture.problem,
             }
-            for one in captured
+            for capture in captured
         ],
-        "failed": [{"command": command, "said": said} for command, said in done.failed],
+        "failed": [{"command": command, "said": output} for command, output in done.failed],
     }
 
 
-def _left(one: LeftAlone) -> Record:
-    return {"path": str(one.path), "host": one.host, "reason": one.reason, "hint": one.hint}
+def _left_record(place: LeftAlone) -> Record:
+    return {
+        "path": str(place.path),
+        "host": place.host,
+        "reason": place.reason,
+        "hint": place.hint,
+    }

@@ -1,4 +1,4 @@
-"""What learning with models would cost."""
+"""``nacre ingest``, its report and the estimate of its cost."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from nacre.learn.estimate import Estimate, TaskEstimate, VectorEstimate
     from nacre.values.reports import ArchiveReport, IngestPlan, IngestReport, ModelExtraction
 
-_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 
 
 def estimate_record(estimate: Estimate) -> Record:
-    """What learning with models would cost."""
+    """Return the estimated cost of learning with models."""
     vectors = estimate.vectors
     return {
         "estimate": True,
@@ -43,15 +43,15 @@ def estimate_record(estimate: Estimate) -> Record:
         "trivial": estimate.trivial,
         "tasks": [
             {
-                "task": one.task.value,
-                "model": one.model,
-                "calls": one.calls,
-                "tokens": tokens_record(one.tokens),
-                "cost_usd": None if one.cost is None else one.cost / models.DOLLAR,
-                "seconds": round(one.seconds, 1),
-                "measured": one.is_measured,
+                "task": task.task.value,
+                "model": task.model,
+                "calls": task.calls,
+                "tokens": tokens_record(task.tokens),
+                "cost_usd": None if task.cost is None else task.cost / models.DOLLAR,
+                "seconds": round(task.seconds, 1),
+                "measured": task.is_measured,
             }
-            for one in estimate.tasks
+            for task in estimate.tasks
         ],
         "cost_usd": None if estimate.cost is None else estimate.cost / models.DOLLAR,
         "seconds": round(estimate.seconds, 1),
@@ -75,7 +75,7 @@ def estimate_record(estimate: Estimate) -> Record:
 
 
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
-    """What waits, what each task would take, and what of it today's budget holds."""
+    """Print the pending sessions, the cost of each task, and how much fits today's budget."""
     _learning(paper, estimate)
     if estimate.vectors:
         _vectors(paper, estimate.vectors)
@@ -84,80 +84,80 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
 def _vectors(paper: Paper, vectors: VectorEstimate) -> None:
     paper.blank()
     if not vectors.tokens:
-        paper.line(bold("Vectors"), f" of {vectors.model}: none is missing.")
+        paper.line(bold("Vectors"), f" of {vectors.model}: none are missing.")
         return
     price = "price unknown" if vectors.cost is None else models.dollars(vectors.cost)
     paper.line(bold("Vectors"), f" of {vectors.model}: about {vectors.tokens:,} tokens, {price}.")
     if vectors.held:
-        told = f"They wait: {vectors.held}. nacre embed resume makes them."
+        note = f"They wait: {vectors.held}. nacre embed resume creates them."
     elif vectors.cost is not None and vectors.cost > vectors.left:
         left = models.dollars(vectors.left)
-        told = f"{left} of today's budget is left: the rest waits, or nacre embed resume makes it."
+        note = (
+            f"{left} of today's budget is left: the rest waits, or nacre embed resume creates it."
+        )
     else:
-        told = f"{models.dollars(vectors.left)} of today's budget is left, which holds it."
-    paper.line(told)
+        note = f"{models.dollars(vectors.left)} of today's budget is left, which is enough."
+    paper.line(note)
 
 
 def _learning(paper: Paper, estimate: Estimate) -> None:
-    what = f"{count(estimate.waiting, 'session')} of substance to learn from"
-    rest = (
-        f", {estimate.trivial:,} without (no model is asked about these)"
-        if estimate.trivial
-        else ""
-    )
+    what = f"{count(estimate.waiting, 'session')} with content to learn from"
+    rest = f", {estimate.trivial:,} without (not sent to a model)" if estimate.trivial else ""
     paper.line(bold(what), rest)
     if not estimate.waiting:
         return
     if not estimate.tasks:
         paper.line(
-            "No model is set: rules learn from them, which costs nothing. nacre setup sets one."
+            "No model is set: rules learn from them at no cost. Set a model with nacre setup."
         )
         return
     _estimated(paper, estimate)
     paper.line(
-        f"At most {amount(estimate.most)} tokens, if each session is shown by itself.", indent=2
+        f"At most {amount(estimate.most)} tokens, if each session is sent separately.", indent=2
     )
     if estimate.tokens_left is not None and estimate.is_background_on:
-        told = f"{estimate.left_of_subscription} are left of what the writer may take today"
-        told += (
-            ", which holds it."
+        note = f"{estimate.left_of_subscription} of the writer's daily limit are left"
+        note += (
+            ", which is enough."
             if estimate.now >= estimate.waiting
             else f": it reads about {estimate.now:,} of them now, and the others {estimate.rest}."
         )
     elif estimate.cost is None:
-        told = "Nobody knows what it costs: rules learn from them until models.capabilities says the price."
+        note = (
+            "The price is unknown: rules learn from them until models.capabilities has the price."
+        )
     elif not estimate.is_background_on:
-        told = "Rules learn from them until models.background is on."
+        note = "Rules learn from them until models.background is on."
     elif estimate.now < estimate.waiting:
-        told = (
+        note = (
             f"{models.dollars(estimate.left)} of today's budget is left: a model learns from about "
             f"{estimate.now:,} of them, and from the others {estimate.rest}."
         )
     else:
-        told = f"{models.dollars(estimate.left)} of today's budget is left, which holds it."
-    paper.line(told)
-    for problem in estimate.problems[:_PROBLEMS]:
+        note = f"{models.dollars(estimate.left)} of today's budget is left, which is enough."
+    paper.line(note)
+    for problem in estimate.problems[:_MAX_PROBLEMS]:
         paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)
 
 
 def _estimated(paper: Paper, estimate: Estimate) -> None:
     rows: list[Sequence[Cell]] = [
         (
-            one.task.value,
-            f"about {count(one.calls, 'call')}",
-            f"{amount(one.tokens.input)} read",
-            f"{amount(one.tokens.output)} written",
-            _price(one),
-            seconds(one.seconds),
-            one.model,
-            dim("by earlier calls" if one.is_measured else "by rule of thumb"),
+            task.task.value,
+            f"about {count(task.calls, 'call')}",
+            f"{amount(task.tokens.input)} read",
+            f"{amount(task.tokens.output)} written",
+            _price(task),
+            seconds(task.seconds),
+            task.model,
+            dim("from earlier calls" if task.is_measured else "rough guess"),
         )
-        for one in estimate.tasks
+        for task in estimate.tasks
     ]
     if estimate.cost and len(estimate.tasks) > 1:
         rows.append(
             (
-                "in all",
+                "total",
                 "",
                 "",
                 "",
@@ -170,18 +170,18 @@ def _estimated(paper: Paper, estimate: Estimate) -> None:
     paper.table(rows, indent=2, drop=(7, 6))
 
 
-def _price(one: TaskEstimate) -> str:
-    if one.is_by_subscription:
+def _price(task: TaskEstimate) -> str:
+    if task.is_by_subscription:
         return "by subscription"
-    return "price unknown" if one.cost is None else models.dollars(one.cost)
+    return "price unknown" if task.cost is None else models.dollars(task.cost)
 
 
 # ----------------------------------------------------------------------------
-# What an ingest reads and learns, or would, as JSON and as lines.
+# The report and plan of an ingest, as JSON and as lines.
 
 
 def ingest_record(report: IngestReport) -> Record:
-    """What an ingest read and learned."""
+    """Return an ingest's report."""
     return {
         "files": report.files,
         "sessions": report.sessions,
@@ -218,7 +218,7 @@ def ingest_record(report: IngestReport) -> Record:
 
 
 def _by_model_record(report: ModelExtraction) -> Record:
-    """What a language model did for extraction."""
+    """Return the model's part in an ingest."""
     return {
         "model": report.model,
         "sessions": report.sessions,
@@ -238,7 +238,7 @@ def _by_model_record(report: ModelExtraction) -> Record:
 
 
 def plan_record(plan: IngestPlan) -> Record:
-    """What an ingest would read."""
+    """Return the plan of an ingest."""
     return {
         "dry_run": True,
         "files": plan.files,
@@ -252,7 +252,6 @@ def plan_record(plan: IngestPlan) -> Record:
 
 
 def _archived_record(report: ArchiveReport) -> Record:
-    """What an ingest archived."""
     return {
         "files": report.files,
         "bytes": report.read,
@@ -264,7 +263,7 @@ def _archived_record(report: ArchiveReport) -> Record:
 
 
 def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None:
-    """What was read and learned, what is still to do, what went wrong."""
+    """Print what an ingest read and learned, and its problems."""
     if not report.files and not report.problems:
         _render_nothing_new(paper, report, searched=searched)
         _render_oddities(paper, report)
@@ -290,7 +289,7 @@ def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None
 
 
 def render_plan(paper: Paper, plan: IngestPlan) -> None:
-    """What an ingest would read."""
+    """Print the plan of an ingest."""
     if plan.files:
         paper.line(bold(f"Would read {count(plan.files, 'file')}"), f", {size(plan.bytes)}")
     else:
@@ -305,7 +304,7 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
                 "unchanged",
                 f"{plan.skipped - plan.unrecognised:,}" if plan.skipped > plan.unrecognised else "",
             ),
-            ("no transcripts", f"{plan.unrecognised:,}" if plan.unrecognised else ""),
+            ("not transcripts", f"{plan.unrecognised:,}" if plan.unrecognised else ""),
             ("excluded", f"{sum(plan.excluded.values()):,}" if plan.excluded else ""),
         ),
         indent=2,
@@ -318,7 +317,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
         (
             ("sessions", f"{report.sessions:,}"),
             ("turns", f"{report.turns:,}"),
-            *_of_what_was_read_before(report),
+            *_learning_facts(report),
             (
                 "by a model",
                 ", ".join(
@@ -338,14 +337,14 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
     )
 
 
-def _of_what_was_read_before(report: IngestReport) -> list[tuple[str, str]]:
-    """What may be learned without a new file, too: from sessions that are over by now."""
-    is_told = bool(report.files or report.memories or report.changed or report.ended)
+def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
+    """Return what was learned. This needs no new file: sessions read earlier may have ended since."""
+    has_news = bool(report.files or report.memories or report.changed or report.ended)
     return [
-        ("memories", _learned(report) if is_told else ""),
+        ("memories", _learned(report) if has_news else ""),
         (
             "doubts",
-            f"{report.doubted:,} may be out of date (nacre review)" if report.doubted else "",
+            f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else "",
         ),
         ("candidates", f"{report.candidates:,} (nacre review)" if report.candidates else ""),
         ("model", _by_model(report.extraction)),
@@ -353,39 +352,39 @@ def _of_what_was_read_before(report: IngestReport) -> list[tuple[str, str]]:
 
 
 def _by_model(report: ModelExtraction | None) -> str:
-    """What a language model was asked and what came of it."""
+    """Describe the calls of a language model and their result."""
     if report and report.elsewhere:
-        return f"{count(report.elsewhere, 'session')} being read by it at the moment, for another process"
+        return f"{count(report.elsewhere, 'session')} being read by it now for another process"
     if report is None or not report.calls:
         return ""
     read = report.tokens.input + report.tokens.cached + report.tokens.written
     dropped = sum(report.dropped.values())
-    told = f"{report.model}: {count(report.sessions, 'session')}, {count(report.calls, 'call')}, "
-    told += f"{read:,} + {report.tokens.output:,} tokens"
-    told += f", {count(report.held, 'proposal')} held back" if report.held else ""
-    return told + (f", {count(dropped, 'proposal')} of no use" if dropped else "")
+    summary = (
+        f"{report.model}: {count(report.sessions, 'session')}, {count(report.calls, 'call')}, "
+    )
+    summary += f"{read:,} + {report.tokens.output:,} tokens"
+    summary += f", {count(report.held, 'proposal')} held back" if report.held else ""
+    return summary + (f", {count(dropped, 'proposal')} discarded" if dropped else "")
 
 
 def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
-    """Why a language model did not do all it was asked, and that the work was done."""
+    """Print why a language model did not finish and how the work was done instead."""
     if report.problem:
         parts = f" for {report.by_rules} of {count(report.parts, 'part')}" if report.parts else ""
         is_read = report.parts and not report.by_rules
-        what = (
-            "what it proposed and nobody compared with its evidence waits"
+        outcome = (
+            "proposals not yet compared with their evidence wait"
             if is_read
-            else "extraction went by its rules"
+            else "extraction used rules"
         )
-        paper.line(f"{report.problem}; {what}{'' if is_read else parts}")
+        paper.line(f"{report.problem}; {outcome}{'' if is_read else parts}")
         if report.hint:
             paper.line(dim(f"hint: {report.hint}"))
 
 
 def _archived(report: IngestReport) -> str:
     kept = report.archived
-    pruned = (
-        f"; {count(kept.pruned, 'transcript')} given up, as the settings say" if kept.pruned else ""
-    )
+    pruned = f"; {count(kept.pruned, 'transcript')} pruned as configured" if kept.pruned else ""
     return (
         f"{size(kept.read)} as {size(kept.stored)}, in another {kept.seconds:.1f} s{pruned}"
         if kept.files
@@ -394,16 +393,16 @@ def _archived(report: IngestReport) -> str:
 
 
 def _left_out(report: IngestReport) -> str:
-    return f"what was forgotten, in {count(report.left_out, 'file')}" if report.left_out else ""
+    return f"forgotten content in {count(report.left_out, 'file')}" if report.left_out else ""
 
 
 def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -> None:
     if report.skipped > report.unrecognised:
         paper.line(
-            f"Nothing new: {count(report.skipped - report.unrecognised, 'transcript')} read before."
+            f"Nothing new: {count(report.skipped - report.unrecognised, 'transcript')} read earlier."
         )
         paper.facts(
-            [*_of_what_was_read_before(report), ("vectors", _vectors_ingest_report(report))],
+            [*_learning_facts(report), ("vectors", _vectors_ingest_report(report))],
             indent=2,
         )
     elif report.vectors_made or report.vectors_left:
@@ -413,31 +412,31 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
         paper.line(bold("No transcripts were found on this machine."))
         paper.facts(
             (
-                ("nacre ingest PATH", "reads files and folders you name"),
+                ("nacre ingest PATH", "reads the files and folders you name"),
                 ("nacre quickstart", "shows what nacre does with example sessions"),
-                ("nacre config set ingest.roots '[\"PATH\"]'", "has it look there as well"),
+                ("nacre config set ingest.roots '[\"PATH\"]'", "also searches that folder"),
             ),
             indent=2,
         )
     else:
-        paper.line("No transcript was found in the given paths.")
+        paper.line("No transcripts were found in these paths.")
 
 
 def _learned(report: IngestReport) -> str:
-    known = f" ({report.duplicates:,} more were known)" if report.duplicates else ""
-    changed = f", {report.changed:,} brought up to date" if report.changed else ""
-    ended = f", {report.ended:,} over" if report.ended else ""
+    known = f" ({report.duplicates:,} already known)" if report.duplicates else ""
+    changed = f", {report.changed:,} updated" if report.changed else ""
+    ended = f", {report.ended:,} ended" if report.ended else ""
     return f"{len(report.memories):,} new{known}{changed}{ended}"
 
 
 def _skipped(report: IngestReport) -> str:
     unchanged = report.skipped - report.unrecognised
-    told = [
+    parts = [
         f"{unchanged:,} unchanged" if unchanged else "",
-        f"{report.unrecognised:,} no transcripts" if report.unrecognised else "",
+        f"{report.unrecognised:,} not transcripts" if report.unrecognised else "",
         *(f"{number:,} excluded by {why}" for why, number in sorted(report.excluded.items())),
     ]
-    return ", ".join(text for text in told if text)
+    return ", ".join(text for text in parts if text)
 
 
 def _vectors_ingest_report(report: IngestReport) -> str:
@@ -457,15 +456,15 @@ def _vectors_ingest_report(report: IngestReport) -> str:
 
 def _render_oddities(paper: Paper, report: IngestReport) -> None:
     if report.corrupt:
-        too_long = f" ({report.oversized:,} too long to be read)" if report.oversized else ""
+        too_long = f" ({report.oversized:,} too long)" if report.oversized else ""
         were = "was" if report.corrupt == 1 else "were"
-        told = f"{count(report.corrupt, 'line')} could not be understood and {were} left out{too_long}."
-        paper.line(dim(told), indent=2)
+        note = f"{count(report.corrupt, 'line')} could not be parsed and {were} skipped{too_long}."
+        paper.line(dim(note), indent=2)
     if report.unknown:
         kinds = ", ".join(
             f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5]
         )
-        paper.line(dim(f"Records of unknown type were left out: {kinds}."), indent=2)
+        paper.line(dim(f"Records of unknown type were skipped: {kinds}."), indent=2)
     for path in report.empty[:PROBLEMS_SHOWN]:
         paper.line(dim(f"{path} is empty: it has no sessions yet, or lost them."), indent=2, hang=2)
 
@@ -475,21 +474,19 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
 
 
 _DIGEST = "a writer reads a digest of each session"
-_ASKED_AGAIN = (
-    "a model that fails is asked again, five times in all; what is left waits for the next ingest"
-)
+_RETRIES = "a failed call is tried five times in total; the rest waits for the next ingest"
 _ELSEWHERE = {
-    "--skip-ingested": "what was read is never read twice; --force reads it again",
+    "--skip-ingested": "files are never read twice; --force reads them again",
     "--bulk": "every ingest is in bulk, and a crash loses nothing",
-    "--whole-file": f"{_DIGEST}; nacre extract --whole shows what a whole one would teach",
-    "--chunk": f"{_DIGEST}; nacre extract --chunk shows what parts would teach",
-    "--user-only": f"{_DIGEST}: your turns, and the message before each; nacre extract --user-only reads yours alone",
-    "--no-retry": _ASKED_AGAIN,
-    "--max-retries": _ASKED_AGAIN,
+    "--whole-file": f"{_DIGEST}; nacre extract --whole shows what nacre would learn from a whole session",
+    "--chunk": f"{_DIGEST}; nacre extract --chunk shows what nacre would learn from parts",
+    "--user-only": f"{_DIGEST}: your turns, and the message before each; nacre extract --user-only reads only yours",
+    "--no-retry": _RETRIES,
+    "--max-retries": _RETRIES,
     "--concurrency": "nacre config set ingest.workers sets how many processes read",
     "--workers": "nacre config set ingest.workers sets how many processes read",
 }
-"""Options of agenr that have no sense here, and what to do instead."""
+"""Options of agenr that do not apply here, and alternatives."""
 
 
 @command(
@@ -503,17 +500,17 @@ _ELSEWHERE = {
 @argument("ingest", "paths")
 @option("ingest", "globs", metavar="PATTERN")
 @option("ingest", "vectors", help="Leave the vectors to the next ingest.")
-@option("ingest", "extract", help="Make sessions searchable, write no memories.")
-@option("ingest", "force", help="Read files again that did not change.")
+@option("ingest", "extract", help="Make sessions searchable without writing memories.")
+@option("ingest", "force", help="Also read unchanged files again.")
 @option(
-    "ingest", "older", help="Also have the writer read sessions from before it was set; asks first."
+    "ingest",
+    "older",
+    help="Also let the writer read sessions from before it was set; asks first.",
 )
 @click.option("--yes", is_flag=True, help="With --older: do not ask.")
 @refused(_ELSEWHERE)
-@click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
-@click.option(
-    "--estimate", is_flag=True, help="Say what learning with a model would cost, and store nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Only show what would be read.")
+@click.option("--estimate", is_flag=True, help="Only show what learning with a model would cost.")
 @click.pass_obj
 def ingest(  # noqa: PLR0913 - one parameter an option
     run: Run,
@@ -529,15 +526,15 @@ def ingest(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Read transcripts and learn from them.
 
-    Without PATHS, everything the agents on this machine wrote; with PATHS, those files and folders.
-    An agent may name none: what a file says that somebody typed would be your word.
-    What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
-    listed, too, and is no failure: it may have no sessions yet.
+    Without PATHS, read everything the agents on this machine wrote; with PATHS, those files and folders.
+    An agent may not name any, because a file's user turns would count as your own statements.
+    Unreadable files are listed at the end and make the exit code 1; all others are read. Empty databases are also
+    listed, but are no failure: they may have no sessions yet.
 
-    With --older, the writer also reads sessions that ended before it was set, or that waited for it in vain: the
-    latest first, two dozen at a time, as many as it may take today. The next --older goes on from there.
+    With --older, the writer also reads sessions that ended before it was set or that it has not read yet: latest first,
+    two dozen at a time, within its daily limit. The next --older continues from there.
     """
-    wanted: dict[str, Any] = {
+    request: dict[str, Any] = {
         "paths": paths,
         "extract": extract,
         "vectors": vectors,
@@ -546,49 +543,46 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         "older": older,
     }
     if yes and not older:
-        raise click.UsageError("--yes is for --older, which asks", click.get_current_context())
+        raise click.UsageError("--yes is only for --older, which asks", click.get_current_context())
     if dry_run:
-        plan: IngestPlan = perform(run, "ingest-plan", **wanted)
+        plan: IngestPlan = perform(run, "ingest-plan", **request)
         run.exit_code = 1 if plan.problems else 0
         run.answer(plan_record(plan), lambda paper: render_plan(paper, plan))
         return
     if estimate:
-        found: Estimate = perform(run, "ingest-estimate", **wanted)
-        run.exit_code = 1 if found.problems else 0
-        run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
+        estimated: Estimate = perform(run, "ingest-estimate", **request)
+        run.exit_code = 1 if estimated.problems else 0
+        run.answer(estimate_record(estimated), lambda paper: render_estimate(paper, estimated))
         return
     if older:
-        _agree(run, wanted, yes=yes)
+        _agree(run, request, yes=yes)
     with output.shown(run) as notify:
-        report: IngestReport = perform(run, "ingest", notify, **wanted)
+        report: IngestReport = perform(run, "ingest", notify, **request)
     if report.problems:
         run.exit_code = 1
     run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [
-        f"{one.path} {one.message}; the next ingest tries again" for one in report.archived.problems
+        f"{item.path} {item.message}; the next ingest tries again"
+        for item in report.archived.problems
     ]
     run.warnings += [
-        f"{one.in_words()} (nacre archive status)"
-        for one in retention.leaving(run.home)
-        if not one.is_kept
+        f"{item.in_words()} (nacre archive status)"
+        for item in retention.leaving(run.home)
+        if not item.is_kept
     ]
     run.answer(
         ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths)
     )
 
 
-def _agree(run: Run, wanted: Mapping[str, Any], *, yes: bool) -> None:
-    """Show what older sessions would take, and have the owner agree to it. Raises UsageError, InvalidInput, Abort."""
-    ingestion.check_older(run.home, ingestion.IngestOptions(extract=wanted["extract"], older=True))
-    found: Estimate = perform(run, "ingest-estimate", **wanted)
+def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
+    """Show the cost of older sessions and ask the owner for consent. Raises UsageError, InvalidInput, Abort."""
+    ingestion.check_older(run.home, ingestion.IngestOptions(extract=request["extract"], older=True))
+    estimated: Estimate = perform(run, "ingest-estimate", **request)
     paper = run.paper(stderr=True)
-    render_estimate(paper, found)
+    render_estimate(paper, estimated)
     click.echo(paper.text(), nl=False, err=True)
-    if not (found.waiting and found.tasks):
+    if not (estimated.waiting and estimated.tasks):
         return
-    refusal = (
-        "not interactive: pass --yes; nacre ingest --older --estimate tells what it would take"
-    )
-    run.confirm(
-        "Let the writer read them, within what it may take a day?", yes=yes, refusal=refusal
-    )
+    refusal = "not interactive: pass --yes; nacre ingest --older --estimate shows the cost"
+    run.confirm("Let the writer read them, within its daily limit?", yes=yes, refusal=refusal)

@@ -47,22 +47,20 @@ class Entry:
     summary: str
 
 
-_OF_DREAM = Entry(
-    "dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
-)
+_OF_DREAM = Entry("dream:dream", "Merge duplicate memories and retire outdated ones.")
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "status": Entry(
             "status:status", "Tell what happened today, what was learned, and what waits for you."
         ),
-        "init": Entry("init:init", "Plug nacre into your agents' tools, and out of them."),
+        "init": Entry("init:init", "Connect nacre to your agents, or disconnect it."),
         "quickstart": Entry(
-            "init:quickstart", "Read what your agents wrote and show what it teaches."
+            "init:quickstart", "Read your agents' transcripts and show what nacre learns from them."
         ),
         "ingest": Entry("learn:ingest", "Read transcripts and learn from them."),
         "extract": Entry(
-            "dream:extract", "Show what would be learned from a transcript, and store nothing."
+            "dream:extract", "Show what nacre would learn from a transcript, without storing it."
         ),
         "mcp": Entry("services:mcp", "Serve memory to an agent, over the Model Context Protocol."),
         "serve": Entry(
@@ -113,7 +111,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "forget": Entry(
             "history:forget",
-            "Delete for good: memories, the turns that show them, and all that was made of them.",
+            "Permanently delete memories, their source turns and everything derived from them.",
         ),
         "todo": Entry("memories:todo", "List, add and finish todos."),
         "feedback": Entry("review:feedback", "Tell whether recalled memories were of use."),
@@ -127,11 +125,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "dream": _OF_DREAM,
     },
     "History": {
-        "log": Entry("history:log", "List what was done to your memories, the newest first."),
+        "log": Entry("history:log", "List changes to your memories, newest first."),
         "diff": Entry("history:diff", "Show what an operation changed."),
-        "undo": Entry("history:undo", "Bring back what an operation changed."),
-        "sync": Entry("sync:sync", "Keep your memories in step with another machine."),
-        "commit": Entry("history:commit", "Put what was done into the vault's git history now."),
+        "undo": Entry("history:undo", "Undo an operation."),
+        "sync": Entry("sync:sync", "Sync your memories with another machine."),
+        "commit": Entry("history:commit", "Commit pending changes to the vault's git history now."),
     },
     "Spaces": {
         "spaces": Entry(
@@ -147,33 +145,27 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "cluster": Entry("cluster:cluster", "Serve many people's memories from many machines."),
     },
     "Own": {
-        "export": Entry("data:export", "Write everything into one file that others can read."),
+        "export": Entry(
+            "data:export", "Export your memories to one file that other programs can read."
+        ),
         "import": Entry(
-            "data:import_", "Take in what another memory or an account's export holds."
+            "data:import_", "Import memories from another tool or an account's export."
         ),
         "move": Entry("server:move", "Carry your memory to a PostgreSQL server, or back."),
-        "backup": Entry("data:backup", "Back up the whole home, prove a backup, bring it back."),
+        "backup": Entry("data:backup", "Back up the whole home; verify or restore a backup."),
     },
     "Models": {
-        "setup": Entry(
-            "setup:setup", "Choose a language model, sign in, and say what it may cost."
-        ),
+        "setup": Entry("setup:setup", "Choose a language model, sign in, and set its budget."),
         "writer": Entry(
-            "writer:writer", "Tell who writes memories from your sessions, and change that."
+            "writer:writer", "Show or change the model that writes memories from your sessions."
         ),
-        "models": Entry(
-            "writer:models", "Tell which language models are set, and whether they answer."
-        ),
-        "auth": Entry(
-            "writer:auth", "Tell what nacre can sign in to models with; set and remove keys."
-        ),
-        "embed": Entry(
-            "embed:embed", "Tell which embedding model makes the vectors, and change it."
-        ),
+        "models": Entry("writer:models", "Show the configured language models and test them."),
+        "auth": Entry("writer:auth", "Show the credentials for models; set or remove keys."),
+        "embed": Entry("embed:embed", "Show or change the embedding model."),
         "cost": Entry(
-            "cost:cost", "Tell what language models cost, and what is left of today's budget."
+            "cost:cost", "Show the cost of language models and the rest of today's budget."
         ),
-        "traces": Entry("cost:traces", "Tell what models and answers went through."),
+        "traces": Entry("cost:traces", "Show the steps of model runs and answers."),
         "backfill-claims": Entry(
             "review:backfill_claims", "Have a model tell what older memories claim."
         ),
@@ -183,14 +175,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "status:doctor", "Check everything; tell what is remembered and what waits."
         ),
         "redact": Entry(
-            "history:redact",
-            "Show a text as it would be stored, and which rules find secrets in it.",
+            "history:redact", "Show how a text would be stored, and which rules find secrets in it."
         ),
-        "scrub": Entry(
-            "history:scrub", "Apply the present rules of redaction to everything that is stored."
-        ),
-        "archive": Entry("data:archive", "Look after the transcripts that nacre keeps."),
-        "db": Entry("sync:db", "Look after the database."),
+        "scrub": Entry("history:scrub", "Apply the current redaction rules to all stored data."),
+        "archive": Entry("data:archive", "Manage the archived transcripts."),
+        "db": Entry("sync:db", "Manage the database."),
         "config": Entry("config:config", "Show and change settings."),
         "usefulness": Entry(
             "measures:usefulness",

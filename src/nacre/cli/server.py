@@ -13,7 +13,7 @@ from nacre.cli import output
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import Record, argument, count, option, size
-from nacre.cli.writer import MOST_KEY_CHARACTERS, checked_key
+from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
 
 if TYPE_CHECKING:
     from nacre.care.move import MoveReport
@@ -121,11 +121,11 @@ def _key(run: Run) -> str:
     if run.settings.environ.get(connection.KEY):
         return ""
     if run.is_interactive:
-        return checked_key(
+        return check_key(
             str(click.prompt("Key (not shown)", hide_input=True, err=True)).strip(),
             "what you typed",
         )
-    return checked_key(sys.stdin.read(MOST_KEY_CHARACTERS).strip(), "standard input")
+    return check_key(sys.stdin.read(MAX_KEY_CHARACTERS).strip(), "standard input")
 
 
 def _question(run: Run, url: str, *, private: bool) -> str:

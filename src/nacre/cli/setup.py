@@ -1,4 +1,4 @@
-"""What ``nacre setup`` makes of its options, and what it asks for or names where they leave something open."""
+"""``nacre setup``: its options, and the questions about missing ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from nacre.cli import output, writer
 from nacre.cli.command import TEXT, Cell, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.options import Record, seconds
-from nacre.cli.writer import MOST_KEY_CHARACTERS, checked_key, kept_in, programs
+from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key, describe_key_storage, list_programs
 from nacre.errors import InvalidInput, ModelRefused, NacreError
 from nacre.home import spending as spending_models
 from nacre.llm import credentials, providers
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetupOptions:
-    """What the options say; ``None`` where they say nothing."""
+    """The options of the command; ``None`` if absent."""
 
     provider: str | None
     auth: str | None
@@ -45,64 +45,64 @@ class SetupOptions:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no option names anything to change."""
-        rest = (self.embedding, self.background, self.daily_budget, self.tokens_per_day)
-        return not self.names_model and all(one is None for one in rest)
+        """True if no option requests a change."""
+        others = (self.embedding, self.background, self.daily_budget, self.tokens_per_day)
+        return not self.names_model and all(option is None for option in others)
 
     @property
     def names_model(self) -> bool:
-        """Whether an option is about a model or how it is reached."""
+        """True if an option concerns the model or access to it."""
         return any((self.provider, self.auth, self.model, self.base_url, self.secret))
 
 
 class Asks(Protocol):
-    """Somebody who can be asked."""
+    """A source of answers to questions, such as a terminal."""
 
     def key(self, settings: Settings, wish: Wish) -> str | None:
-        """The key for the wished provider."""
+        """Return a key for the provider of a request."""
 
     def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
-        """The name of a model."""
+        """Return the name of a model."""
 
 
-def settle(settings: Settings, asked: SetupOptions, somebody: Asks | None) -> Wish:
-    """What is wished for: the options, and for what is missing the answers of somebody.
+def complete(settings: Settings, options: SetupOptions, asks: Asks | None) -> Wish:
+    """Build a change request from the options, asking for missing values.
 
-    Raises UsageError where it is not interactive, naming the options that are missing.
+    Without a terminal, raises UsageError that names the missing options.
     """
     rest = models.Wish(
-        embedding=asked.embedding,
-        background=asked.background,
-        daily_budget=asked.daily_budget,
-        tokens_per_day=asked.tokens_per_day,
+        embedding=options.embedding,
+        background=options.background,
+        daily_budget=options.daily_budget,
+        tokens_per_day=options.tokens_per_day,
     )
-    if not asked.names_model:
+    if not options.names_model:
         return rest
-    provider = _provider(settings, asked)
+    provider = _provider(settings, options)
     if provider == spending_models.NONE:
         return models.Wish(
-            spending_models.NONE, embedding=asked.embedding, daily_budget=asked.daily_budget
+            spending_models.NONE, embedding=options.embedding, daily_budget=options.daily_budget
         )
-    if asked.base_url is None:
-        credentials.provider_of(settings, provider)  # raises where there is none
-    method = models.method_for(provider, asked.auth, asked.secret)
+    if options.base_url is None:
+        credentials.provider_of(settings, provider)  # raises if it is unknown
+    method = models.method_for(provider, options.auth, options.secret)
     wish = models.Wish(
         f"{provider}:",
-        method.name if method else asked.auth,
-        asked.secret,
-        asked.base_url,
-        asked.embedding,
-        asked.background,
-        asked.daily_budget,
-        asked.tokens_per_day,
+        method.name if method else options.auth,
+        options.secret,
+        options.base_url,
+        options.embedding,
+        options.background,
+        options.daily_budget,
+        options.tokens_per_day,
     )
     missing = []
     if models.needs_key(settings, wish):
-        secret = somebody.key(settings, wish) if somebody else None
+        secret = asks.key(settings, wish) if asks else None
         wish = with_key(wish, secret) if secret else wish
         missing += [] if secret else ["--key-env VAR or --key-stdin"]
-    model, wanted = _model(settings, asked, provider, somebody)
-    missing += wanted
+    model, missing_model = _model(settings, options, provider, asks)
+    missing += missing_model
     if missing:
         raise click.UsageError(
             f"{provider} needs more: add {', '.join(missing)}", click.get_current_context()
@@ -111,55 +111,55 @@ def settle(settings: Settings, asked: SetupOptions, somebody: Asks | None) -> Wi
 
 
 def with_key(wish: Wish, secret: str) -> Wish:
-    """A wish with a key, and the method that is the key's. Raises CredentialsUnusable."""
+    """Return a request with a key and its sign-in method. Raises CredentialsUnusable."""
     method = models.method_for(wish.provider, wish.auth, secret)
     return replace(wish, auth=method.name if method else wish.auth, secret=secret)
 
 
-def _provider(settings: Settings, asked: SetupOptions) -> str:
-    """The provider that the options name, by itself, in the model, or by a way to sign in; else the present one."""
-    if asked.provider:
-        return asked.provider
-    if asked.model:
-        named = models.full_name(settings, asked.model, "")
+def _provider(settings: Settings, options: SetupOptions) -> str:
+    """Return the provider named by the options (provider, model or sign-in method), else the current one."""
+    if options.provider:
+        return options.provider
+    if options.model:
+        named = models.full_name(settings, options.model, "")
         if not named.startswith(":"):
             return named.partition(":")[0]
-    if asked.auth:
-        return through(settings, asked.auth)
-    present: str = settings.text("models.default").partition(":")[0]
-    if present == spending_models.NONE:
-        raise click.UsageError("say whose model it is: add --provider", click.get_current_context())
-    return present
+    if options.auth:
+        return provider_of_method(settings, options.auth)
+    current: str = settings.text("models.default").partition(":")[0]
+    if current == spending_models.NONE:
+        raise click.UsageError("no provider: add --provider", click.get_current_context())
+    return current
 
 
-def through(settings: Settings, auth: str) -> str:
-    """The provider that a way to sign in leads to: the tool's own command, where it is installed, uses its login."""
+def provider_of_method(settings: Settings, auth: str) -> str:
+    """Return the provider of a sign-in method. An installed command of the tool uses its own login."""
     method = credentials.methods()[auth]
-    installed = {one.provider for one in models.programs(settings) if one.path}
+    installed = {program.provider for program in models.programs(settings) if program.path}
     return method.through if method.through in installed else method.provider
 
 
 def _model(
-    settings: Settings, asked: SetupOptions, provider: str, somebody: Asks | None
+    settings: Settings, options: SetupOptions, provider: str, asks: Asks | None
 ) -> tuple[str, list[str]]:
-    """The model's name, and the options that are missing for it."""
-    present = settings.text("models.default")
-    if asked.model:
-        return asked.model, []
-    if present.partition(":")[0] == provider:
-        return present, []
-    if somebody:
-        return somebody.model(settings, provider, asked.base_url), []
+    """Return the model's name and the missing options."""
+    current = settings.text("models.default")
+    if options.model:
+        return options.model, []
+    if current.partition(":")[0] == provider:
+        return current, []
+    if asks:
+        return asks.model(settings, provider, options.base_url), []
     names = (
-        [] if asked.base_url else providers.proposed(credentials.provider_of(settings, provider))
+        [] if options.base_url else providers.proposed(credentials.provider_of(settings, provider))
     )
-    if asked.takes_proposals and names:
+    if options.takes_proposals and names:
         return names[0], []
     return "", [f"--model NAME{f' (or --yes for {names[0]})' if names else ''}"]
 
 
 # ----------------------------------------------------------------------------
-# The questions of ``nacre setup``, on standard error: the answer alone goes to standard output.
+# The questions of ``nacre setup``, on standard error. Standard output is for the answer.
 
 
 _OTHER = "other"
@@ -167,7 +167,7 @@ _OTHER = "other"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to a model: its provider, how it signs in, and what was found of it."""
+    """A choice of provider with its sign-in method and state."""
 
     provider: str
     label: str
@@ -176,7 +176,7 @@ class Option:
 
 
 def walk(run: Run) -> Wish:
-    """Ask for everything, with what holds now or what was found as the default. Raises NacreError."""
+    """Ask for everything, proposing current or detected values. Raises NacreError."""
     dialog = Dialog(run)
     found = models.status(run.settings)
     local = providers.servers_here(run.settings)
@@ -187,7 +187,7 @@ def walk(run: Run) -> Wish:
     wish = models.Wish(f"{option.provider}:", option.auth or None)
     if option.provider == _OTHER:
         wish = dialog.other()
-    if models.needs_key(run.settings, wish) or dialog.wants_another(wish):
+    if models.needs_key(run.settings, wish) or dialog.wants_other_key(wish):
         wish = with_key(wish, dialog.key(run.settings, wish))
     model = dialog.model(run.settings, wish.provider, wish.base_url)
     wish = replace(wish, model=models.full_name(run.settings, model, wish.provider))
@@ -202,7 +202,7 @@ class Dialog:
         self._settings = run.settings
 
     def show_found(self, found: models.SigningIn, local: dict[str, list[str]]) -> None:
-        """What there is on this machine."""
+        """Print the credentials, commands and servers on this machine."""
         paper = self._run.paper(stderr=True)
         paper.line(
             "A language model is optional. With one, nacre writes better memories and merges them better."
@@ -212,36 +212,39 @@ class Dialog:
             (
                 (
                     "credentials",
-                    ", ".join(_told(way) for way in found.ways if way.state != "missing") or "none",
+                    ", ".join(_describe(way) for way in found.ways if way.state != "missing")
+                    or "none",
                 ),
-                ("commands", programs(found)),
+                ("commands", list_programs(found)),
                 (
                     "servers",
                     "; ".join(_server(name, names) for name, names in local.items())
-                    or "none that answers",
+                    or "none responding",
                 ),
-                ("keys go", kept_in(found)),
-                ("model now", self._settings.text("models.default")),
+                ("keys stored", describe_key_storage(found)),
+                ("current model", self._settings.text("models.default")),
             ),
             indent=2,
         )
         self._show(paper)
 
     def choose(self, options: Sequence[Option]) -> Option:
-        """Which way."""
+        """Ask for one of the options."""
         rows = [(option.label, option.note) for option in options]
         return options[
             self._number("How should nacre reach a model?", rows, _first(self._settings, options))
         ]
 
     def other(self) -> Wish:
-        """A provider that is not in the list: one that nacre knows, or an address."""
-        known = [
-            name for name, one in credentials.providers(self._settings).items() if one.api == "chat"
+        """Ask for a provider that is not in the list: a known one, or an address."""
+        names = [
+            name
+            for name, provider in credentials.providers(self._settings).items()
+            if provider.api == "chat"
         ]
         paper = self._paper()
         paper.line(
-            f"Known: {', '.join(known)}. For another server that speaks as OpenAI does, give it a name."
+            f"Known providers: {', '.join(names)}. For another OpenAI-compatible server, enter a name of your choice."
         )
         self._show(paper)
         name = str(click.prompt("Provider", err=True)).strip().lower()
@@ -249,13 +252,11 @@ class Dialog:
             return models.Wish(f"{name}:")
         url = str(click.prompt("Its address (https://…/v1)", err=True)).strip()
         wish = models.Wish(f"{name}:", base_url=url)
-        secret = self._hidden(
-            "Its key, if it wants one (not shown; empty for none)", may_be_empty=True
-        )
+        secret = self._hidden("Its key, if needed (hidden; empty for none)", may_be_empty=True)
         return replace(wish, secret=secret or None)
 
-    def wants_another(self, wish: Wish) -> bool:
-        """Whether the key that is there is to be replaced."""
+    def wants_other_key(self, wish: Wish) -> bool:
+        """Ask if the existing key is to be replaced."""
         method = credentials.methods().get(wish.auth or "")
         if wish.secret or (method and method.kind == credentials.BEARER and method.login):
             return False
@@ -270,15 +271,12 @@ class Dialog:
         )
 
     def key(self, settings: Settings, wish: Wish) -> str:
-        """A key, typed without being shown."""
+        """Ask for a key at a hidden prompt."""
         method = credentials.methods().get(wish.auth or "")
-        what = (
-            "Token (claude setup-token makes one"
+        label = (
+            "Token (create one with claude setup-token; hidden)"
             if method and method.kind == credentials.BEARER
-            else "API key ("
-        )
-        label = what + (
-            "; not shown)" if method and method.kind == credentials.BEARER else "not shown)"
+            else "API key (hidden)"
         )
         while True:
             secret = self._hidden(
@@ -292,78 +290,82 @@ class Dialog:
             return secret
 
     def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
-        """A model's name: one that is proposed, by its number, or any other."""
+        """Ask for a model: a proposed one by its number, or any other name."""
         wish = models.Wish(f"{provider}:", base_url=base_url)
-        able = credentials.provider_of(models.wished(settings, wish), provider)
-        names = providers.proposed(able)
-        present = settings.text("models.default")
-        if present.partition(":")[0] == provider:
-            names = list(dict.fromkeys([present.partition(":")[2], *names]))
+        target = credentials.provider_of(models.wished(settings, wish), provider)
+        names = providers.proposed(target)
+        current = settings.text("models.default")
+        if current.partition(":")[0] == provider:
+            names = list(dict.fromkeys([current.partition(":")[2], *names]))
         paper = self._paper()
         paper.line(bold("Which model?"), dim("  a number, or any other name"))
-        paper.facts(_numbered([(name, _price(settings, able, name)) for name in names]))
+        paper.facts(_numbered([(name, _price(settings, target, name)) for name in names]))
         self._show(paper)
         while True:
-            said = str(click.prompt("Model", default="1" if names else None, err=True)).strip()
-            if not said.isdecimal():
-                return said
-            if 0 < int(said) <= len(names):
-                return names[int(said) - 1]
-            click.echo(f"There is no number {said}.", err=True)
+            answer = str(click.prompt("Model", default="1" if names else None, err=True)).strip()
+            if not answer.isdecimal():
+                return answer
+            if 0 < int(answer) <= len(names):
+                return names[int(answer) - 1]
+            click.echo(
+                f"There is no number {answer}. Type one of those above, or a name.", err=True
+            )
 
     def embedding(self) -> str:
-        """The model for the vector lane."""
-        present = self._settings.text("embedding.model")
-        self._explain(
-            "Vectors find what is said in other words. minilm is bundled and works offline; none does without."
+        """Ask for the embedding model."""
+        current = self._settings.text("embedding.model")
+        paper = self._paper()
+        paper.line(
+            "Vectors find similar meaning in other words. minilm is bundled and works offline; none turns vectors off."
         )
-        return str(click.prompt("Vectors", default=present, err=True)).strip()
+        self._show(paper)
+        return str(click.prompt("Vectors", default=current, err=True)).strip()
 
     def bounds(self, wish: Wish) -> Wish:
-        """Whether the model works in the background, what it would be shown then, and what that may take."""
+        """Ask if the model may work in the background, and for its limit."""
         after = models.wished(self._settings, wish)
         proposal = writer.named(replace(self._run.home, settings=after), str(wish.model))
         paper = self._paper()
         paper.line(
-            "In the background: once a session is over, nacre asks the model to write memories from it, and what else "
-            "models do. Otherwise it only works when you ask for it."
+            "In the background, the model writes memories from finished sessions and does nacre's other model work. "
+            "Otherwise it only works when you request it."
         )
-        told = proposal.foreseen
-        much = f"To write takes {told.in_words}. " if told.tokens else ""
-        paper.line(f"{much}{writer.shown(proposal)}")
-        writer.render_beside(paper, proposal)
+        expected = proposal.foreseen
+        much = f"Writing takes {expected.in_words}. " if expected.tokens else ""
+        paper.line(f"{much}{writer.describe_scope(proposal)}")
+        writer.render_alternatives(paper, proposal)
         self._show(paper)
-        present = self._settings.flag("models.background")
-        if not click.confirm("Let it work in the background?", default=present, err=True):
+        is_on = self._settings.flag("models.background")
+        if not click.confirm("Let it work in the background?", default=is_on, err=True):
             return replace(wish, background=False)
-        wanted = proposal.request
-        if wanted.tokens_per_day is not None:
-            least = self._settings.whole("writer.tokens_per_day") or wanted.tokens_per_day
-            return replace(wish, background=True, tokens_per_day=self._tokens(wish, least))
+        request = proposal.request
+        if request.tokens_per_day is not None:
+            default_limit = self._settings.whole("writer.tokens_per_day") or request.tokens_per_day
+            return replace(wish, background=True, tokens_per_day=self._tokens(wish, default_limit))
         if proposal.writer.is_free:
-            return replace(wish, background=True, daily_budget=wanted.dollars_per_day)
+            return replace(wish, background=True, daily_budget=request.dollars_per_day)
         budget = click.prompt(
-            "At most so many US dollars a day",
-            default=wanted.dollars_per_day,
+            "Daily limit in US dollars",
+            default=request.dollars_per_day,
             type=click.FloatRange(0),
             err=True,
         )
         return replace(wish, background=True, daily_budget=float(budget))
 
     def _tokens(self, wish: Wish, default: int) -> int:
-        """Tokens a day that hold a call of the writer at least."""
+        """Ask for tokens a day, enough for one call of the writer or more."""
         while True:
-            said = click.prompt(
-                "At most so many tokens a day", default=default, type=click.IntRange(1), err=True
+            limit = click.prompt(
+                "Daily limit in tokens", default=default, type=click.IntRange(1), err=True
             )
             try:
                 models.check_bound(
-                    self._settings, replace(wish, background=True, tokens_per_day=int(said))
+                    self._settings, replace(wish, background=True, tokens_per_day=int(limit))
                 )
             except InvalidInput as error:
                 click.echo(error.message, err=True)
                 continue
-            return int(said)
+            return int(limit)
 
     def _number(self, question: str, rows: Sequence[tuple[str, str]], default: int) -> int:
         paper = self._paper()
@@ -382,14 +384,9 @@ class Dialog:
                 click.prompt(question, default, hide_input=True, show_default=False, err=True)
             ).strip()
             try:
-                return checked_key(secret, "what was typed") if secret or not may_be_empty else ""
+                return check_key(secret, "your input") if secret or not may_be_empty else ""
             except NacreError as error:
                 click.echo(error.message, err=True)
-
-    def _explain(self, text: str) -> None:
-        paper = self._paper()
-        paper.line(text)
-        self._show(paper)
 
     def _paper(self) -> Paper:
         return self._run.paper(stderr=True)
@@ -399,7 +396,7 @@ class Dialog:
 
 
 def _numbered(rows: Sequence[tuple[str, str]]) -> list[tuple[str, Cell]]:
-    """What can be chosen, with a note each: wrapped, as who is to choose must read all of it."""
+    """Return the numbered choices with their notes, which wrap so that all text is visible."""
     return [
         (f"{number:>4}", (label, dim(f" ({note})" if note else "")))
         for number, (label, note) in enumerate(rows, 1)
@@ -412,7 +409,7 @@ def _options(
     states = {way.method: way.state for way in found.ways if way.method}
     options = []
     for name, method in credentials.methods().items():
-        provider = through(settings, name)
+        provider = provider_of_method(settings, name)
         by = (
             f", by its command {provider.removesuffix('-cli')}"
             if provider != method.provider
@@ -422,7 +419,7 @@ def _options(
         options.append(Option(provider, method.label + by, name, note))
     servers = list(dict.fromkeys(["ollama", *local]))
     for name in servers:
-        note = _server("", local[name]).strip(": ") if name in local else "does not answer now"
+        note = _server("", local[name]).strip(": ") if name in local else "not responding"
         options.append(
             Option(
                 name, f"{credentials.provider_of(settings, name).label}, on this machine", note=note
@@ -436,53 +433,51 @@ def _options(
 
 
 def _first(settings: Settings, options: Sequence[Option]) -> int:
-    """The option to propose: what is set now, else the best writer of which something was found, else none."""
-    present, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
+    """Return the option to propose: the current one, else the best detected writer, else none."""
+    current, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
     same = [
-        at for at, one in enumerate(options) if one.provider == present and one.auth in ("", auth)
-    ]
-    there = [
         at
-        for at, one in enumerate(options)
-        if one.note == "found" or (one.note and _models_of(one))
+        for at, option in enumerate(options)
+        if option.provider == current and option.auth in ("", auth)
     ]
-    if present == spending_models.NONE:
+    available = [
+        at
+        for at, option in enumerate(options)
+        if option.note == "found" or option.note.startswith("running")
+    ]
+    if current == spending_models.NONE:
         best = [
-            one.name.partition(":")[0]
-            for one in found_writers.found_writers(settings)
-            if not one.problem
+            found.name.partition(":")[0]
+            for found in found_writers.found_writers(settings)
+            if not found.problem
         ]
-        there.sort(
+        available.sort(
             key=lambda at: (
                 best.index(options[at].provider) if options[at].provider in best else len(best)
             )
         )
-        return next(iter([*there, len(options) - 1]))
-    return next(iter([*same, *there, len(options) - 2]))
-
-
-def _models_of(option: Option) -> bool:
-    return option.note.startswith("answers")
+        return next(iter([*available, len(options) - 1]))
+    return next(iter([*same, *available, len(options) - 2]))
 
 
 def _price(settings: Settings, provider: Provider, model: str) -> str:
-    """What a model costs, in words; empty where that is not known."""
+    """Describe the price of a model. Return an empty string if it is unknown."""
     if spending_models.is_by_subscription(settings, f"{provider.name}:{model}"):
-        return "a subscription pays"
+        return "paid by subscription"
     price = providers.capabilities_of(settings, provider, model).price
     if price is None:
         return ""
     if not (price.input or price.output):
         return "free"
-    return f"US$ {price.input:.2f} for a million tokens read, {price.output:.2f} written"
+    return f"US$ {price.input:.2f} per million tokens read, {price.output:.2f} written"
 
 
 def _server(name: str, names: Sequence[str]) -> str:
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"{name}: answers, with {shown}" if names else f"{name}: answers, with no model yet"
+    return f"{name}: running, with {shown}" if names else f"{name}: running, without a model"
 
 
-def _told(way: models.Way) -> str:
+def _describe(way: models.Way) -> str:
     best = way.best
     if best is None or best.credential is None:
         return f"{way.method or way.provider} ({way.state})"
@@ -503,8 +498,8 @@ METHODS = (
 )
 _OUTCOMES = {
     "answered": Span("answered", "green"),
-    "unusable": Span("answered, but not in the shape that was asked for", "yellow"),
-    "unreachable": Span("not tested: no answer of use now", "yellow"),
+    "unusable": Span("answered, but not in the requested format", "yellow"),
+    "unreachable": Span("not tested: no usable answer", "yellow"),
     "refused": Span("refused", "red"),
     "skipped": Span("not tested", "dim"),
 }
@@ -521,49 +516,50 @@ _OUTCOMES = {
 @click.option(
     "--provider",
     type=TEXT,
-    help="Who answers: anthropic, openai, ollama, claude-cli … or a name of yours.",
+    help="The provider: anthropic, openai, ollama, claude-cli … or a name of yours.",
 )
 @click.option("--auth", type=click.Choice(METHODS), help="How to sign in to Anthropic or OpenAI.")
 @click.option(
-    "--key-env", type=TEXT, metavar="VAR", help="Keep the key that this environment variable holds."
+    "--key-env", type=TEXT, metavar="VAR", help="Store the key from this environment variable."
 )
-@click.option("--key-stdin", is_flag=True, help="Keep the key that comes on standard input.")
-@click.option(
-    "--model", type=TEXT, metavar="NAME", help="Which model, with or without its provider."
-)
+@click.option("--key-stdin", is_flag=True, help="Store the key from standard input.")
+@click.option("--model", type=TEXT, metavar="NAME", help="The model, with or without its provider.")
 @click.option(
     "--base-url",
     type=TEXT,
     metavar="URL",
-    help="Where a provider answers that speaks as OpenAI does.",
+    help="The address of an OpenAI-compatible provider.",
 )
 @click.option(
     "--embedding",
     type=TEXT,
     metavar="MODEL",
-    help="Model for the vector lane: minilm (bundled), none, or another.",
+    help="The embedding model: minilm (bundled), none, or another.",
 )
 @click.option(
     "--background/--no-background",
     default=None,
-    help="Let the model work while sessions are read, or not.",
+    help="Let the model work in the background, or not.",
 )
 @click.option(
-    "--daily-budget", type=click.FloatRange(0), metavar="USD", help="What that may cost a day."
+    "--daily-budget",
+    type=click.FloatRange(0),
+    metavar="USD",
+    help="The daily limit for background work.",
 )
 @click.option(
     "--tokens-per-day",
     type=click.IntRange(1),
     metavar="N",
-    help="The same where a subscription pays.",
+    help="The same for a subscription.",
 )
 @click.option(
     "--writer",
     type=TEXT,
     metavar="NAME",
-    help="Who writes memories, as claude-cli:haiku; nacre writer.",
+    help="The writer of memories, such as claude-cli:haiku; see nacre writer.",
 )
-@click.option("--none", "goes_without", is_flag=True, help="Go back to no model.")
+@click.option("--none", "goes_without", is_flag=True, help="Use no model.")
 @click.option(
     "--test/--no-test",
     "tests",
@@ -571,7 +567,7 @@ _OUTCOMES = {
     show_default=True,
     help="Ask the model one short question.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing: take what is proposed.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; accept the proposals.")
 @click.pass_obj
 def setup(  # noqa: PLR0913 - one a question
     run: Run,
@@ -590,23 +586,23 @@ def setup(  # noqa: PLR0913 - one a question
     tests: bool,
     yes: bool,
 ) -> None:
-    """Choose a language model, sign in, and say what it may cost.
+    """Choose a language model, sign in, and set its budget.
 
-    nacre works without one; with one it writes better memories. On a terminal it asks for what the options leave open.
-    Keys go into the system's keyring, where none works into credentials.toml, and never into the config. Run again,
-    it changes only what it is asked to. --yes alone sets nothing that would ask a model: it names what does.
+    nacre works without a model but writes better memories with one. On a terminal it asks for missing options. Keys go
+    into the system's keyring or, without a working keyring, into credentials.toml, never into the config. Another run
+    changes only the options you pass. --yes alone sets no model or writer; it shows the command that would.
     """
     run.settings.actor.require_owner("nacre setup")
     if goes_without and any((provider, auth, key_env, key_stdin, model, base_url, writer)):
         raise click.UsageError(
-            "--none goes without a provider, a key, a model and a writer",
+            "--none cannot be combined with a provider, a key, a model or a writer",
             click.get_current_context(),
         )
     if goes_without:
         wish = models.Wish("none", embedding=embedding, daily_budget=daily_budget)
     else:
-        secret = _given_key(run, key_env, key_stdin=key_stdin)
-        asked = SetupOptions(
+        secret = _read_key(run, key_env, key_stdin=key_stdin)
+        options = SetupOptions(
             provider,
             auth,
             model,
@@ -618,10 +614,8 @@ def setup(  # noqa: PLR0913 - one a question
             secret,
             yes,
         )
-        wish = _wish(run, asked, writer, may_ask=run.is_interactive and not yes and not key_stdin)
-    models.changes(
-        run.settings, wish
-    )  # what cannot be set is told before anything is asked of the network
+        wish = _wish(run, options, writer, may_ask=run.is_interactive and not yes and not key_stdin)
+    models.changes(run.settings, wish)  # report invalid values before using the network
     models.check_bound(run.settings, wish)
     named = models.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
     if named:
@@ -630,53 +624,51 @@ def setup(  # noqa: PLR0913 - one a question
     _finish(run, wish, tried, named)
 
 
-def _wish(run: Run, asked: SetupOptions, writer: str | None, *, may_ask: bool) -> Wish:
-    if not asked.is_nothing:
-        return settle(run.settings, asked, Dialog(run) if may_ask else None)
-    if writer or asked.takes_proposals:
+def _wish(run: Run, options: SetupOptions, writer: str | None, *, may_ask: bool) -> Wish:
+    if not options.is_nothing:
+        return complete(run.settings, options, Dialog(run) if may_ask else None)
+    if writer or options.takes_proposals:
         return models.Wish()
     if may_ask:
         return walk(run)
     raise InvalidInput(
-        "not interactive, and nothing says what to set up: pass --provider and --model, and --key-env or --key-stdin "
-        "where it needs a key; or --writer, --none, --embedding, --background, --daily-budget",
+        "not interactive and no options: pass --provider and --model, and --key-env or --key-stdin if it needs a key; "
+        "or --writer, --none, --embedding, --background, --daily-budget",
         hint="nacre setup --provider anthropic --model claude-haiku-5-5 --key-env ANTHROPIC_API_KEY --yes",
     )
 
 
-def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
-    """The key that the options point to. It never is an argument: those are kept in histories and seen by others."""
+def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
+    """Return the key that the options point to. Keys are never arguments, which histories and others can see."""
     if variable and key_stdin:
         raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
     if key_stdin:
-        secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
+        secret = sys.stdin.read(MAX_KEY_CHARACTERS).strip()
         where = "standard input"
     elif variable:
         secret = run.environ.get(variable, "").strip()
         is_name = re.fullmatch(r"[A-Z][A-Z0-9_]*", variable)  # else it may be the key itself
-        where = f"${variable}" if is_name else "the variable that --key-env names"
+        where = f"${variable}" if is_name else "the variable of --key-env"
     else:
         return None
-    return checked_key(secret, where)
+    return check_key(secret, where)
 
 
 def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
-    """Ask the model, where one is to be set. Raises ModelRefused where it says no, and nobody wants it all the same."""
+    """Test the model of a request. Raises ModelRefused if it refuses and the user does not insist."""
     if not tests or not wish.provider:
-        return models.Tried(
-            models.SKIPPED, message="nobody asked for a test" if wish.provider else ""
-        )
+        return models.Tried(models.SKIPPED, message="--no-test" if wish.provider else "")
     with output.waiting(run, f"Asking {wish.model}"):
         tried = models.try_model_models(run.home, wish)
     if tried.outcome != models.REFUSED:
         return tried
     if may_ask:
         click.echo(f"{tried.message}\n{tried.hint}".strip(), err=True)
-        run.confirm("Set it all the same?")
+        run.confirm("Set it anyway?")
         return tried
     raise ModelRefused(
         f"{tried.message}; nothing was changed",
-        hint=f"{tried.hint}; --no-test sets it all the same",
+        hint=f"{tried.hint}; --no-test sets it anyway",
     )
 
 
@@ -685,26 +677,26 @@ def _finish(run: Run, wish: Wish, tried: Tried, named: WriterRequest | None) -> 
         wish = replace(wish, secret=None)
     done = models.apply(run.settings, wish)
     run.warnings += done.notes
-    status, could = _who_writes(run, done, named)
+    status, proposal = _writer_status(run, done, named)
     if named:
         done = _with_writer(done)
     run.answer(
-        _setup_record(done, tried, status, could),
-        lambda paper: _render_setup(paper, done, tried, status, could),
+        _setup_record(done, tried, status, proposal),
+        lambda paper: _render_setup(paper, done, tried, status, proposal),
     )
 
 
 def _with_writer(done: Done) -> Done:
-    """What holds and was written, now that the writer is set, too."""
+    """Add the settings changed by setting the writer."""
     before, after = done.settings, load_settings(done.settings.home, done.settings.environ)
     more = {key: after[key] for key in after.values if after[key] != before[key]}
     return replace(done, settings=after, changed={**done.changed, **more})
 
 
-def _who_writes(
+def _writer_status(
     run: Run, done: Done, named: WriterRequest | None
 ) -> tuple[WriterStatus, WriterProposal | None]:
-    """Who writes now, and who could. What was asked for is done: a database that cannot be read does not fail it."""
+    """Return the writer's status and, without one, a proposal. An unreadable database is only a warning."""
     if named:
         return models.set_writer(replace(run.home, settings=done.settings), named), None
     try:
@@ -718,9 +710,9 @@ def _who_writes(
 
 
 def _setup_record(
-    done: Done, tried: Tried, status: WriterStatus, could: WriterProposal | None
+    done: Done, tried: Tried, status: WriterStatus, proposal: WriterProposal | None
 ) -> Record:
-    """What holds now, what was changed where, and how the test went."""
+    """Return the settings, the changes and the test's result."""
     settings = done.settings
     return {
         "model": settings.text("models.default"),
@@ -733,7 +725,7 @@ def _setup_record(
             for key, value in done.changed.items()
         ],
         "writer": status.writer,
-        "writer_command": could.command if could else None,
+        "writer_command": proposal.command if proposal else None,
         "config": str(settings.config),
         "credential": {"kept": done.kept, "masked": done.masked} if done.kept else None,
         "test": {
@@ -746,30 +738,28 @@ def _setup_record(
 
 
 def _render_setup(
-    paper: Paper, done: Done, tried: Tried, status: WriterStatus, could: WriterProposal | None
+    paper: Paper, done: Done, tried: Tried, status: WriterStatus, proposal: WriterProposal | None
 ) -> None:
-    """What holds now, where it was written, and how to go on."""
+    """Print the settings, the changes and the next commands."""
     settings = done.settings
     has_model = settings.text("models.default") != "none"
-    without = "none: nacre works without one" if status.state == "off" else "none beside the writer"
+    without = "none: nacre works without one" if status.state == "off" else "none except the writer"
     paper.facts(
         (
             ("model", bold(settings.text("models.default")) if has_model else without),
             ("test", _test(tried) if has_model else ""),
-            ("key", f"{done.masked}, kept in {_place(done.kept)}" if done.kept else ""),
+            ("key", f"{done.masked}, stored in {_place(done.kept)}" if done.kept else ""),
             ("vectors", settings.text("embedding.model")),
             ("background", _background(done) if has_model else ""),
             ("writer", _writer(status)),
             (
-                "written",
-                f"{', '.join(done.changed)} in {settings.config}"
-                if done.changed
-                else "nothing: it was so",
+                "changed",
+                f"{', '.join(done.changed)} in {settings.config}" if done.changed else "nothing",
             ),
         )
     )
     paper.blank()
-    for words, why in _next(done, could):
+    for words, why in _next(done, proposal):
         paper.line(bold(words), dim(f"  {why}"))
 
 
@@ -785,12 +775,12 @@ def _test(tried: Tried) -> list[Part]:
 
 
 def _place(kept: str) -> str:
-    return "the keyring" if kept == "keyring" else f"{kept}, yours alone"
+    return "the keyring" if kept == "keyring" else f"{kept}, readable only by you"
 
 
 def _background(done: Done) -> str:
     if not done.settings.flag("models.background"):
-        return "off: the model works only when you ask for it"
+        return "off: the model works only when you request it"
     name, tokens = (
         done.settings.text("models.default"),
         done.settings.whole("writer.tokens_per_day"),
@@ -799,27 +789,29 @@ def _background(done: Done) -> str:
         return f"on: up to {tokens:,} tokens a day"
     budget = done.settings.number("models.daily_budget_usd")
     if not budget:
-        return "on, but the budget is US$ 0 a day: nothing is asked"
-    return f"on: for at most US$ {budget:,.2f} a day"
+        return "on, but the daily budget is US$ 0: no calls are made"
+    return f"on: at most US$ {budget:,.2f} a day"
 
 
 def _writer(status: WriterStatus) -> str:
     if status.state == "off":
-        return "none: what you say plainly is kept"
+        return "none: only your explicit statements are kept"
     bound = f", up to {status.limit:,} tokens a day" if status.limit else ""
-    return f"{status.writer}, once a session is over{bound}"
+    return f"{status.writer}, after each session{bound}"
 
 
-def _next(done: Done, could: WriterProposal | None) -> list[tuple[str, str]]:
+def _next(done: Done, proposal: WriterProposal | None) -> list[tuple[str, str]]:
     more = (
-        [(could.command, f"lets {could.writer.label} write memories{could.bound}")] if could else []
+        [(proposal.command, f"lets {proposal.writer.label} write memories{proposal.bound}")]
+        if proposal
+        else []
     )
     if done.settings.text("models.default") == "none":
         return [
             *more,
-            ("nacre ingest", "reads what is new"),
-            ("nacre auth status", "what keys are left"),
+            ("nacre ingest", "reads new sessions"),
+            ("nacre auth status", "shows the remaining keys"),
         ]
     if done.settings.flag("models.background"):
-        return [*more, ("nacre ingest", "reads what is new, with the model")]
-    return [*more, ("nacre auth status", "what nacre signs in with")]
+        return [*more, ("nacre ingest", "reads new sessions with the model")]
+    return [*more, ("nacre auth status", "shows the credentials")]

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from nacre.values.reports import IngestReport
     from nacre.vault.documents import Note
 
-_MOST = 10
+_MAX_NOTES = 10
 _COUNTED = {
     "merged": ("merged 1", "merged {}"),
     "kept_twice": ("1 kept twice", "{} kept twice"),
-    "stays_retired": ("1 edited, and stays retired", "{} edited, and stay retired"),
+    "stays_retired": ("1 edited but still retired", "{} edited but still retired"),
     "kept_edited": ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
     "renamed": ("1 renamed", "{} renamed"),
-    "copy_kept": ("1 copy got an id of its own", "{} copies got ids of their own"),
-    "united": ("1 made on both sides united", "{} made on both sides united"),
+    "copy_kept": ("1 copy got a new id", "{} copies got new ids"),
+    "united": ("1 created on both sides united", "{} created on both sides united"),
     "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
     "forgotten": ("1 forgotten elsewhere", "{} forgotten elsewhere"),
 }
@@ -50,9 +50,9 @@ _COUNTED = {
     "sync",
     "remote",
     metavar="URL|NAME",
-    help="Where to: an ssh or https address, a path, or a remote.",
+    help="The remote: an ssh or https address, a path, or a remote's name.",
 )
-@option("sync", "dry_run", help="Only say what would be sent, received and merged.")
+@option("sync", "dry_run", help="Only show what would be sent, received and merged.")
 @option(
     "sync",
     "timeout_seconds",
@@ -63,35 +63,33 @@ _COUNTED = {
 @option(
     "sync",
     "accept_rewritten",
-    help="Where somebody rewrote the remote's history: take it as it is, and put what is new here on top.",
+    help="If the remote's history was rewritten: accept it and apply local changes on top.",
 )
-@click.option("--quiet", is_flag=True, help="Say nothing; nacre doctor tells how it ended.")
+@click.option("--quiet", is_flag=True, help="Print nothing; nacre doctor shows the result.")
 @click.pass_obj
-def sync(run: Run, /, quiet: bool, **wanted: Any) -> None:
-    """Keep your memories in step with another machine.
+def sync(run: Run, /, quiet: bool, **request: Any) -> None:
+    """Sync your memories with another machine.
 
-    It goes through a git repository of yours. The first time, say where: --remote URL. Memories that changed on both
-    sides are merged field by field; where that cannot be done, both versions are kept. Nothing is sent that holds what
-    looks like a secret.
+    It uses a git repository of yours. Name it the first time: --remote URL. Memories that changed on both sides are
+    merged field by field; if that fails, both versions are kept. Files that seem to contain a secret are not sent.
     """
     run.keeps_history = False
     if quiet:
         syncing.sync_quietly(run.home)
         return
-    done: Synced = perform(run, "sync", **wanted)
-    run.home.problems[:] = done.problems
-    run.answer(_sync_record(done), lambda paper: _render_sync(paper, done))
+    result: Synced = perform(run, "sync", **request)
+    run.home.problems[:] = result.problems
+    run.answer(_sync_record(result), lambda paper: _render_sync(paper, result))
 
 
-def _sync_record(done: Synced) -> Record:
-    """What a sync did, or would do."""
+def _sync_record(result: Synced) -> Record:
     return {
-        "state": done.state.value,
-        "remote": done.remote,
-        "url": done.url,
-        "branch": done.branch,
-        "sent": done.sent,
-        "received": done.received,
+        "state": result.state.value,
+        "remote": result.remote,
+        "url": result.url,
+        "branch": result.branch,
+        "sent": result.sent,
+        "received": result.received,
         "notes": [
             {
                 "outcome": note.outcome.value,
@@ -101,50 +99,48 @@ def _sync_record(done: Synced) -> Record:
                 "other_path": note.other,
                 "fields": list(note.fields),
             }
-            for note in done.notes
+            for note in result.notes
         ],
-        "held": [{"path": item.path, "reason": item.reason} for item in done.held],
-        "left_out": list(done.left_out),
-        "problems": list(done.problems),
+        "held": [{"path": item.path, "reason": item.reason} for item in result.held],
+        "left_out": list(result.left_out),
+        "problems": list(result.problems),
     }
 
 
-def _render_sync(paper: Paper, done: Synced) -> None:
-    """A line on what was sent and received, then what is worth looking at."""
-    if done.state == "no_remote":
-        paper.line("No remote is set up: your memories are kept here, in the vault's own history.")
-        paper.line(dim("  To keep another machine in step: nacre sync --remote URL"))
+def _render_sync(paper: Paper, result: Synced) -> None:
+    """Print the numbers of sent and received operations, then noteworthy outcomes."""
+    if result.state == "no_remote":
+        paper.line("No remote is set up: your memories stay on this machine.")
+        paper.line(dim("  To sync with another machine: nacre sync --remote URL"))
         return
-    paper.line(bold(_summary(done)))
-    for note in done.notes[:_MOST]:
+    paper.line(bold(_summary(result)))
+    for note in result.notes[:_MAX_NOTES]:
         if note.outcome is not documents.MergeOutcome.MERGED or note.fields:
-            paper.line(f"  {_told(note)}")
-    if len(done.notes) > _MOST:
-        paper.line(dim(f"  and {len(done.notes) - _MOST} more; --json lists them all"))
-    for held in done.held:
+            paper.line(f"  {_describe(note)}")
+    if len(result.notes) > _MAX_NOTES:
+        paper.line(dim(f"  and {len(result.notes) - _MAX_NOTES} more; --json lists them all"))
+    for held in result.held:
         paper.line(f"  not sent: {held.path} {held.reason}")
-    for path in done.left_out:
-        paper.line(f"  left out: {path} is a symbolic link or a repository of its own")
-    paper.line(dim(f"  {done.url or done.remote}, branch {done.branch}"))
+    for path in result.left_out:
+        paper.line(f"  left out: {path} is a symbolic link or a separate repository")
+    paper.line(dim(f"  {result.url or result.remote}, branch {result.branch}"))
 
 
-def _summary(done: Synced) -> str:
-    planned = done.state == "planned"
-    if not done.sent and not done.received:
+def _summary(result: Synced) -> str:
+    planned = result.state == "planned"
+    if not result.sent and not result.received:
         return (
-            "Nothing to send or receive."
-            if planned
-            else "In step: nothing to send, nothing to receive."
+            "Nothing to send or receive." if planned else "Up to date: nothing to send or receive."
         )
     parts = []
-    if done.sent:
-        parts.append(f"{'would send' if planned else 'sent'} {count(done.sent, 'operation')}")
-    if done.received:
+    if result.sent:
+        parts.append(f"{'would send' if planned else 'sent'} {count(result.sent, 'operation')}")
+    if result.received:
         parts.append(
-            f"{'would receive' if planned else 'received'} {count(done.received, 'operation')}"
+            f"{'would receive' if planned else 'received'} {count(result.received, 'operation')}"
         )
     first = ", ".join(parts)
-    outcomes = [note.outcome for note in done.notes]
+    outcomes = [note.outcome for note in result.notes]
     counted = [
         _COUNTED[outcome][outcomes.count(outcome) > 1].format(outcomes.count(outcome))
         for outcome in documents.MergeOutcome
@@ -153,25 +149,25 @@ def _summary(done: Synced) -> str:
     return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
 
 
-def _told(note: Note) -> str:
+def _describe(note: Note) -> str:
     name = note.subject or note.path
     short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
     match note.outcome:
         case documents.MergeOutcome.KEPT_TWICE:
             return (
                 f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}; "
-                "nacre review resolve settles it"
+                "choose with nacre review resolve"
             )
         case documents.MergeOutcome.STAYS_RETIRED:
             return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
         case documents.MergeOutcome.KEPT_EDITED:
             return f"kept: {name}{short}: deleted on one side, edited on the other"
         case documents.MergeOutcome.RENAMED:
-            return f"renamed: {name}{short} is {note.path} now; {note.other} was taken"
+            return f"renamed: {name}{short} is now {note.path}; {note.other} was taken"
         case documents.MergeOutcome.COPY_KEPT:
-            return f"copy: {note.path} has an id of its own; {note.other} keeps the old one"
+            return f"copy: {note.path} has a new id; {note.other} keeps the old one"
         case documents.MergeOutcome.UNITED:
-            return f"united: {note.path} was made on both sides"
+            return f"united: {note.path} was created on both sides"
         case documents.MergeOutcome.KEPT_BESIDE:
             return f"two versions: {note.path}; the other is {note.other}"
         case documents.MergeOutcome.FORGOTTEN:
@@ -191,9 +187,9 @@ def _told(note: Note) -> str:
     places={"export": "data:export"},
 )
 def db() -> None:
-    """Look after the database.
+    """Manage the database.
 
-    It can always be made anew: the vault has every memory.
+    It can always be rebuilt: the vault has every memory.
     """
 
 
@@ -201,48 +197,50 @@ def db() -> None:
 @click.pass_obj
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes."""
-    found: Stats = perform(run, "db-stats")
-    record = asdict(found) | {
+    counts: Stats = perform(run, "db-stats")
+    record = asdict(counts) | {
         "tools": [
             asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)}
-            for tool in found.tools
+            for tool in counts.tools
         ]
     }
-    run.answer(record, lambda paper: _render_stats(paper, found, run.settings))
+    run.answer(record, lambda paper: _render_stats(paper, counts, run.settings))
 
 
 @db.command("vacuum", examples=["nacre db vacuum", "nacre db vacuum --json"])
 @click.pass_obj
 def vacuum(run: Run) -> None:
-    """Give the space of what was deleted back to the disk.
+    """Return the space of deleted data to the disk.
 
-    Others who write wait meanwhile: seconds where the file is large.
+    Other writers wait meanwhile: seconds if the file is large.
     """
-    done: Vacuumed = perform(run, "db-vacuum")
-    if not done.is_clean:
+    result: Vacuumed = perform(run, "db-vacuum")
+    if not result.is_clean:
         run.warnings.append(
-            "another process reads the database: its log keeps old bytes until it is closed"
+            "another process is reading the database: its log keeps old bytes until it is closed"
         )
-    record = {"bytes_before": done.before, "bytes_after": done.after, "is_clean": done.is_clean}
-    saved = max(0, done.before - done.after)
+    record = {
+        "bytes_before": result.before,
+        "bytes_after": result.after,
+        "is_clean": result.is_clean,
+    }
+    saved = max(0, result.before - result.after)
     run.answer(
         record,
-        lambda paper: paper.line(
-            bold(size(done.after)), dim(f" ({size(saved)} given back to the disk)")
-        ),
+        lambda paper: paper.line(bold(size(result.after)), dim(f" ({size(saved)} freed)")),
     )
 
 
 @db.command("version", examples=["nacre db version", "nacre db version --json"])
 @click.pass_obj
 def version(run: Run) -> None:
-    """Tell which schema the database has, and which SQLite reads it."""
-    found: DatabaseVersion = perform(run, "db-version")
+    """Show the versions of the database's schema and of SQLite."""
+    versions: DatabaseVersion = perform(run, "db-version")
     record = {
-        "nacre": found.nacre,
-        "schema": found.schema,
-        "sqlite": found.sqlite,
-        "database": found.database,
+        "nacre": versions.nacre,
+        "schema": versions.schema,
+        "sqlite": versions.sqlite,
+        "database": versions.database,
     }
     run.answer(
         record,
@@ -253,7 +251,7 @@ def version(run: Run) -> None:
 @db.command("path", examples=["nacre db path", 'sqlite3 "$(nacre db path)" .tables'])
 @click.pass_obj
 def path(run: Run) -> None:
-    """Print where the database is."""
+    """Print the path of the database."""
     settings = run.settings
     record = {
         "database": settings.where,
@@ -268,17 +266,16 @@ def path(run: Run) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
-    """Make the database anew from the vault and the transcripts.
+    """Rebuild the database from the vault and the transcripts.
 
-    Memories, ids and links stay the same. Where the old file can be read, so do usage, reviews and what waits for a
-    writer. The old file is kept beside the new one, as nacre.db.old. On a
-    terminal it asks first.
+    Memories, ids and links stay the same. If the old file is readable, so do usage, reviews and sessions pending for a
+    writer. The old file is kept next to the new one, as nacre.db.old. On a terminal it asks first.
     """
     if run.is_interactive and not yes:
-        run.confirm(f"Make {run.settings.database} anew? The old file is kept.")
+        run.confirm(f"Rebuild {run.settings.database}? The old file is kept.")
     with output.shown(run) as notify:
         report: IngestReport = perform(run, "db-rebuild", notify, vectors=vectors)
-    edit.scan(run.home)  # finds again what rebuild could not read, so that it is told
+    edit.scan(run.home)  # reports the files that the rebuild could not read
     broken = list(run.home.problems)
     run.exit_code = 1 if broken else 0
     total = len(run.home.memories.all_ids())
@@ -306,7 +303,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
 def backup(run: Run, target: Path | None) -> None:
     """Write a consistent copy of the database.
 
-    Without TARGET, beside the database, named after the time. nacre backup create takes the whole home.
+    Without TARGET, next to the database, named after the current time. nacre backup create copies the whole home.
     """
     written: Path = perform(run, "db-backup", target=target)
     number = written.stat().st_size
@@ -320,7 +317,7 @@ def backup(run: Run, target: Path | None) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def reset(run: Run, yes: bool) -> None:
-    """Remove the database; the vault stays, and a copy is kept beside it."""
+    """Remove the database; the vault and a copy of the database are kept."""
     if not yes:
         if not run.is_interactive:
             raise click.UsageError(
@@ -340,7 +337,6 @@ def reset(run: Run, yes: bool) -> None:
 
 
 def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
-    """What a home holds."""
     kinds = {
         kind: number
         for kind, number in stats.memories.items()
@@ -372,7 +368,7 @@ def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
     )
     paper.heading("Home")
     vectors = f"{count(stats.passages, 'passage')} of sessions" + (
-        f", {stats.vectors_missing:,} texts wait" if stats.vectors_missing else ""
+        f", {stats.vectors_missing:,} texts pending" if stats.vectors_missing else ""
     )
     paper.facts(
         (

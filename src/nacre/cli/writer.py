@@ -1,4 +1,4 @@
-"""``nacre writer``."""
+"""``nacre writer``, ``nacre models`` and ``nacre auth``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nacre.home.home import Home
     from nacre.settings import Settings
     from nacre.setup.models import Offer, SigningIn, Trial, Way, WriterStatus
-    from nacre.setup.setup import Foreseen, FoundWriter, WriterProposal
+    from nacre.setup.setup import FoundWriter, WriterProposal
     from nacre.values.models import Capabilities, Price
     from nacre.values.session import Task
 
@@ -45,7 +45,7 @@ KEPT_HERE = (
     "Sessions with a model that may run on your own machine (qwen, llama, gpt-oss …) "
     "go only to a writer on this machine."
 )
-"""What a consent says of sessions that no writer elsewhere is shown."""
+"""Part of a consent: sessions that are not sent to writers elsewhere."""
 
 _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 
@@ -61,11 +61,11 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 )
 @click.pass_context
 def writer(context: click.Context) -> None:
-    """Tell who writes memories from your sessions, and change that.
+    """Show or change the model that writes memories from your sessions.
 
-    Rules keep what you say plainly. A writer reads each session once, when it is over, and writes down what else is
-    worth keeping. It can be the agent that you have anyway: no key is needed. It is shown what was said, without
-    secrets, and stops at what you allow a day.
+    Rules keep your explicit statements. A writer reads each session once, after it ends, and adds whatever else is
+    worth keeping. It can be your existing agent, without a key. It gets the conversation without secrets and stops at
+    your daily limit.
     """
     if context.invoked_subcommand is None:
         _answer(context.obj, ask(context.obj, "writer"))
@@ -74,7 +74,7 @@ def writer(context: click.Context) -> None:
 @writer.command("status", examples=["nacre writer status --json"])
 @click.pass_obj
 def status(run: Run) -> None:
-    """Tell who writes, and what it took today."""
+    """Show the writer and its usage today."""
     _answer(run, ask(run, "writer"))
 
 
@@ -93,34 +93,37 @@ def status(run: Run) -> None:
 def set_writer(
     run: Run, writer: str | None, tokens_per_day: int | None, dollars_per_day: float | None
 ) -> None:
-    """Let somebody write, from the sessions that end from now on.
+    """Set the writer for sessions that end from now on.
 
-    Without a name, on a terminal, it proposes the best one on this machine, and tells what that would take: an agent
-    that you are signed in to, a server as Ollama, or a provider whose key is found.
+    Without a name, on a terminal, it proposes the best one on this machine and shows the expected cost. It can be an
+    agent that you are signed in to, a server such as Ollama, or a provider with a key.
     """
     run.settings.actor.require_owner("nacre writer set")
     if writer is None and not run.is_interactive:
         raise click.UsageError(
-            "not interactive: name the writer, as claude-cli:haiku", click.get_current_context()
+            "not interactive: name the writer, such as claude-cli:haiku",
+            click.get_current_context(),
         )
     if writer is None or (
-        run.is_interactive and dollars_per_day is None and _is_open(run, writer, tokens_per_day)
+        run.is_interactive
+        and dollars_per_day is None
+        and _is_unbounded(run, writer, tokens_per_day)
     ):
         if not offer(run, writer):
             run.answer({}, lambda paper: paper.line("No writer was set."))
         return
-    found = perform(
+    writer_status = perform(
         run,
         "writer-set",
         writer=writer,
         tokens_per_day=tokens_per_day,
         dollars_per_day=dollars_per_day,
     )
-    _answer(run, found)
+    _answer(run, writer_status)
 
 
-def _is_open(run: Run, writer: str, tokens_per_day: int | None) -> bool:
-    """Whether it is left open what a named writer may take."""
+def _is_unbounded(run: Run, writer: str, tokens_per_day: int | None) -> bool:
+    """Return True if a named writer has no limit."""
     return setup_requests.is_without_bound(
         run.settings, setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day)
     )
@@ -129,44 +132,45 @@ def _is_open(run: Run, writer: str, tokens_per_day: int | None) -> bool:
 @writer.command("pause", examples=["nacre writer pause"])
 @click.pass_obj
 def pause(run: Run) -> None:
-    """Show the writer no session for now; those that end meanwhile wait."""
+    """Pause the writer; sessions that end meanwhile wait."""
     _answer(run, perform(run, "writer-pause"))
 
 
 @writer.command("resume", examples=["nacre writer resume"])
 @click.pass_obj
 def resume(run: Run) -> None:
-    """Show the writer sessions again."""
+    """Let the writer read sessions again."""
     _answer(run, perform(run, "writer-resume"))
 
 
 @writer.command("off", examples=["nacre writer off"])
 @click.pass_obj
 def off(run: Run) -> None:
-    """Have no writer: rules keep what you say plainly, the rest waits for your review."""
+    """Turn the writer off: rules keep your explicit statements, the rest waits for your review."""
     _answer(run, perform(run, "writer-off"))
 
 
 def offer(run: Run, name: str | None = None) -> bool:
-    """Propose a writer, by its name or the best on this machine, with what it would take; returns whether the owner
-    said yes. Raises ModelRefused for one that is named and cannot be set.
+    """Propose a writer by name, or the best on this machine, with its expected cost. Return True if the owner agrees.
+
+    Raises ModelRefused if the named writer cannot be set.
     """
     proposal = proposed(run, name)
     if proposal is None:
         return False
     paper = run.paper(stderr=True)
-    paper.line(bold("Who writes your memories"))
-    told = proposal.foreseen
-    much = f"That is {told.in_words}; it" if told.tokens else "It"
+    paper.line(bold("Writer of your memories"))
+    expected = proposal.foreseen
+    much = f"That is {expected.in_words}; it" if expected.tokens else "It"
     paper.body(
-        f"{proposal.writer.label} can read each session once, when it is over, and write down what is worth keeping. "
-        f"{much} {proposal.terms}. {shown(proposal)}",
+        f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
+        f"{much} {proposal.terms}. {describe_scope(proposal)}",
         indent=0,
     )
-    render_beside(paper, proposal)
+    render_alternatives(paper, proposal)
     click.echo(f"\n{paper.text()}", nl=False, err=True)
     if not click.confirm(
-        f"Let {proposal.writer.label} write{proposal.bound}?", default=False, err=True
+        f"Let {proposal.writer.label} write memories{proposal.bound}?", default=False, err=True
     ):
         return False
     _answer(run, perform(run, "writer-set", **request_of(proposal)))
@@ -174,28 +178,28 @@ def offer(run: Run, name: str | None = None) -> bool:
 
 
 def proposed(run: Run, name: str | None) -> WriterProposal | None:
-    """The writer to propose; ``None`` where none can be set, which is told."""
+    """Return the writer to propose, or print why there is none and return ``None``."""
     if name:
         setup_requests.check_obstacle(run.settings, name)
         return named(run.home, name)
     found = setup.found_writers(run.settings)
     best = setup.best_writer(found)
     if best is None:
-        for one in found:
-            run.tell(f"{one.label}: {one.problem}")
-        run.tell("No one who could write is here; nacre setup sets a model by key, or a local one.")
+        for candidate in found:
+            run.tell(f"{candidate.label}: {candidate.problem}")
+        run.tell("No writer is available: set up a model by key or a local one with nacre setup.")
         return None
     return setup.proposal_of(run.settings, best, setup.foreseen(run.home, best.name), found)
 
 
 def named(home: Home, name: str) -> WriterProposal:
-    """A writer by its name, with what it would take, whether it can be set or not. Raises ModelRefused."""
+    """Return a writer by name with its expected cost, even if it cannot be set. Raises ModelRefused."""
     found = setup.writer_named(home.settings, name)
     return setup.proposal_of(home.settings, found, setup.foreseen(home, name))
 
 
 def best_for(home: Home) -> WriterProposal | None:
-    """The model that is set where it could write, else the best on this machine; ``None`` where there is none."""
+    """Return the configured model if it can write, else the best writer on this machine, or ``None``."""
     name = home.settings.text("models.default")
     found = setup.found_writers(home.settings)
     if name not in ("", "none"):
@@ -208,125 +212,119 @@ def best_for(home: Home) -> WriterProposal | None:
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:
-    """What is asked of ``writer-set`` after a yes."""
-    wanted = proposal.request
+    """Return the arguments of ``writer-set`` for an accepted proposal."""
+    request = proposal.request
     return {
-        "writer": wanted.writer,
-        "tokens_per_day": wanted.tokens_per_day,
-        "dollars_per_day": wanted.dollars_per_day,
+        "writer": request.writer,
+        "tokens_per_day": request.tokens_per_day,
+        "dollars_per_day": request.dollars_per_day,
     }
 
 
-def render_beside(paper: Paper, proposal: WriterProposal) -> None:
-    """What may keep the one that is proposed from answering, and who else could write."""
+def render_alternatives(paper: Paper, proposal: WriterProposal) -> None:
+    """Print the problem of the proposed writer, if any, and other writers."""
     if proposal.writer.problem:
         paper.line(dim(proposal.writer.problem))
     if proposal.others:
         paper.line(
             dim(
-                f"Also here: {', '.join(map(_named, proposal.others))}; nacre writer set NAME takes that one."
+                f"Also available: {', '.join(map(_named, proposal.others))}; choose with nacre writer set NAME."
             )
         )
 
 
-def _named(one: FoundWriter) -> str:
-    return f"{one.name} ({one.problem.rstrip('.')})" if one.problem else one.name
+def _named(writer: FoundWriter) -> str:
+    return f"{writer.name} ({writer.problem.rstrip('.')})" if writer.problem else writer.name
 
 
-def shown(proposal: WriterProposal) -> str:
-    """Which sessions a writer is shown, in sentences."""
+def describe_scope(proposal: WriterProposal) -> str:
+    """Describe the sessions that a writer reads: the tools and projects of the last week, if any."""
     kept = "" if proposal.writer.is_here else f" {KEPT_HERE}"
+    expected = proposal.foreseen
+    projects = ", ".join(expected.projects) or "no project"
+    covered = f" ({', '.join(expected.tools)}; {projects})" if expected.tools else ""
     return (
-        "It is shown, without secrets, the sessions of all tools and projects that nacre reads"
-        f"{covered(proposal.foreseen)}; writer.exclude_tools and writer.exclude_projects leave some out.{kept}"
+        "It gets, without secrets, the sessions of all tools and projects that nacre reads"
+        f"{covered}; exclude some with writer.exclude_tools and writer.exclude_projects.{kept}"
     )
 
 
-def covered(told: Foreseen) -> str:
-    """Which tools and projects these are, going by a week's sessions; empty where none tells."""
-    return (
-        f" ({', '.join(told.tools)}; {', '.join(told.projects) or 'no project'})"
-        if told.tools
-        else ""
-    )
-
-
-def _answer(run: Run, found: WriterStatus) -> None:
+def _answer(run: Run, writer_status: WriterStatus) -> None:
     reads = health.readers(run.settings, run.home.clock)
-    run.answer(_record(found, reads), lambda paper: _render(paper, found, reads))
+    run.answer(_record(writer_status, reads), lambda paper: _render(paper, writer_status, reads))
 
 
-def _record(found: WriterStatus, reads: Sequence[str]) -> Record:
+def _record(writer_status: WriterStatus, reads: Sequence[str]) -> Record:
     return {
-        "writer": found.writer,
-        "state": found.state,
-        "tokens_today": found.tokens_today,
-        "calls_today": found.calls_today,
-        "tokens_per_day": found.limit,
-        "calls_per_day": found.most_calls,
-        "since": found.since or None,
-        "waiting": found.waiting,
+        "writer": writer_status.writer,
+        "state": writer_status.state,
+        "tokens_today": writer_status.tokens_today,
+        "calls_today": writer_status.calls_today,
+        "tokens_per_day": writer_status.limit,
+        "calls_per_day": writer_status.most_calls,
+        "since": writer_status.since or None,
+        "waiting": writer_status.waiting,
         "read_by": list(reads),
-        "kept_here": list(found.kept_here),
-        "problem": found.problem,
-        "hint": found.hint,
+        "kept_here": list(writer_status.kept_here),
+        "problem": writer_status.problem,
+        "hint": writer_status.hint,
     }
 
 
 def _off(model: str) -> str:
     if model == "none":
-        return "nacre writer set proposes one that you have anyway"
-    return f"{model} is set, and works only where you ask: nacre writer set {model} has it write by itself"
+        return "nacre writer set proposes one from your agents and models"
+    return f"{model} is set but only works on request: nacre writer set {model} makes it the writer"
 
 
-def _render(paper: Paper, found: WriterStatus, reads: Sequence[str]) -> None:
-    if found.state == "off":
+def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> None:
+    if writer_status.state == "off":
         paper.line(
-            "Nobody writes: rules keep what you say plainly, the rest waits in nacre review."
+            "No writer: rules keep your explicit statements, the rest waits in nacre review."
         )
-        paper.line(dim(_off(found.writer)))
+        paper.line(dim(_off(writer_status.writer)))
         return
     paper.line(
-        bold(found.writer),
+        bold(writer_status.writer),
         "  ",
-        Span(setup_requests.STATES[found.state], _TINTS.get(found.state, "yellow")),
+        Span(setup_requests.STATES[writer_status.state], _TINTS.get(writer_status.state, "yellow")),
     )
-    taken = f"{found.tokens_today:,} tokens in {count(found.calls_today, 'call')}"
-    calls = f" in {count(found.most_calls, 'call')}" if found.most_calls else ""
-    most = f"{found.limit:,}{calls}" if found.limit else ""
+    taken = f"{writer_status.tokens_today:,} tokens in {count(writer_status.calls_today, 'call')}"
+    calls = f" in {count(writer_status.most_calls, 'call')}" if writer_status.most_calls else ""
+    most = f"{writer_status.limit:,}{calls}" if writer_status.limit else ""
     paper.facts(
         (
             ("today", f"{taken}, of {most}" if most else taken),
-            ("waiting", count(found.waiting, "session") if found.waiting else ""),
+            ("pending", count(writer_status.waiting, "session") if writer_status.waiting else ""),
             (
                 "reads",
-                f"sessions that ended after {_local(found.since)}"
-                if found.since
+                f"sessions that ended after {_local(writer_status.since)}"
+                if writer_status.since
                 else "all sessions",
             ),
-            ("kept here", _kept(found.kept_here)),
+            ("kept here", _kept(writer_status.kept_here)),
             ("read by", health.in_words(reads) if reads else Span(health.NOTHING, "yellow")),
         ),
         indent=2,
     )
-    if found.problem:
-        paper.line(found.problem)
-    if found.hint:
-        paper.line(dim(f"hint: {found.hint}"))
+    if writer_status.problem:
+        paper.line(writer_status.problem)
+    if writer_status.hint:
+        paper.line(dim(f"hint: {writer_status.hint}"))
 
 
 def _kept(models: Sequence[str]) -> str:
-    """The last week's sessions that no writer elsewhere is shown, with what answered in them."""
+    """Describe the last week's sessions that are not sent to writers elsewhere, with their models."""
     named = ", ".join(dict.fromkeys(models))
     return (
-        f"{count(len(models), 'session')} of the last 7 days, with what may run on this machine: {named}"
+        f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine: {named}"
         if models
         else ""
     )
 
 
 def _local(since: str) -> str:
-    """A time as the person's clock has it; what is none stays as it was written."""
+    """Return a time in the local time zone, or the text unchanged if it is not a time."""
     with suppress(ValueError):
         return minute(datetime.fromisoformat(since))
     return since
@@ -337,10 +335,10 @@ def _local(since: str) -> str:
 
 
 _ANSWERS = {
-    "schema": "its provider holds it to a schema",
-    "tool": "held to a schema as a tool that it must call",
-    "json": "held to JSON, told of the schema",
-    "text": "told of the schema",
+    "schema": "schema enforced by the provider",
+    "tool": "schema enforced by a required tool call",
+    "json": "JSON enforced, schema in the prompt",
+    "text": "schema in the prompt",
 }
 
 
@@ -351,7 +349,7 @@ _ANSWERS = {
 )
 @click.pass_context
 def models(ctx: click.Context) -> None:
-    """Tell which language models are set, and whether they answer."""
+    """Show the configured language models and test them."""
     if ctx.invoked_subcommand:
         return
 
@@ -370,10 +368,10 @@ def models(ctx: click.Context) -> None:
 @argument("models-test", "name", default="", metavar="[PROVIDER:MODEL]")
 @click.pass_obj
 def test(run: Run, name: str) -> None:
-    """Ask a model one short question, and tell its time, tokens and cost.
+    """Ask a model one short question and show its time, tokens and cost.
 
-    Without a name it is the model of models.default. The question is sent to its provider. Ctrl-C ends
-    that at once.
+    Without a name, it tests the model of models.default. The question is sent to its provider. Ctrl-C stops
+    immediately.
     """
     with output.waiting(run, f"Asking {name or run.settings['models.default']}"):
         trial = setup_requests.try_model(run.home, name)
@@ -381,7 +379,6 @@ def test(run: Run, name: str) -> None:
 
 
 def _models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]) -> Record:
-    """The models that are set, and what each task has."""
     return {
         "default": settings.text("models.default"),
         "background": settings.flag("models.background"),
@@ -420,7 +417,6 @@ def _price_record(price: Price) -> Record:
 
 
 def _trial_record(trial: Trial) -> Record:
-    """One short call."""
     return {
         "name": trial.name,
         "model": trial.model or None,
@@ -434,10 +430,10 @@ def _trial_record(trial: Trial) -> Record:
 def _render_models(
     paper: Paper, settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]
 ) -> None:
-    """Each model with what it is for, then what goes on without being asked."""
+    """Print each model with its tasks, then the settings for background work."""
     if not offers:
         paper.line("No language model is set: everything works by rules.")
-        paper.line(dim("nacre setup sets one; nacre models test provider:model tries one first"))
+        paper.line(dim("nacre setup sets one; nacre models test PROVIDER:MODEL tries one first"))
         return
     for offer in offers:
         paper.line(bold(offer.name), "  ", dim(offer.label))
@@ -455,8 +451,8 @@ def _render_models(
         and budgets.is_priced(settings, offer.name)
     ]
     if unpriced and settings.flag("models.background"):
-        told = f"but not {', '.join(unpriced)}: no budget can hold what nobody knows the price of (models.capabilities)"
-        paper.line(Span(told, "yellow"))
+        note = f"but not {', '.join(unpriced)}: budgets need a price (set models.capabilities)"
+        paper.line(Span(note, "yellow"))
 
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
@@ -466,13 +462,13 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
     facts: list[tuple[str, Cell]] = [("set as", ", ".join(offer.aliases))] if offer.aliases else []
     facts.append(("for", f"{tasks}{' (the default)' if is_default else ''}"))
     if offer.problem is None or offer.credential:
-        key = offer.credential or ("missing" if offer.needs_key else "none is needed")
+        key = offer.credential or ("missing" if offer.needs_key else "not needed")
         facts += [("key", key), ("reads", _size(able)), ("answers", _ANSWERS[able.answers])]
         is_paid = budgets.is_priced(settings, offer.name)
         facts.append(
             (
                 "price",
-                _price(able.price) if is_paid else "none: a subscription pays, tokens are counted",
+                _price(able.price) if is_paid else "none: paid by subscription, tokens are counted",
             )
         )
     if offer.problem:
@@ -482,17 +478,17 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
 
 
 def _size(able: Capabilities) -> str:
-    cache = ", and keeps what it read before" if able.caches else ""
-    unknown = "" if able.known else "; nacre does not know this model and guesses low"
+    cache = ", with prompt caching" if able.caches else ""
+    unknown = "" if able.known else "; unknown model, low estimate"
     return f"{able.window:,} tokens, answers up to {able.output:,}{cache}{unknown}"
 
 
 def _price(price: Price | None) -> str:
     if price is None:
-        return "not known; models.capabilities tells it"
+        return "unknown; set models.capabilities"
     if not price.input and not price.output:
         return "free"
-    return f"{_dollars(price.input)} in, {_dollars(price.output)} out, {_dollars(price.cached)} cached, a million tokens"  # noqa: E501
+    return f"{_dollars(price.input)} in, {_dollars(price.output)} out, {_dollars(price.cached)} cached per million tokens"  # noqa: E501
 
 
 def _dollars(amount: Decimal) -> str:
@@ -500,7 +496,7 @@ def _dollars(amount: Decimal) -> str:
 
 
 def _background(settings: Settings, names: Sequence[str]) -> str:
-    """Whether models work without being asked, and within which bounds: tokens where a subscription pays."""
+    """Describe the setting for background work and its limits (tokens for a subscription)."""
     if not settings.flag("models.background"):
         return "in the background: off (models.background)"
     paid = {budgets.is_priced(settings, name) for name in names}
@@ -512,12 +508,11 @@ def _background(settings: Settings, names: Sequence[str]) -> str:
 
 
 def _render_trial(paper: Paper, trial: Trial) -> None:
-    """That it answers, and what that took."""
     tokens = trial.tokens
     whole = tokens.input + tokens.cached + tokens.written
     free = "by subscription" if trial.is_by_subscription else "free"
     cost = (
-        "cost not known"
+        "cost unknown"
         if trial.cost is None
         else f"${trial.cost.normalize():f}"
         if trial.cost
@@ -531,10 +526,10 @@ def _render_trial(paper: Paper, trial: Trial) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre auth``: what nacre can sign in with.
+# ``nacre auth``.
 
 
-MOST_KEY_CHARACTERS = 20_000
+MAX_KEY_CHARACTERS = 20_000
 _MARKS = {
     "found": Span("found", "green"),
     "expired": Span("expired", "yellow"),
@@ -549,49 +544,49 @@ _MARKS = {
     examples=["nacre auth status", "nacre auth set openai", "nacre auth remove anthropic"],
 )
 def auth() -> None:
-    """Tell what nacre can sign in to models with; set and remove keys."""
+    """Show the credentials for models; set or remove keys."""
 
 
 @auth.command("status", examples=["nacre auth status", "nacre auth status --json"])
 @click.pass_obj
 def status_auth(run: Run) -> None:
-    """Show every way to sign in to a model, whether its credential is there, and where from.
+    """Show every method to sign in to a model, with the state and origin of its credential.
 
-    Keys are shown by their last four characters. Nothing is changed, and nothing is asked of the network.
+    Only the last four characters of keys are shown. The command changes nothing and does not use the network.
     """
-    found: SigningIn = perform(run, "auth")
-    run.answer(_status_record(found), lambda paper: _render_status(paper, found))
+    signing_in: SigningIn = perform(run, "auth")
+    run.answer(_status_record(signing_in), lambda paper: _render_status(paper, signing_in))
 
 
 @auth.command("set", examples=["nacre auth set openai", "pass show openai | nacre auth set openai"])
 @argument("auth-set", "provider")
 @click.pass_obj
 def set_key(run: Run, provider: str) -> None:
-    """Keep another key of a provider: typed without being shown, or from standard input.
+    """Store a provider's key, typed at a hidden prompt or read from standard input.
 
-    It goes into the system's keyring, where none works into credentials.toml. nacre setup chooses models.
+    It goes into the system's keyring or, without a working keyring, into credentials.toml. nacre setup chooses models.
     """
     if run.is_interactive:
         secret = str(
-            click.prompt(f"Key of {provider} (not shown)", hide_input=True, err=True)
+            click.prompt(f"Key for {provider} (hidden)", hide_input=True, err=True)
         ).strip()
     else:
-        secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
+        secret = sys.stdin.read(MAX_KEY_CHARACTERS).strip()
     kept: str = perform(
-        run, "auth-set", provider=provider, secret=checked_key(secret, "standard input")
+        run, "auth-set", provider=provider, secret=check_key(secret, "standard input")
     )
     taken = credentials.credential_for(
         settings.load_settings(run.settings.home, run.settings.environ), provider
     )
     if taken and taken.secret != secret:
         run.warnings.append(
-            f"{taken.origin} holds another key, and goes before the one that was kept"
+            f"{taken.origin} has a different key, which takes precedence over the stored one"
         )
     record = {"provider": provider, "kept": kept, "masked": credentials.mask(secret)}
     run.answer(
         record,
         lambda paper: paper.line(
-            f"Kept: the key {credentials.mask(secret)} of {provider}, in {kept}."
+            f"Stored the key {credentials.mask(secret)} for {provider} in {kept}."
         ),
     )
 
@@ -601,53 +596,53 @@ def set_key(run: Run, provider: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(run: Run, provider: str, yes: bool) -> None:
-    """Delete the key of a provider that nacre was given.
+    """Delete a provider's key that nacre stores.
 
-    From the keyring, credentials.toml and the config. Logins of other tools and the environment are left alone.
+    It is deleted from the keyring, credentials.toml and the config. Logins of other tools and environment variables
+    are not changed.
     """
     if run.is_interactive and not yes:
-        run.confirm(f"Delete the key of {provider}?")
+        run.confirm(f"Delete the key for {provider}?")
     removed: list[str] = perform(run, "auth-remove", provider=provider)
     left = setup_requests.left(run.settings, provider)
 
     def render(paper: Paper) -> None:
-        paper.line("Deleted: the key of ", bold(provider), f", from {' and '.join(removed)}.")
+        paper.line("Deleted the key for ", bold(provider), f" from {' and '.join(removed)}.")
         for place in left:
             paper.line(
-                f"It still signs in with what is in {place}, which is not nacre's.", indent=2
+                f"It still signs in with the credential in {place}, which nacre does not manage.",
+                indent=2,
             )
 
     run.answer({"provider": provider, "removed": removed, "left": left}, render)
 
 
-def checked_key(secret: str, where: str) -> str:
-    """A key that can be one. Raises InvalidInput."""
+def check_key(secret: str, where: str) -> str:
+    """Return a key in a valid form. Raises InvalidInput."""
     if not secret:
         raise InvalidInput(f"there is no key in {where}", hint="nacre setup --help")
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise InvalidInput(
-            f"what is in {where} is no key: it holds spaces, line ends or odd characters"
+            f"{where} has no valid key: it contains spaces, line ends or unusual characters"
         )
     return secret
 
 
-def _status_record(found: SigningIn) -> Record:
-    """Every way, the commands of agent tools, and where keys are kept."""
+def _status_record(signing_in: SigningIn) -> Record:
     return {
-        "model": found.model,
-        "ways": [_way_record(way) for way in found.ways],
+        "model": signing_in.model,
+        "ways": [_way_record(way) for way in signing_in.ways],
         "programs": [
-            {"provider": one.provider, "name": one.name, "path": one.path or None}
-            for one in found.programs
+            {"provider": program.provider, "name": program.name, "path": program.path or None}
+            for program in signing_in.programs
         ],
-        "keyring": found.keyring or None,
-        "why_no_keyring": found.why_no_keyring or None,
-        "key_file": found.key_file,
+        "keyring": signing_in.keyring or None,
+        "why_no_keyring": signing_in.why_no_keyring or None,
+        "key_file": signing_in.key_file,
     }
 
 
 def _way_record(way: Way) -> Record:
-    """One way to sign in."""
     best = way.best
     credential = best.credential if best else None
     return {
@@ -667,39 +662,44 @@ def _way_record(way: Way) -> Record:
     }
 
 
-def _render_status(paper: Paper, found: SigningIn) -> None:
-    """The model that is set, where keys are kept, every method, and the providers of which a key is there."""
+def _render_status(paper: Paper, signing_in: SigningIn) -> None:
+    """Print the configured model, the storage of keys, every method, and providers with a key."""
     paper.facts(
         (
-            ("model", "none: nacre works without one" if found.model == "none" else found.model),
-            ("keys are kept", kept_in(found)),
-            ("commands", programs(found)),
+            (
+                "model",
+                "none: nacre works without one" if signing_in.model == "none" else signing_in.model,
+            ),
+            ("keys stored", describe_key_storage(signing_in)),
+            ("commands", list_programs(signing_in)),
         )
     )
-    paper.heading("Ways to sign in")
-    shown = [way for way in found.ways if way.method or way.state != "missing" or way.is_used]
+    paper.heading("Sign-in methods")
+    shown = [way for way in signing_in.ways if way.method or way.state != "missing" or way.is_used]
     width = max(len(way.method or way.provider) for way in shown)
     for way in shown:
         _render_way(paper, way, width)
-    missing = [way.provider for way in found.ways if way not in shown]
+    missing = [way.provider for way in signing_in.ways if way not in shown]
     if missing:
         paper.blank()
-        paper.line(dim(f"By a key, none found: {', '.join(missing)}"), hang=2)
-    if found.model == "none" or not any(way.is_used for way in found.ways):
+        paper.line(dim(f"By key, none found: {', '.join(missing)}"), hang=2)
+    if signing_in.model == "none" or not any(way.is_used for way in signing_in.ways):
         paper.line(dim("nacre setup chooses a model and signs in"))
 
 
-def kept_in(found: SigningIn) -> str:
-    """Where keys that nacre is given go."""
-    if found.keyring:
-        return f"in the keyring ({found.keyring})"
-    return f"in {found.key_file}, yours alone: {found.why_no_keyring}"
+def describe_key_storage(signing_in: SigningIn) -> str:
+    """Describe the place where nacre stores keys."""
+    if signing_in.keyring:
+        return f"in the keyring ({signing_in.keyring})"
+    return f"in {signing_in.key_file}, readable only by you: {signing_in.why_no_keyring}"
 
 
-def programs(found: SigningIn) -> str:
-    """The agent tools' commands that are installed."""
+def list_programs(signing_in: SigningIn) -> str:
+    """List the installed commands of agent tools."""
     return (
-        ", ".join(f"{one.name} ({one.path})" for one in found.programs if one.path)
+        ", ".join(
+            f"{program.name} ({program.path})" for program in signing_in.programs if program.path
+        )
         or "neither claude nor codex"
     )
 
