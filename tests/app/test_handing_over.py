@@ -851,7 +851,7 @@ def test_one_process_at_a_time_does_chores_and_what_it_was_at_when_it_died_is_do
     kinds = {"session-end": ChoreKind(lambda _, chore: seen.append(chore.session) or [])}  # type: ignore[func-returns-value]
     left(world, "session-end", SECOND)
     do_waiting(world.context(), kinds=kinds)
-    assert seen == [], "another process is at it"
+    assert seen == [], "another process is running it"
     first.kill()
     first.join(60)
     world.clock.now += timedelta(minutes=1)

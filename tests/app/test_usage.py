@@ -768,7 +768,7 @@ def test_what_is_recalled_often_and_never_of_use_waits_for_review_once(plain: Wo
     assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
     with plain.open() as memory:
         assert [kept.id for kept in memory.keep(kettle)] == [kettle]
-        with pytest.raises(NotFound, match="waits for no review"):
+        with pytest.raises(NotFound, match="is not waiting for review"):
             memory.keep(kettle)
     assert view(plain, kettle).usage.quality == pytest.approx(0.3)
     assert reviews(plain) == []

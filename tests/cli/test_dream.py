@@ -35,7 +35,7 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     shown = dialog("dream", answers=[("Do it?", "y")], environ={"NO_COLOR": "1"})
     plan, _, done = shown.out.partition("Do it?")
     assert "Meant for a while: 1" in plan
-    assert "last said or recalled on" in plan
+    assert "last stated or recalled on" in plan
     assert "1 memory ended" in done
     assert not over.exists()
     (diary,) = (user_home / ".nacre/vault/dreams").iterdir()
