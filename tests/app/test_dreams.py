@@ -526,7 +526,7 @@ def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_b
     written = path.read_text()
     assert "tags: [sale, jar]\n" in written
     world.clock.now += timedelta(seconds=1)
-    with world.open() as memory, pytest.raises(Conflict, match="nothing of this operation is left"):
+    with world.open() as memory, pytest.raises(Conflict, match="already fully undone"):
         memory.undo(edit.id)
     assert path.read_text() == written
 

@@ -824,7 +824,7 @@ def test_a_chore_that_ends_its_process_is_given_up_too(world: World) -> None:
             do_waiting(world.context(), kinds={"session-end": ChoreKind(end)})
         world.clock.now += timedelta(hours=1)
     do_waiting(world.context(), kinds={"session-end": ChoreKind(end)})
-    assert [one.note for one in given_up(world.home)] == ["its process ended each time"]
+    assert [one.note for one in given_up(world.home)] == ["its process ended at every attempt"]
 
 
 def _do_slowly(user_home: str, began: Any, go: Any, done: Any) -> None:

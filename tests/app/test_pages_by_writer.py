@@ -583,7 +583,7 @@ def test_forgetting_a_memory_tells_of_the_page_that_sums_it_up_and_a_dream_takes
     dreamt(world)
     with world.open() as memory:
         found = memory.forget(memory.plan_forgetting(memories=[memories[LABELS].id])).unreached
-    (place,) = [one for one in found if one.what == "sums it up"]
+    (place,) = [one for one in found if one.what == "summary of it"]
     assert place.where.endswith(PAGE)
     assert "Print the labels" in told(world)
     dream(world.context(), DreamRequest(tier=3, writer=False, first=True))

@@ -812,7 +812,7 @@ def test_health_tells_how_memories_are_used(plain: World) -> None:
     assert "(0.30)" in found["together"]
     assert found["review"] == "1 waiting"
     assert [check.hint for check in checks if check.name == "review"] == [
-        "nacre review shows each, and why it waits"
+        "nacre review shows each one and the reason"
     ]
 
 

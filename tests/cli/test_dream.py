@@ -93,7 +93,7 @@ def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(
     )
     shown = nacre("doctor").out
     assert "1 over: nacre dream --dry-run shows them" in " ".join(shown.split())
-    assert "1 open, neither said nor recalled for 30 days: Gate (" in " ".join(shown.split())
+    assert "1 open, neither stated nor recalled for 30 days: Gate (" in " ".join(shown.split())
     states = {check["name"]: check["state"] for check in nacre("doctor", "--json").json["checks"]}
     assert (states["dream"], states["todos"]) == ("ok", "warning")
 
