@@ -25,7 +25,7 @@ from __future__ import annotations
 
 
 class NacreError(Exception):
-    """Something nacre could not do."""
+    """The operation failed."""
 
     code = "failed"
 
@@ -40,7 +40,7 @@ class NacreError(Exception):
 
 
 class InvalidInput(NacreError):
-    """What was asked makes no sense as it stands."""
+    """The request is not valid."""
 
     code = "invalid_input"
 
@@ -52,13 +52,13 @@ class SettingsInvalid(InvalidInput):
 
 
 class QueryInvalid(InvalidInput):
-    """A query or filter cannot be understood."""
+    """The query or filter is not valid."""
 
     code = "query_invalid"
 
 
 class MemoryInvalid(InvalidInput):
-    """A memory, or the file that should hold one, is not well formed."""
+    """The memory or its file is not well-formed."""
 
     code = "memory_invalid"
 
@@ -70,49 +70,49 @@ class TranscriptUnreadable(InvalidInput):
 
 
 class NotFound(NacreError):
-    """Nothing has that id or name."""
+    """There is nothing with this id or name."""
 
     code = "not_found"
 
 
 class Conflict(NacreError):
-    """Two writers disagree."""
+    """The request conflicts with the present state."""
 
     code = "conflict"
 
 
 class EditConflict(Conflict):
-    """A file changed since it was read; nothing was overwritten."""
+    """The file changed after it was read; nothing was overwritten."""
 
     code = "edit_conflict"
 
 
 class DepartedError(Conflict):
-    """A later statement departs from a candidate that is to be kept."""
+    """A later statement contradicts this candidate."""
 
     code = "departed"
 
 
 class OwnerOnly(NacreError):
-    """What only the owner may do was asked by an agent."""
+    """Only the owner may do this; an agent asked for it."""
 
     code = "owner_only"
 
 
 class NotAllowed(NacreError):
-    """The role that an account has in a space does not allow it."""
+    """The account's role in this space does not allow this."""
 
     code = "not_allowed"
 
 
 class Unavailable(NacreError):
-    """Something nacre needs cannot be reached now."""
+    """Something that nacre needs is unavailable."""
 
     code = "unavailable"
 
 
 class ChannelUnavailable(Unavailable):
-    """A channel's platform cannot be reached, or wants to be left alone for now."""
+    """The channel's platform cannot be reached, or asks to wait."""
 
     code = "channel_unavailable"
 
@@ -129,37 +129,37 @@ class ChannelUnavailable(Unavailable):
 
 
 class ChannelRefused(NacreError):
-    """A channel's platform says no; trying again does not help."""
+    """The channel's platform refused; a retry does not help."""
 
     code = "channel_refused"
 
 
 class StoreBusy(Unavailable):
-    """Another process holds the database."""
+    """Another process is using the database."""
 
     code = "store_busy"
 
 
 class MayBeStored(Unavailable):
-    """It failed after it became durable, so it may be there in spite of the error."""
+    """The change may have been stored despite this error."""
 
     code = "may_be_stored"
 
 
 class OtherVersion(Unavailable):
-    """The daemon is of another version than whoever asks."""
+    """The daemon has a different version from the caller."""
 
     code = "other_version"
 
 
 class OtherSettings(Unavailable):
-    """The daemon would answer by other settings than whoever asks."""
+    """The daemon has different settings from the caller."""
 
     code = "other_settings"
 
 
 class Ending(Unavailable):
-    """The daemon is about to end."""
+    """The daemon is shutting down."""
 
     code = "ending"
 
@@ -171,7 +171,7 @@ class EmbedderUnavailable(Unavailable):
 
 
 class EmbedderHeld(EmbedderUnavailable):
-    """No texts may go to the embedding model now."""
+    """Texts may not be sent to the embedding model now."""
 
     code = "embedder_held"
 
@@ -196,7 +196,7 @@ class RerankerUnavailable(Unavailable):
 
 
 class ModelUnavailable(Unavailable):
-    """The language model does not answer now."""
+    """The language model does not respond."""
 
     code = "model_unavailable"
 
@@ -219,21 +219,21 @@ class ModelUnavailable(Unavailable):
 
 
 class UnexpectedService(ModelUnavailable):
-    """Something answers that is not the language model's provider."""
+    """The response did not come from the language model's provider."""
 
 
 class ModelUnreadable(ModelUnavailable):
-    """The language model's command ended well, and wrote nothing that can be read."""
+    """The language model's command succeeded without readable output."""
 
 
 class BudgetSpent(Unavailable):
-    """What models may cost is used up."""
+    """The budget for models is used up."""
 
     code = "budget_spent"
 
 
 class QuotaSpent(NacreError):
-    """A space was asked as often today as its quota lets. ``seconds`` are left until it may be asked again."""
+    """A space has used its daily quota of requests. ``seconds``: time until the next request is allowed."""
 
     code = "quota_spent"
 
@@ -243,47 +243,47 @@ class QuotaSpent(NacreError):
 
 
 class SpaceFull(NacreError):
-    """A memory holds as many turns as it may."""
+    """The space has reached its maximum number of turns."""
 
     code = "space_full"
 
 
 class ModelRefused(NacreError):
-    """The language model's provider refuses the call."""
+    """The language model's provider refused the call."""
 
     code = "model_refused"
 
 
 class PromptTooLong(ModelRefused):
-    """The language model cannot read so much at once."""
+    """The prompt is too long for the language model."""
 
     code = "prompt_too_long"
 
 
 class ModelDeclined(ModelRefused):
-    """The language model read the prompt and does not want to answer it."""
+    """The language model declined to answer the prompt."""
 
 
 class CredentialsUnusable(NacreError):
-    """A key, or the file that holds it, cannot be used."""
+    """A key or its file cannot be used."""
 
     code = "credentials_unusable"
 
 
 class AnswerUnusable(NacreError):
-    """The language model did not answer what it was asked for."""
+    """The language model's answer cannot be used."""
 
     code = "answer_unusable"
 
 
 class StoreUnusable(NacreError):
-    """The home cannot be used as it is."""
+    """The home needs a repair or an upgrade."""
 
     code = "store_unusable"
 
 
 class StoreAway(StoreUnusable):
-    """The server that holds the memory, or the node of it that does, does not answer now, or lets nobody in."""
+    """The database server, or the node with this memory, does not respond or refuses the connection."""
 
     code = "store_away"
 
@@ -301,25 +301,25 @@ class VaultUnusable(StoreUnusable):
 
 
 class ArchiveDamaged(NacreError):
-    """A part of the archive of transcripts cannot be read."""
+    """A part of the transcript archive cannot be read."""
 
     code = "archive_damaged"
 
 
 class GitUnavailable(Unavailable):
-    """The git program is missing, too old, or does not answer."""
+    """git is missing, too old, or does not respond."""
 
     code = "git_unavailable"
 
 
 class RepositoryBusy(Unavailable):
-    """Another git works on the vault's repository."""
+    """Another git process is using the vault's repository."""
 
     code = "repository_busy"
 
 
 class RepositoryUnusable(StoreUnusable):
-    """The vault's repository cannot take a commit as it is."""
+    """The vault's repository is in a state that does not allow commits."""
 
     code = "repository_unusable"
 
@@ -331,30 +331,30 @@ class RemoteUnreachable(Unavailable):
 
 
 class RemoteRefused(NacreError):
-    """The remote says no."""
+    """The remote refused the request."""
 
     code = "remote_refused"
 
 
 class RemoteMoved(Conflict):
-    """The remote's branch moved since it was fetched."""
+    """The remote's branch has changed since the last fetch."""
 
     code = "remote_moved"
 
 
 class HistoryRewritten(Conflict):
-    """Somebody rewrote the remote's history."""
+    """The remote's history was rewritten."""
 
     code = "history_rewritten"
 
 
 class Fault(NacreError):
-    """nacre is to blame."""
+    """An internal error in nacre."""
 
     code = "internal"
 
 
 class SecretFound(NacreError):
-    """What was to be sent holds what looks like a secret."""
+    """The text to send contains what looks like a secret."""
 
     code = "secret_found"

@@ -301,7 +301,7 @@ def test_what_was_edited_since_it_was_planned_is_left_alone_and_told(world: Worl
     path = next(path for path in world.vault.rglob("*.md") if later.id in path.read_text())
     path.write_text(path.read_text().replace("500 g!", "250 g!"))
     report = carry_out(home, found)
-    assert [why for _, why in report.left] == ["what stays does not hold all of it any more"]
+    assert [why for _, why in report.left] == ["the kept memory no longer contains all of it"]
     with world.open() as memory:
         assert memory.get(over.id).retired
         assert {one.content[-6:] for one in memory.list()} == {"250 g!", "500 g."}
@@ -366,7 +366,7 @@ def test_a_link_to_what_is_gone_for_good_is_dropped_and_comes_back_with_undo(wor
         assert now.links == (Link("builds_on", lid.id),)
         assert (now.updated, now.content) == (jar.updated, jar.content)
     assert (
-        f"nothing is left at the end of related_to {label.id[-8:]}"
+        f"dangling link: related_to {label.id[-8:]}"
         in (world.vault / (report.diary or "")).read_text()
     )
     assert planned(world).steps == ()
@@ -417,9 +417,9 @@ def test_while_a_file_cannot_be_read_no_link_is_dropped(world: World) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"---\nid: {label.id}\nkind: [\n---\nThe label is yellow.\n")
     assert planned(world).steps == ()
-    assert [why for _, why in carry_out(home, found).left] == ["a link may lead somewhere again"]
+    assert [why for _, why in carry_out(home, found).left] == ["a link may have a target again"]
     path.write_text(f"---\nid: {label.id}\nkind: fact\nsubject: Label\n---\nThe label is yellow.\n")
-    assert [why for _, why in carry_out(home, found).left] == ["a link leads somewhere again"]
+    assert [why for _, why in carry_out(home, found).left] == ["a link has a target again"]
 
 
 def test_what_stays_for_others_loses_its_orphan_link_in_a_dream_of_its_own(world: World) -> None:
@@ -464,7 +464,7 @@ def test_a_link_that_a_person_took_out_meanwhile_is_no_business_of_a_dream(world
     edited = path.read_text().replace(f"to: {label.id}", "to: https://example.org/jars")
     path.write_text(edited)
     report = carry_out(home, found)
-    assert (report.operation, [why for _, why in report.left]) == (None, ["it has other links now"])
+    assert (report.operation, [why for _, why in report.left]) == (None, ["its links have changed"])
     assert path.read_text() == edited
 
 
@@ -523,7 +523,7 @@ def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_b
     written = path.read_text()
     assert "tags: [sale, jar]\n" in written
     world.clock.now += timedelta(seconds=1)
-    with world.open() as memory, pytest.raises(Conflict, match="nothing of this operation is left"):
+    with world.open() as memory, pytest.raises(Conflict, match="already fully undone"):
         memory.undo(edit.id)
     assert path.read_text() == written
 

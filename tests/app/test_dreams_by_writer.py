@@ -217,7 +217,7 @@ def test_what_does_not_bear_a_second_look_changes_nothing(world: World) -> None:
     one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
     world.model = Writer(finding="loses")
     report = dreamt(world)
-    assert report.plan.refused[0][1] == "a second look says: loses the stacking"
+    assert report.plan.refused[0][1] == "the second check says: loses the stacking"
     assert set(active(world)) == {one.id, other.id}
 
 
@@ -254,7 +254,7 @@ def test_the_owners_word_never_becomes_an_agents(world: World) -> None:
     own = kept(world, JARS, days=1)
     agents = kept(world, AT_YARD, speaker=Speaker.AGENT)
     world.model = Writer(sorts=same(JARS, AT_YARD, keep=AT_YARD))
-    assert "an agent's words would stand for the owner's" in planned(world).refused[0][1]
+    assert "an agent's statement would replace the owner's" in planned(world).refused[0][1]
     assert set(active(world)) == {own.id, agents.id}
 
 
@@ -418,9 +418,9 @@ def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"days": 200}, "it was said later"),
-        ({"speaker": Speaker.AGENT}, "an agent's words would stand for the owner's"),
-        ({"kind": Kind.EVENT}, "what happened stays true"),
+        ({"days": 200}, "it is the later statement"),
+        ({"speaker": Speaker.AGENT}, "an agent's statement would replace the owner's"),
+        ({"kind": Kind.EVENT}, "events stay true"),
     ],
 )
 def test_what_is_said_earlier_by_an_agent_or_of_a_day_ends_nothing(
@@ -444,7 +444,7 @@ def test_what_still_holds_on_a_second_look_is_not_ended(world: World) -> None:
     world.model = Writer(finding="holds", sorts=over(old.content, new.content))
     report = dreamt(world)
     assert report.operation is None
-    assert "a second look says: holds" in report.plan.refused[0][1]
+    assert "the second check says: holds" in report.plan.refused[0][1]
     assert len(active(world)) == 2
 
 
@@ -455,7 +455,7 @@ def test_an_edit_makes_no_memory_a_later_one(world: World) -> None:
     with world.open() as memory:
         memory.edit(old.id, importance=6)
     world.model = Writer(finding="over", sorts=over(new.content, old.content))
-    assert planned(world).refused[0][1] == "it was said later"
+    assert planned(world).refused[0][1] == "it is the later statement"
     world.model = Writer(finding="over", sorts=over(old.content, new.content))
     dreamt(world)
     assert set(active(world)) == {new.id}

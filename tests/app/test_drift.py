@@ -53,7 +53,7 @@ def test_sessions_that_suddenly_lose_the_owner_are_told_with_the_version(
     for number in range(11, 15):
         session(user_home, number, ("assistant", "assistant"), "3.0.0")
     assert formats() == [
-        "the last 4 sessions of claude-code 3.0.0 hold no words of yours; 10 of 10 before did",
+        "the last 4 sessions of claude-code 3.0.0 contain none of your messages; 10 of 10 before did",
     ]
 
 

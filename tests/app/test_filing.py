@@ -134,7 +134,9 @@ def test_what_was_said_in_a_session_is_filed_once_that_belongs_to_a_project(
     one = waiting(world, "The scales are read hourly.", source=Source(met, ("u1",)))
     assert not filed(planned(world))
     world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
-    assert filed(planned(world)) == {one.id: ("scales", f"said in a session of it, {met}")}
+    assert filed(planned(world)) == {
+        one.id: ("scales", f"from session {met}, which belongs to the project")
+    }
     world.write("projects/honey/project.md", HONEY)
     assert not filed(planned(world, project="honey"))
     dreamt(world, project="scales")
@@ -190,7 +192,7 @@ def test_what_lost_its_evidence_since_it_was_planned_is_not_filed(known: World) 
     found = plan(home, DreamPlanRequest(tier=3))
     known.write("projects/honey/project.md", HONEY.replace("apiarium", "bees"))
     assert [why for _, why in carry_out(home, found).left] == [
-        "nothing says any more that it belongs there"
+        "there is no longer any evidence that it belongs there"
     ]
 
 

@@ -726,13 +726,13 @@ def test_the_report_names_what_could_not_be_reached(talk: World) -> None:
         "git history",
         "git remote",
         "older database",
-        "still says it",
+        "still contains it",
         "copies elsewhere",
     }
     assert told["transcript"].where.endswith("cheese.jsonl")
     assert told["git history"].remedy == "nacre scrub --history"
     assert told["git remote"].where == "ssh://git@example.org/vault.git"
-    assert told["still says it"].where.endswith("notes.txt")
+    assert told["still contains it"].where.endswith("notes.txt")
 
 
 def test_one_thing_at_a_time_is_asked_for(world: World) -> None:

@@ -338,7 +338,7 @@ def test_a_copy_is_reported_noted_in_the_ledger_and_costs_no_words(world: World)
     file = world.memory_file(stored.memory_id)
     shutil.copy2(file, file.with_name("tea 2.md"))
     assert _problems(world) == [
-        "global/fact/tea 2.md has the id of global/fact/tea.md; it was read as a memory of its own"
+        "global/fact/tea 2.md has the same id as global/fact/tea.md; it was read as a separate memory"
     ]
     assert _problems(world) == []
     with world.open() as memory:

@@ -824,7 +824,7 @@ def test_a_chore_that_ends_its_process_is_given_up_too(world: World) -> None:
             do_waiting(world.context(), kinds={"session-end": ChoreKind(end)})
         world.clock.now += timedelta(hours=1)
     do_waiting(world.context(), kinds={"session-end": ChoreKind(end)})
-    assert [one.note for one in given_up(world.home)] == ["its process ended each time"]
+    assert [one.note for one in given_up(world.home)] == ["its process ended at every attempt"]
 
 
 def _do_slowly(user_home: str, began: Any, go: Any, done: Any) -> None:
@@ -851,7 +851,7 @@ def test_one_process_at_a_time_does_chores_and_what_it_was_at_when_it_died_is_do
     kinds = {"session-end": ChoreKind(lambda _, chore: seen.append(chore.session) or [])}  # type: ignore[func-returns-value]
     left(world, "session-end", SECOND)
     do_waiting(world.context(), kinds=kinds)
-    assert seen == [], "another process is at it"
+    assert seen == [], "another process is running it"
     first.kill()
     first.join(60)
     world.clock.now += timedelta(minutes=1)

@@ -206,7 +206,7 @@ def test_a_lock_that_a_crash_of_git_left_costs_only_a_clean_status(world: World)
     store(world, "The door is red.")
     done = commit(world)
     assert done.operations == 1
-    assert "lags behind" in (done.note or "")
+    assert "is out of date" in (done.note or "")
     lock.unlink()
     store(world, "The roof is flat.")
     commit(world)

@@ -246,7 +246,7 @@ def test_vectors_follow_and_an_interruption_loses_nothing(world: World) -> None:
     with world.open() as memory:
         report = memory.ingest()
         assert report.vectors_left > 0
-        assert report.vectors_note == "interrupted; the next ingest goes on"
+        assert report.vectors_note == "interrupted; the next ingest continues"
         result = memory.search_sessions("topic 250")
         assert result.turns
         assert [(lane.name, lane.state.value) for lane in result.degraded] == [

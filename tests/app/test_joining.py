@@ -189,7 +189,7 @@ def test_a_page_that_was_edited_since_the_plan_is_left_and_told(two: World) -> N
     assert projects(two) == {"mill", "grinder"}
     page(two, "grinder", remotes=["git@host.example:bob/mill.git"])
     (left,) = carry_out(two.context(), found).left
-    assert left[1] == "nothing says any more that they are one"
+    assert left[1] == "there is no longer any evidence that they are one project"
 
 
 def test_one_dream_joins_one_project_and_the_next_one_the_next(two: World) -> None:

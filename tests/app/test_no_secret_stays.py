@@ -466,7 +466,7 @@ def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(
         assert report["turns"] == 2
         assert report["commits"] >= 2
         assert report["removed"] == [str(home / "nacre.db.old")]
-        assert any("replaced where it was made" in place for place in report["elsewhere"])
+        assert any("replace a leaked key" in place for place in report["elsewhere"])
         nacre("commit")
         assert is_kept(home) == []
         assert json.loads(nacre("scrub", "--history", "--yes", "--json"))["total"] == 0

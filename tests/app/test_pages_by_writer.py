@@ -260,7 +260,7 @@ def test_what_no_source_says_does_not_reach_the_page(
     world.model = Writer({"constraints": [(text, sources)], "stage": GOOD["stage"]})
     report = dreamt(world)
     assert lines(world) == [line for line in lines(world) if "stand 4" in line]
-    assert "1 more did not bear a look" in pages(report.plan)[0].why
+    assert "1 more failed the check" in pages(report.plan)[0].why
 
 
 def test_a_line_that_does_not_bear_a_second_look_is_left_out(world: World) -> None:
@@ -411,8 +411,8 @@ def test_what_changed_since_it_was_planned_is_not_told(world: World, change: str
             memory.retire(memories[LIMIT].id)
     (why,) = [why for _, why in carry_out(world.context(), found).left]
     wanted = {
-        "edit": "memories that it tells of have changed since",
-        "retire": "no source says any more",
+        "edit": "some of its memories have changed since",
+        "retire": "no source supports any more",
     }[change]
     assert wanted in why
     assert (world.vault / PAGE).read_text() == OWN
@@ -426,7 +426,9 @@ def test_a_plan_that_names_another_projects_memory_is_not_carried_out(world: Wor
     (step,) = pages(found)
     words = f"{step.words}\n- The mill grinds at night ({other.id[-8:]})"
     report = carry_out(world.context(), _with_words(world, found, words))
-    assert [why for _, why in report.left] == ["it would tell what no source says any more"]
+    assert [why for _, why in report.left] == [
+        "it would contain lines that no source supports any more"
+    ]
 
 
 def _with_words(world: World, found: DreamPlan, words: str) -> DreamPlan:
@@ -512,7 +514,7 @@ def test_without_a_writer_what_holds_no_more_goes_from_its_page(world: World) ->
     assert "stand 4" not in own_page(world, "hive")
     assert "Print the labels" in own_page(world, "hive")
     report = dream(world.context(), DreamRequest(tier=3, writer=False, first=True))
-    assert [step.why for step in pages(report.plan)] == ["what it rests on holds no more"]
+    assert [step.why for step in pages(report.plan)] == ["its sources no longer hold"]
     assert "stand 4" not in told(world)
     assert len(lines(world)) == 3
 
@@ -581,7 +583,7 @@ def test_forgetting_a_memory_tells_of_the_page_that_sums_it_up_and_a_dream_takes
     dreamt(world)
     with world.open() as memory:
         found = memory.forget(memory.plan_forgetting(memories=[memories[LABELS].id])).unreached
-    (place,) = [one for one in found if one.what == "sums it up"]
+    (place,) = [one for one in found if one.what == "summary of it"]
     assert place.where.endswith(PAGE)
     assert "Print the labels" in told(world)
     dream(world.context(), DreamRequest(tier=3, writer=False, first=True))

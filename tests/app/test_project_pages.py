@@ -285,10 +285,10 @@ def test_secrets_never_reach_a_page(world: World) -> None:
     ("page", "why"),
     [
         (OWN.replace("---\n#", "dreams: false\n---\n#"), "its front matter says dreams: false"),
-        (OWN + "The key is AKIAZ7VRQMTLXN4WPHJ2.\n", "the page holds what looks like a secret"),
+        (OWN + "The key is AKIAZ7VRQMTLXN4WPHJ2.\n", "the page contains what looks like a secret"),
         (
             OWN + "<!-- nacre:start -->\n- one\n- two\n- three\n<!-- nacre:end -->\n",
-            "3 of the 3 lines that nacre wrote would be lost",
+            "3 of the 3 lines written by nacre would be lost",
         ),
     ],
     ids=["unwanted", "secret", "lost"],
@@ -371,7 +371,7 @@ def test_a_decision_that_ended_since_it_was_planned_is_not_told(world: World) ->
     with world.open() as memory:
         memory.retire(ours.id)
     assert [why for _, why in carry_out(home, found).left] == [
-        "it would tell what no source says any more"
+        "it would contain lines that no source supports any more"
     ]
 
 

@@ -234,7 +234,7 @@ def _retired(world: World, scale: tuple[Memory, Memory]) -> None:
     [
         (_linked, "they are linked already"),
         (_edited, "they have changed since"),
-        (_retired, "they are not there any more"),
+        (_retired, "they no longer exist"),
     ],
 )
 def test_what_changed_since_it_was_planned_is_not_linked(
@@ -257,7 +257,7 @@ def test_a_plan_draws_no_link_of_another_type(
     found = planned(world)
     steps = tuple(replace(step, words=relation) for step in links(found))
     report = carry_out(world.context(), replace(found, steps=steps))
-    assert [one for _, one in report.left] == ["it is no link between two memories of one place"]
+    assert [one for _, one in report.left] == ["it does not link two memories of one place"]
 
 
 def test_one_memory_gets_three_links_at_most_in_a_dream(world: World) -> None:

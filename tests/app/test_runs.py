@@ -150,7 +150,7 @@ def test_a_run_that_is_cut_short_is_closed_by_the_next_command(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def between() -> None:
-        with pytest.raises(Conflict, match="going on"):
+        with pytest.raises(Conflict, match="still running"):
             elsewhere(world, lambda context: undo(context, log(context)[0].operation.id))
         raise KeyboardInterrupt
 

@@ -239,7 +239,7 @@ def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> Non
 
     (problem,) = rebuild(world.settings(), world.context, vectors=False).problems
 
-    assert problem.message == "what models cost could not be read any more"
+    assert problem.message == "what models cost could not be read"
     context = home(world, priced())
     assert list(costs(context).spent) == []
     assert [trace.subject for trace in list_traces(context)] == ["a session"]

@@ -722,7 +722,7 @@ def test_a_file_with_a_secret_waits_and_the_rest_is_sent(pair: tuple[Machine, Ma
     assert SECRET not in git(one.remote, "log", "-p", "--all")
     other.do(edit, "Bridge", importance=9)
     other.sync()
-    with pytest.raises(EditConflict, match="waits here"):
+    with pytest.raises(EditConflict, match="is held here"):
         one.sync()
     assert SECRET in bridge(one).read_text()
     replace_in(bridge(one), SECRET, "gone")

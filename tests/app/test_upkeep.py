@@ -35,7 +35,7 @@ def test_health_says_when_memories_were_last_said_or_recalled(world: World) -> N
     spans = (
         "3 within a week, 2 within a month, 2 within a quarter, 2 within half a year, 2 longer ago"
     )
-    assert found(world)["recency"].detail == f"last said or recalled: {spans}"
+    assert found(world)["recency"].detail == f"last stated or recalled: {spans}"
 
 
 def test_of_a_young_home_there_is_nothing_to_say(world: World) -> None:
@@ -52,7 +52,7 @@ def test_open_todos_are_stale_after_a_month_the_oldest_first(world: World) -> No
     since = [f"{world.clock() - timedelta(days=days):%Y-%m-%d}" for days in (200, 31)]
     assert told.state == WARNING
     assert told.detail == (
-        "2 open, neither said nor recalled for 30 days: "
+        "2 open, neither stated nor recalled for 30 days: "
         f"Mend the gate. ({gate.id[-8:]}, {since[0]}); Mend the roof. ({roof.id[-8:]}, {since[1]})"
     )
     with world.open() as memory:
@@ -69,7 +69,7 @@ def test_each_kind_is_unused_after_a_time_of_its_own(world: World) -> None:
     kept(world, "Anna mends hives.", days=700, kind=Kind.RELATIONSHIP, importance=8)
     kept(world, "Seal jars while they are warm.", days=59, kind=Kind.LESSON)
     assert found(world)["unused"].detail == (
-        "neither said nor recalled for long: 1 of 2 decisions (180 days), 1 of 1 event (90 days); used lately: 1"
+        "neither stated nor recalled for long: 1 of 2 decisions (180 days), 1 of 1 event (90 days); used recently: 1"
     )
 
 
@@ -82,7 +82,7 @@ def test_health_counts_what_a_dream_would_end_by_its_rules(world: World) -> None
     told = found(world)["dream"]
     assert (told.state, told.detail) == (
         OK,
-        "1 over and 1 never asked for: nacre dream --dry-run shows them",
+        "1 over and 1 never recalled: nacre dream --dry-run shows them",
     )
     report = dreamt(world)
     assert "dream" not in found(world)
@@ -95,7 +95,7 @@ def test_health_counts_what_a_dream_would_end_by_its_rules(world: World) -> None
     ("at_night", "state", "detail"),
     [
         ("false", WARNING, "51 memories are ready to be tidied: 51 over"),
-        ("true", OK, "51 over: the daemon's dreams end them, some a night"),
+        ("true", OK, "51 over: the daemon's dreams end a few per night"),
     ],
 )
 def test_where_much_would_end_and_no_dream_comes_by_itself_health_says_so(
@@ -160,7 +160,7 @@ def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: Wo
     ages = [now - at for at in last.values()]
     longer = sum(age > timedelta(days=183) for age in ages)
     week = sum(age <= timedelta(days=7) for age in ages)
-    assert told["recency"].detail.startswith(f"last said or recalled: {week} within a week, ")
+    assert told["recency"].detail.startswith(f"last stated or recalled: {week} within a week, ")
     assert told["recency"].detail.endswith(f", {longer} longer ago")
     todos = [
         one for one in every if one.kind is Kind.TODO and now - last[one.id] > timedelta(days=30)
@@ -181,8 +181,8 @@ def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: Wo
     lately = sum(
         age < IDLE_DAYS[kind][0] for kind, found_ages in of_kind.items() for age in found_ages
     )
-    assert told["unused"].detail.endswith(f": {', '.join(unused)}; used lately: {lately}")
+    assert told["unused"].detail.endswith(f": {', '.join(unused)}; used recently: {lately}")
     ending = consolidate.ending(every, usage, now, home.settings)
     over = sum(one.action is DreamAction.EXPIRE for one in ending)
-    never = f" and {len(ending) - over} never asked for" if len(ending) > over else ""
+    never = f" and {len(ending) - over} never recalled" if len(ending) > over else ""
     assert f"{over} over{never}" in told["dream"].detail

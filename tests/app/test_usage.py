@@ -760,7 +760,7 @@ def test_what_is_recalled_often_and_never_of_use_waits_for_review_once(plain: Wo
     assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
     with plain.open() as memory:
         assert [kept.id for kept in memory.keep(kettle)] == [kettle]
-        with pytest.raises(NotFound, match="waits for no review"):
+        with pytest.raises(NotFound, match="is not waiting for review"):
             memory.keep(kettle)
     assert view(plain, kettle).usage.quality == pytest.approx(0.3)
     assert reviews(plain) == []
@@ -804,7 +804,7 @@ def test_health_tells_how_memories_are_used(plain: World) -> None:
     assert "(0.30)" in found["together"]
     assert found["review"] == "1 waiting"
     assert [check.hint for check in checks if check.name == "review"] == [
-        "nacre review shows each, and why it waits"
+        "nacre review shows each one and the reason"
     ]
 
 

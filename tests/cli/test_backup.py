@@ -62,7 +62,7 @@ def test_the_drill_proves_a_backup_and_touches_nothing(
     names = {check["name"] for check in answer["checks"]}
     assert {"archive", "database", "vault", "ledger", "counts", "recall", "git"} <= names
     assert {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()} == before
-    assert "every hash agrees" in nacre("backup", "verify", str(out)).out
+    assert "all hashes match" in nacre("backup", "verify", str(out)).out
 
 
 def test_a_home_that_is_there_is_asked_about_and_kept_aside(
@@ -345,7 +345,7 @@ def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_p
     secret.write_text("outside")
     (kept / "vault/outside.md").symlink_to(secret)
     told = nacre("backup", "create", str(tmp_path / "b.zip"), "--json").json
-    assert told["notes"] == ["vault/outside.md is a link or no file, and was left out"]
+    assert told["notes"] == ["vault/outside.md is a link or not a regular file, and was left out"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are bytes elsewhere")

@@ -58,7 +58,7 @@ def test_every_error_is_in_the_table(request: pytest.FixtureRequest) -> None:
 def test_an_error_is_one_line_and_a_hint_on_standard_error(process: Nacre) -> None:
     answer = process("show", "nope", code=3)
     assert answer.out == ""
-    assert answer.err == "error: no memory is called 'nope'\nhint: nacre list shows ids\n"
+    assert answer.err == "error: there is no memory 'nope'\nhint: nacre list shows ids\n"
 
 
 def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> None:
@@ -67,7 +67,7 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
     assert answer.json == {
         "error": {
             "code": "not_found",
-            "message": "no memory is called 'nope'",
+            "message": "there is no memory 'nope'",
             "hint": "nacre list shows ids",
         }
     }
@@ -188,7 +188,7 @@ def test_a_broken_memory_file_never_stops_recall_and_is_not_written_over(
 def test_an_id_that_means_several_memories_is_a_conflict(nacre: Nacre) -> None:
     ids = [nacre("store", f"Memory number {number}", "--json").json["id"] for number in range(2)]
     answer = nacre("show", ids[0][:6], code=4)
-    assert "means several memories" in answer.err
+    assert "matches several memories" in answer.err
     assert ids[0] in answer.err
 
 

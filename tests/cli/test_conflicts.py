@@ -157,7 +157,7 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
         nacre("store", "Pictures lie on the tower in the cellar", "--project", "acme")
         nacre("store", "Scans come straight from a bucket", "--project", "acme")
-        assert "2 new memories wait" in nacre("doctor").out
+        assert "2 new memories are waiting" in nacre("doctor").out
         report = nacre("review", "judge", "--json").json
         assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (
             2,

@@ -96,7 +96,7 @@ def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(
     nacre("export", str(tmp_path / "all.jsonl"))
     nacre("backup", "create", str(tmp_path / "b.zip"))
     (found,) = nacre("doctor", "--deep", "--json").json["findings"]
-    assert "of ledger.jsonl is no entry" in found["sentence"]
+    assert "of ledger.jsonl is not an entry" in found["sentence"]
     ledger.write_bytes(
         b"".join(line for line in ledger.read_bytes().splitlines(True) if not line.startswith(DEEP))
     )

@@ -84,7 +84,7 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
     "a file changed without a new time": (
         "vault",
         edit_without_a_trace,
-        "without a new time",
+        "without a new modification time",
         True,
     ),
     "a row without a file": (
@@ -107,13 +107,13 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
                 1,
             )
         ),
-        "nothing is at the end",
+        "dangling link",
         False,
     ),
     "a half succession": (
         "links",
         execute("DELETE FROM links WHERE rel = 'supersedes'"),
-        "does not say so",
+        "does not confirm it",
         True,
     ),
     "text of a memory is lost": (
@@ -131,7 +131,7 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
     "text of nothing": (
         "full text",
         execute("INSERT INTO memories_fts (rowid, subject) VALUES (999, 'x')"),
-        "belong to nothing",
+        "are orphaned",
         True,
     ),
     "a project's key is lost": (
@@ -146,12 +146,12 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
         "root /",
         True,
     ),
-    "the ledger retires what holds": ("ledger", say_it_was_retired, "the ledger says", False),
-    "the ledger forgot a retirement": ("ledger", forget_the_ledger, "does not say so", True),
+    "the ledger retires what holds": ("ledger", say_it_was_retired, "retired in the ledger", False),
+    "the ledger forgot a retirement": ("ledger", forget_the_ledger, "not in the ledger", True),
     "a line of the ledger is torn": (
         "ledger",
         append_to_ledger('{"op": "01'),
-        "is no entry",
+        "is not an entry",
         False,
     ),
     "a turn is lost": (
@@ -164,7 +164,7 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
     "a session is miscounted": (
         "transcripts",
         execute("UPDATE sessions SET turns = 99"),
-        "counts other turns",
+        "wrong count of turns",
         True,
     ),
     "a write cannot be done": (
@@ -317,6 +317,6 @@ def test_files_that_do_not_say_when_they_were_made_are_no_finding(nacre: Nacre, 
 def test_a_deep_look_reads_well_and_its_option_needs_it(nacre: Nacre, kept: Path) -> None:
     execute("DELETE FROM memories_fts")(kept)
     shown = nacre("doctor", "--deep", code=1).out
-    assert "cannot be found by their words" in shown
+    assert "missing in the full text index" in shown
     assert "nacre doctor --deep --repair" in shown
     assert nacre("doctor", "--all", "--json", code=2).error["code"] == "usage"

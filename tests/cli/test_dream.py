@@ -35,7 +35,7 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     shown = dialog("dream", answers=[("Apply this plan?", "y")], environ={"NO_COLOR": "1"})
     plan, _, done = shown.out.partition("Apply this plan?")
     assert "Expired: 1" in plan
-    assert "last said or recalled on" in plan
+    assert "last stated or recalled on" in plan
     assert "1 memory ended" in done
     assert not over.exists()
     (diary,) = (user_home / ".nacre/vault/dreams").iterdir()
@@ -91,7 +91,7 @@ def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(
     )
     shown = nacre("doctor").out
     assert "1 over: nacre dream --dry-run shows them" in " ".join(shown.split())
-    assert "1 open, neither said nor recalled for 30 days: Gate (" in " ".join(shown.split())
+    assert "1 open, neither stated nor recalled for 30 days: Gate (" in " ".join(shown.split())
     states = {check["name"]: check["state"] for check in nacre("doctor", "--json").json["checks"]}
     assert (states["dream"], states["todos"]) == ("ok", "warning")
 

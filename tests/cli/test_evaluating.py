@@ -168,7 +168,7 @@ def test_queries_may_lie_in_another_file(
     assert list(answers(nacre, "--queries", str(file))) == ["oven"]
     file.write_text('{"id": 1}', encoding="utf-8")
     assert (
-        "holds no queries"
+        "is not a file of queries"
         in nacre("eval", "--queries", str(file), "--json", code=2).error["message"]
     )
 
@@ -178,7 +178,7 @@ def test_without_a_baseline_there_is_nothing_to_compare_with(
 ) -> None:
     assert (
         nacre("eval", "--compare", "--json", code=3).error["hint"]
-        == "nacre eval --save-baseline keeps one"
+        == "nacre eval --save-baseline saves one"
     )
 
 

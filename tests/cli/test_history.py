@@ -240,7 +240,7 @@ def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(
     assert first["undone"]["action"] == "store"
     told = nacre("undo", "--yes", code=3)
     assert "there is nothing to undo" in told.err
-    assert "an undo is taken back by its own id" in told.err
+    assert "to revert an undo, give its own id" in told.err
     nacre("undo", first["undo"])
     assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
 
@@ -301,10 +301,10 @@ def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str
     nacre("forget", "--memory", lamp, "--yes")
     nacre("commit")
     told = nacre("undo", "--yes", code=4)
-    assert "nothing of this operation is left to undo: forget " in told.err
+    assert "this operation is already fully undone: forget " in told.err
     earlier = last(nacre, "store")
     assert (
-        f"nacre undo {earlier[-8:]} takes back what was done before it, store (Tea is served at four)"
+        f"nacre undo {earlier[-8:]} reverts the previous operation, store (Tea is served at four)"
         in told.err
     )
     nacre("undo", earlier, "--yes")

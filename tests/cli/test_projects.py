@@ -179,7 +179,7 @@ def test_a_rename_is_undone_to_the_byte_with_the_sessions_that_came_since(
         ("shop", 4, "nacre project merge mill shop"),
         ("Corner Shop", 4, "nacre project merge mill shop"),
         ("mill", 4, "is called mill already"),
-        ("!!!", 2, "is no name for a folder"),
+        ("!!!", 2, "cannot be used as a folder name"),
     ],
 )
 def test_a_name_that_is_taken_or_none_is_refused(
@@ -326,7 +326,8 @@ def test_a_merge_with_a_secret_on_a_page_or_with_itself_is_refused(nacre: Nacre)
     nacre("store", "Stones are dressed in May", "--project", "mill")
     page("mill").write_text("---\nid: m1\naliases: [grinder]\n---\n# mill\n")
     assert (
-        "one project already" in nacre("project", "merge", "grinder", "mill", "--yes", code=4).err
+        "already the same project"
+        in nacre("project", "merge", "grinder", "mill", "--yes", code=4).err
     )
     page("mill-old").write_text(
         f"---\nid: o1\n---\nThe token is ghp_{'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'}\n"

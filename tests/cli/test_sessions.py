@@ -242,7 +242,7 @@ def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(
     page = nacre("sessions", "export", SESSION).out
     assert page.startswith("# What does the ledger page say?\n")
     assert "**owner** · 2026-11-18T09:01:00Z" in page
-    assert f"*untrusted, draws on text from outside*\n\n> {OUTSIDE}" in page
+    assert f"*untrusted, based on text from outside*\n\n> {OUTSIDE}" in page
     lines = [
         json.loads(line)
         for line in nacre("sessions", "export", SESSION, "--format", "jsonl").out.splitlines()

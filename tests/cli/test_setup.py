@@ -567,7 +567,7 @@ def test_a_backup_holds_no_key_and_says_so(
 def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, home: Path) -> None:
     assert "credentials" not in nacre("doctor").out
     nacre("config", "set", "models.default", "anthropic:claude-haiku-5-5")
-    assert "no key of anthropic is found" in nacre("doctor").out
+    assert "no key for anthropic found" in nacre("doctor").out
     nacre(
         "config",
         "set",

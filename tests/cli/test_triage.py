@@ -254,7 +254,7 @@ def test_what_another_process_decided_meanwhile_is_told_and_skipped(
     terminal = triage()
     gone = nacre("review", "list", "--only", "candidate", "--json").json["items"][0]["id"]
     nacre("review", "drop", gone)
-    terminal.press("k").until("no memory is called")
+    terminal.press("k").until("there is no memory")
     terminal.press("s").until(waiting[1][:40])
     assert terminal.press("q").end() == 0
     assert memories(nacre) == set()

@@ -58,7 +58,7 @@ def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -
     ("arguments", "code", "complaint"),
     [
         ((), 2, "nothing says which memories"),
-        (("nope-nope",), 3, "no memory is called"),
+        (("nope-nope",), 3, "there is no memory"),
         (("--good",), 2, "take memories"),
         (("x", "--good", "--session", "s"), 2, "nothing else"),
         (("x", "--reply", "/no/such/file"), 2, "does not exist"),
@@ -101,7 +101,8 @@ def test_what_is_called_bad_waits_for_review_and_can_be_kept_or_retired(
     assert nacre("show", kettle, "--json").json["retired_reason"] == "review: you called it bad"
     assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
     assert (
-        "waits for no review" in nacre("review", "keep", falcon, "--json", code=3).error["message"]
+        "is not waiting for review"
+        in nacre("review", "keep", falcon, "--json", code=3).error["message"]
     )
 
 

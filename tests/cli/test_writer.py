@@ -206,7 +206,7 @@ def test_one_that_may_take_too_little_says_so_instead_of_a_day_on_which_it_goes_
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     told = nacre("writer").out
-    assert "may take too little to write" in told
+    assert "daily limit too low to write" in told
     assert "nacre writer set claude-cli:haiku --tokens-per-day 100000" in told
     assert "goes on at" not in told
     assert checked(nacre, "doctor")["state"] == "warning"
@@ -667,7 +667,7 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
         in before
     )
     assert (
-        "by your last week; it stops at 100,000 tokens or 100 calls a day (its last answer may go a little beyond)"
+        "by your last week; it stops at 100,000 tokens or 100 calls a day (the last answer may exceed this slightly)"
         in before
     )
     assert "Nobody seems to be signed in to Claude Code." in before
@@ -743,7 +743,7 @@ def test_an_agent_sets_no_writer(
 def test_a_tool_that_nobody_knows_is_not_left_out_but_refused(nacre: Nacre, key: str) -> None:
     refused = nacre("config", "set", key, '["claude"]', code=None)
     assert refused.code != 0
-    assert "no tool is called 'claude'" in refused.err
+    assert "there is no tool 'claude'" in refused.err
     assert "claude-code" in refused.err
     assert nacre("config", "get", key, "--json").json["value"] == []
 
@@ -783,13 +783,13 @@ def test_what_reads_sessions_is_told_and_what_does_where_nothing_does_by_itself(
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
     for told in (shown, nacre("writer").out, checked(nacre, "doctor")["detail"]):
-        assert "nacre ingest reads them now, nacre init has your agents do it" in " ".join(
+        assert "run nacre ingest now, or nacre init so that your agents do it" in " ".join(
             told.split()
         )
     nacre("init", "--host", "codex", "--yes", code=None)
     for told in (nacre("writer").out, checked(nacre, "doctor")["detail"]):
-        assert "what nacre init put into codex" in " ".join(told.split())
-    assert nacre("writer", "--json").json["read_by"] == ["what nacre init put into codex"]
+        assert "hooks from nacre init in codex" in " ".join(told.split())
+    assert nacre("writer", "--json").json["read_by"] == ["hooks from nacre init in codex"]
     nacre("init", "--uninstall", "--yes")
     assert nacre("writer", "--json").json["read_by"] == []
     assert "hooks start one" not in nacre("doctor", code=None).out
@@ -798,7 +798,7 @@ def test_what_reads_sessions_is_told_and_what_does_where_nothing_does_by_itself(
 def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     assert "paused" in nacre("writer", "pause").out
-    assert "writes when a session is over" in nacre("writer", "resume").out
+    assert "writes after each session" in nacre("writer", "resume").out
     assert "No writer" in nacre("writer", "off").out
 
 
@@ -869,8 +869,7 @@ def test_a_writer_that_is_ready_is_named(nacre: Nacre, waits: None, check: Check
     found = check()
     assert found["state"] == "ok"
     assert (
-        "claude-cli:haiku, writes when a session is over, 0 of 20,000 tokens today"
-        in found["detail"]
+        "claude-cli:haiku, writes after each session, 0 of 20,000 tokens today" in found["detail"]
     )
 
 
@@ -896,7 +895,7 @@ def test_a_writer_that_took_what_it_may_is_told_with_the_way_on(
     nacre("ingest")
     found = check()
     assert found["state"] == "warning"
-    assert "has taken what it may today, 11,100 of 12,000 tokens" in found["detail"]
+    assert "daily limit reached, 11,100 of 12,000 tokens" in found["detail"]
     assert "writer.tokens_per_day" in found["hint"]
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert check()["state"] == "ok"

@@ -49,8 +49,8 @@ def test_claude_mem_keeps_decisions_fixes_and_work_apart_and_leaves_prompts_to_t
     told = nacre("import", str(others.claude_mem(tmp_path).parent), "--json").json
     assert (told["source"], told["added"]) == ("claude-mem", 4)
     assert left_out(told) == {
-        "what was asked is in the sessions, which nacre ingest reads": 2,
-        "an observation without words": 1,
+        "prompts are in the sessions; nacre ingest reads them": 2,
+        "an observation without text": 1,
     }
     found = listed(nacre)
     decision = found["Berths are numbered"]
@@ -84,7 +84,7 @@ def test_an_export_of_claude_mem_holds_what_its_database_holds(
 
 def test_a_plan_counts_what_is_left_out_and_says_why(nacre: Nacre, tmp_path: Path) -> None:
     shown = nacre("import", str(others.claude_mem(tmp_path)), "--dry-run").out
-    assert "2 what was asked is in the sessions, which nacre ingest reads: prompts" in " ".join(
+    assert "2 prompts are in the sessions; nacre ingest reads them: prompts" in " ".join(
         shown.split()
     )
 
@@ -95,9 +95,9 @@ def test_mcp_memory_service_keeps_types_projects_supersession_and_relations_but_
     told = nacre("import", str(others.memory_service(tmp_path)), "--json").json
     assert told["added"] == 3
     assert left_out(told) == {
-        "links of mere likeness are found again": 1,
+        "similarity links are computed again": 1,
         "deleted in mcp-memory-service": 1,
-        "an association that it found itself": 1,
+        "an association computed by it": 1,
     }
     found = listed(nacre)
     assert len(found) == 2
@@ -222,7 +222,7 @@ def test_archival_memory_comes_in_without_pieces_of_files(nacre: Nacre, tmp_path
     told = nacre(
         "import", str(others.written(tmp_path / "archival.json", others.PASSAGES)), "--json"
     ).json
-    assert left_out(told) == {"a piece of a file": 1}
+    assert left_out(told) == {"a part of a file": 1}
     (rope,) = listed(nacre).values()
     assert (rope["created"], rope["tags"]) == ("2026-03-03T08:00:00Z", ["archival", "rope"])
 
@@ -231,7 +231,7 @@ def test_a_note_of_basic_memory_becomes_its_statements_and_its_text_linked_as_it
     nacre: Nacre, tmp_path: Path
 ) -> None:
     told = nacre("import", str(others.basic_memory(tmp_path)), "--json").json
-    assert (told["source"], left_out(told)) == ("basic-memory", {"a schema says how notes look": 1})
+    assert (told["source"], left_out(told)) == ("basic-memory", {"a schema for notes": 1})
     found = listed(nacre)
     assert {subject: one["kind"] for subject, one in found.items()} == {
         "Tide Gauge": "fact",

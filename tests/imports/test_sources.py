@@ -345,7 +345,7 @@ def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(
     )
     answer = nacre("import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("codex-memories", 3)
-    assert {item["reason"] for item in answer["skipped"]} == {"evidence of what MEMORY.md says"}
+    assert {item["reason"] for item in answer["skipped"]} == {"evidence for MEMORY.md"}
     found = listed(nacre)
     preference = found["Prefer small commits with the reason in the body"]
     assert (preference["kind"], preference["project"]) == ("preference", "tide-tables")

@@ -533,7 +533,7 @@ async def test_how_memories_hang_together_is_told_by_their_links(server: Server)
     assert "2 links between them" in brief.text
     assert f"Fresnel lens [{light[-8:]}] (2)" in brief.text
     assert " 2 links." in (await server.ask("memory_admin", action="overview")).text
-    assert "boat shed green" in brief.text.partition("Decided lately:")[2]
+    assert "boat shed green" in brief.text.partition("Recent decisions:")[2]
     inbound = await server.ask("memory_graph", id=light, direction="inbound")
     assert "2 links" in inbound.text
     assert "0 links" in (await server.ask("memory_graph", id=light, direction="outbound")).text

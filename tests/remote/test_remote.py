@@ -257,7 +257,7 @@ def test_only_an_owners_key_to_a_persons_space_keeps_a_machine_in_step(
     key = place.ask("keys-create", space=space, account=account, role=role).secret
     laptop = machines("laptop", added=False, NACRE_REMOTE_KEY=key)
     refused = laptop("remote", "add", place.url, "--yes", code=1)
-    assert "person's own space" in refused.err
+    assert "personal space" in refused.err
     laptop("remote", code=3)
 
 
@@ -266,7 +266,7 @@ def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines)
     (key,) = place.ask("keys", space="ada")
     place.ask("keys-revoke", space="ada", id=key.id)
     laptop("store", _FACT)
-    assert "does not take the key" in laptop("remote", "sync", code=1).err
+    assert "rejects the key" in laptop("remote", "sync", code=1).err
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines)
     [
         ("postgresql://ada@db.example.org/nacre", "nacre serve"),
         ("http://memory.example.org", "not safe"),
-        ("https://ada:pw@memory.example.org", "server's alone"),
+        ("https://ada:pw@memory.example.org", "must not contain a key"),
         ("memory", "not safe"),
     ],
 )
@@ -309,7 +309,7 @@ def test_an_agent_sends_no_memory_to_an_address_of_its_own(
     laptop = machines("laptop", added=False, CLAUDECODE="1", NACRE_REMOTE_URL=place.url)
     laptop("store", _FACT)
     assert "owner" in laptop("config", "set", "remote.url", place.url, code=1).err
-    assert "in step with no server" in laptop("remote", "sync", code=3).err
+    assert "does not sync with a server" in laptop("remote", "sync", code=3).err
     assert "owner" in laptop("remote", "add", place.url, "--yes", code=1).err
 
 

@@ -982,7 +982,7 @@ SCENARIOS = {
             _steps(("list",), is_whole=False),
             before=(GATE, LUNCH, CRANE, OLD_BUILD),
             by_hand=edit_by_hand,
-            may_tell="read as a memory of its own",
+            may_tell="read as a separate memory",
         ),
         Scenario(
             "vectors",

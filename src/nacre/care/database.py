@@ -194,7 +194,8 @@ def _copy(home: Home, target: Path) -> Path:
 def _refuse_server(settings: Settings) -> None:
     if settings.server:
         raise Unavailable(
-            "this memory is on a server, which keeps its database itself", hint="see to it there"
+            "this memory is on a server, which maintains its own database",
+            hint="do this on the server",
         )
 
 
@@ -266,8 +267,8 @@ def _carry_over(old: Path, new: Path) -> list[Problem]:
     with contextlib.closing(FileDatabase(new)) as fresh:
         lost = maintenance.carry_over(old, fresh)
         fresh.fold_log()
-    hint = "the vault has every memory; what a day cost so far is counted from here"
-    return [Problem(str(old), f"{part} could not be read any more", hint) for part in lost]
+    hint = "the vault has all memories; today's costs are counted from here"
+    return [Problem(str(old), f"{part} could not be read", hint) for part in lost]
 
 
 def set_aside(database: Path, name: Path) -> None:
@@ -299,12 +300,16 @@ def _flush_writes(home: Home) -> list[Problem]:
     except VaultUnusable:
         raise
     except (StoreUnusable, *UNREADABLE):
-        problem = "what was about to be written to the vault could not be read any more"
-        return [Problem(str(home.settings.database), problem, "nacre log shows what reached it")]
+        problem = "pending writes to the vault could not be read"
+        return [
+            Problem(
+                str(home.settings.database), problem, "nacre log shows the completed operations"
+            )
+        ]
     if is_pending:
         problem = home.problems[-1] if home.problems else "a write is pending"
         raise VaultUnusable(
-            f"the old database is kept: {problem}", hint="mend that, then run: nacre db rebuild"
+            f"the old database is kept: {problem}", hint="fix it, then run: nacre db rebuild"
         )
     return []
 
@@ -427,12 +432,12 @@ def verify(
         hashes = Check(
             "archive",
             OK,
-            f"{len(manifest.files):,} files, {size}, every hash agrees; made {manifest.created}",
+            f"{len(manifest.files):,} files, {size}, all hashes match; created {manifest.created}",
         )
         try:
             home = open_home(_settings(home_path, settings))
         except NacreError as error:
-            return [hashes, Check("database", FAILURE, error.message, "take another backup")]
+            return [hashes, Check("database", FAILURE, error.message, "make another backup")]
         try:
             return [hashes, *_proofs(home, manifest)]
         finally:
@@ -455,7 +460,7 @@ def _proofs(home: Home, manifest: data_backup.Manifest) -> Iterator[Check]:
     yield _counts(home, manifest)
     yield _recall(home)
     for note in manifest.notes:
-        yield Check("note", WARNING, note, "it is not in the backup")
+        yield Check("note", WARNING, note, "it is missing in the backup")
 
 
 def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
@@ -472,7 +477,7 @@ def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
         if present[name] < manifest.counts.get(name, 0)
     ]
     if differing:
-        return Check("counts", FAILURE, ", ".join(differing), "take another backup")
+        return Check("counts", FAILURE, ", ".join(differing), "make another backup")
     return Check("counts", OK, ", ".join(f"{present[name]:,} {name}" for name in _COUNTED))
 
 
@@ -482,15 +487,15 @@ def _recall(home: Home) -> Check:
         (candidate for candidate in home.memories.everything() if candidate.is_active), None
     )
     if memory is None:
-        return Check("recall", OK, "there is no memory to ask for")
+        return Check("recall", OK, "no memory to test with")
     question = f"{memory.subject} {memory.content}"[:300]
     answer = recall(home, RecallQuery(text=question, mode=Mode.LEXICAL, turns=0, update=False))
     if any(hit.memory.id == memory.id for hit in answer.hits):
-        return Check("recall", OK, f"{memory.subject!r} is found")
+        return Check("recall", OK, f"{memory.subject!r} was recalled")
     return Check(
         "recall",
         WARNING,
-        f"{memory.subject!r} is not among the answers to its own words",
+        f"{memory.subject!r} was not recalled with its own text",
         "nacre db rebuild",
     )
 
@@ -556,7 +561,7 @@ def _recency(idle: Sequence[Idle]) -> Iterator[Check]:
         if spans[name]
     ]
     if any(name != _SPANS[0][1] for name in spans):
-        yield Check("recency", OK, f"last said or recalled: {', '.join(parts)}")
+        yield Check("recency", OK, f"last stated or recalled: {', '.join(parts)}")
 
 
 def _span(days: int) -> str:
@@ -570,12 +575,12 @@ def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
             for memory, subject, last in stale[:_MAX_NAMED]
         )
         more = f"; and {len(stale) - _MAX_NAMED:,} more" if len(stale) > _MAX_NAMED else ""
-        finding = f"{len(stale):,} open, neither said nor recalled for {_STALE_TODO.days} days: {named}{more}"
+        finding = f"{len(stale):,} open, neither stated nor recalled for {_STALE_TODO.days} days: {named}{more}"
         yield Check(
             "todos",
             WARNING,
             finding,
-            f"nacre retire {stale[0][0][-_ID_CHARACTERS:]}, if it is done or dropped",
+            f"nacre retire {stale[0][0][-_ID_CHARACTERS:]}, if it is done or obsolete",
         )
 
 
@@ -593,7 +598,7 @@ def _unused(idle: Sequence[Idle]) -> Iterator[Check]:
         yield Check(
             "unused",
             OK,
-            f"neither said nor recalled for long: {', '.join(parts)}; used lately: {lately:,}",
+            f"neither stated nor recalled for long: {', '.join(parts)}; used recently: {lately:,}",
         )
 
 
@@ -606,10 +611,10 @@ def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
     if not ending:
         return
     over = sum(step.action is DreamAction.EXPIRE for step in ending)
-    parts = {"over": over, "never asked for": len(ending) - over}
+    parts = {"over": over, "never recalled": len(ending) - over}
     finding = " and ".join(f"{number:,} {name}" for name, number in parts.items() if number)
     if home.settings.flag("dream.at_night"):
-        yield Check("dream", OK, f"{finding}: the daemon's dreams end them, some a night")
+        yield Check("dream", OK, f"{finding}: the daemon's dreams end a few per night")
     elif len(ending) > _MANY_ENDING_MEMORIES or active > _MANY_ACTIVE_MEMORIES:
         ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready to be tidied: {finding}"
         yield Check("dream", WARNING, ready, "nacre dream shows them and asks; nothing is deleted")

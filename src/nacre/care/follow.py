@@ -107,7 +107,7 @@ def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
     named = [path.expanduser().absolute() for path in paths]
     for path in named:
         if not path.exists():
-            raise NotFound(f"there is nothing at {path}", hint="check the path")
+            raise NotFound(f"{path} does not exist", hint="check the path")
     return Territory(
         (),
         tuple(path for path in named if path.is_dir()),
@@ -195,7 +195,7 @@ class Notices:
         except FileNotFoundError:
             pass  # a folder was deleted: the next listen() watches the others
         except (OSError, RuntimeError) as error:
-            self._failed.put(f"the system cannot tell of changes: {error}")
+            self._failed.put(f"the system cannot report changes: {error}")
         if not stop.is_set():
             self._tell(frozenset())
 
@@ -472,8 +472,8 @@ def only_watcher(home: Path) -> Iterator[None]:
         health = read_health(home)
         owner = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
         raise Conflict(
-            f"another watcher follows the sessions of {home}{owner}",
-            hint="nacre watcher status tells how it is; nacre watcher stop ends it",
+            f"another watcher already follows the sessions of {home}{owner}",
+            hint="nacre watcher status shows its state; nacre watcher stop ends it",
         )
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -489,8 +489,8 @@ def ask_to_end(home: Path) -> None:
         files.write_file(_request_path(home), "")
     except OSError as error:
         raise StoreUnusable(
-            f"cannot write into {home}: {error.strerror}",
-            hint="end the process by hand: nacre watcher status names it",
+            f"cannot write to {home}: {error.strerror}",
+            hint="stop the process by hand; nacre watcher status shows its id",
         ) from error
 
 

@@ -97,9 +97,11 @@ def format_checks(home: Home) -> Iterator[Check]:
                 else ""
             )
             detail = f"unknown records in {label}: {listed}{more}"
-            yield Check(f"format {tool}", "warning", detail, "a newer nacre may know them")
+            yield Check(
+                f"format {tool}", "warning", detail, "update nacre: a newer version may know them"
+            )
         if odd.corrupt:
-            lines = f"{odd.corrupt} lines of {label} could not be understood, or were too long to be read"
+            lines = f"{odd.corrupt} lines of {label} were not understood or too long"
             yield Check(f"format {tool}", "warning", lines, None)
     yield from _canary(home.sessions.heard(_COMPARED_SESSIONS))
 
@@ -131,8 +133,10 @@ def _canary(sessions: Sequence[Heard]) -> Iterator[Check]:
         yield Check(
             f"format {tool}",
             "warning",
-            f"the last {len(silent)} sessions of {label} hold no words of yours; {spoke} of {len(before)} before did",
-            f"its format may have changed: look at one (nacre sessions list --tool {tool}), and for a newer nacre",
+            f"the last {len(silent)} sessions of {label} contain none of your messages; {spoke} of {len(before)} "
+            "before did",
+            f"the format may have changed: inspect a session (nacre sessions list --tool {tool}) and check for a "
+            "newer nacre",
         )
 
 
@@ -158,16 +162,16 @@ def gateway(home: Home) -> list[Check]:
     state = engine.gateway_status(home)
     broken = [f"{item.name}: {item.problem}" for item in state.channels if item.problem]
     if state.model == NONE:
-        broken.append("nobody answers: models.chat is not set")
+        broken.append("no model for answers: models.chat is not set")
     if broken:
-        return [Check("gateway", WARNING, "; ".join(broken), "docs/gateway.md tells how")]
+        return [Check("gateway", WARNING, "; ".join(broken), "see docs/gateway.md")]
     late = [item for item in state.undelivered if item.state == "waiting"]
     if late:
         finding = (
-            f"{count(len(late), 'answer')} cannot be sent: {late[0].channel}: {late[0].problem}"
+            f"{count(len(late), 'answer')} could not be sent: {late[0].channel}: {late[0].problem}"
         )
         return [Check("gateway", WARNING, finding, "nacre gateway status")]
-    runs = "runs" if state.running else "does not run: nacre gateway run, or gateway.enabled"
+    runs = "runs" if state.running else "is not running: nacre gateway run, or gateway.enabled"
     return [Check("gateway", OK, f"{count(len(state.channels), 'channel')}; it {runs}")]
 
 
@@ -179,7 +183,7 @@ def sync(home: Home) -> Iterator[Check]:
     last = data_sync.last_sync(home) if home.settings.flag("git.enabled") else None
     if last and last.failing_since:
         yield Check(
-            "sync", WARNING, f"has failed since {last.failing_since}: {last.message}", last.hint
+            "sync", WARNING, f"failing since {last.failing_since}: {last.message}", last.hint
         )
     elif last:
         yield Check("sync", OK, f"last {last.succeeded}")
@@ -194,15 +198,13 @@ def remote(home: Home) -> Iterator[Check]:
         yield Check(
             "remote",
             WARNING,
-            f"out of step since {state.failing_since}: {state.message}",
+            f"out of sync since {state.failing_since}: {state.message}",
             state.hint or None,
         )
     elif state.succeeded:
         yield Check("remote", OK, f"{state.url}, space {state.space}, last {state.succeeded}")
     else:
-        yield Check(
-            "remote", WARNING, f"{state.url}: nothing was exchanged yet", "nacre remote sync"
-        )
+        yield Check("remote", WARNING, f"{state.url}: no sync yet", "nacre remote sync")
 
 
 # -- Quick checks of the ledger, the git history and the archive -----------------------------------
@@ -224,9 +226,9 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
     broken = files.broken_lines(data[start:])
     if broken:
         number = data.count(b"\n", 0, start) + broken[0]
-        finding = f"{len(broken):,} of its lines are no entries, the first is line {number:,}"
+        finding = f"{len(broken):,} of its lines are not entries, first line {number:,}"
         yield Check(
-            "ledger", WARNING, finding, f"mend or remove them in {home.vault.root}/{LEDGER}"
+            "ledger", WARNING, finding, f"correct or remove them in {home.vault.root}/{LEDGER}"
         )
 
 
@@ -237,7 +239,9 @@ def damaged_history(home: Home) -> Iterator[Check]:
         return
     try:
         repository.check()
-        damage = repository.recent_damage() if repository.is_whole else "its making was cut short"
+        damage = (
+            repository.recent_damage() if repository.is_whole else "its creation was interrupted"
+        )
     except NacreError as error:
         yield Check("history", FAILURE, error.message, error.hint)
         return
@@ -247,7 +251,7 @@ def damaged_history(home: Home) -> Iterator[Check]:
             "history",
             FAILURE,
             finding,
-            "nacre doctor --deep tells what is missing; a clone or a backup has it",
+            "nacre doctor --deep shows the missing objects; get them from a clone or a backup",
         )
 
 
@@ -265,7 +269,7 @@ def damaged_archive(home: Home) -> Iterator[Check]:
         if number % 100 == 0 and time.monotonic() > 2 * _ARCHIVE_SECONDS + until:
             break
     if damaged:
-        finding = f"{len(damaged):,} of its packs are damaged, as that of {damaged[0]}"
+        finding = f"{len(damaged):,} of its packs are damaged, including {damaged[0]}"
         yield Check("archive", FAILURE, finding, "nacre archive verify --repair")
 
 
@@ -273,16 +277,16 @@ def damaged_archive(home: Home) -> Iterator[Check]:
 # A writer is shown only sessions that were read.
 
 
-NOTHING = "nothing by itself: nacre ingest reads them now, nacre init has your agents do it"
+NOTHING = "nothing automatically: run nacre ingest now, or nacre init so that your agents do it"
 """Shown if sessions are read only on request."""
 
 
 def readers(settings: Settings, clock: Clock) -> tuple[str, ...]:
     """Return the readers of sessions: wired agents, and the daemon or the watcher while running."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
-    names = [f"what nacre init put into {', '.join(wired)}"] if wired else []
+    names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     if is_held(settings.home / link.LOCK):
-        names.append("the daemon while it runs")
+        names.append("the daemon while running")
     elif follow.standing(settings.home, clock()).lives:
         names.append("the watcher")
     return tuple(names)
@@ -302,7 +306,9 @@ def writer(home: Home) -> Iterator[Check]:
     waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
     if state.state == "off":
         yield Check(
-            "writer", OK, f"none: only what you say plainly is kept (nacre writer set){waiting}"
+            "writer",
+            OK,
+            f"none: only your explicit statements are stored (nacre writer set){waiting}",
         )
         return
     finding = f"{state.writer}, {STATES[state.state]}, {_use_today(state)}; sessions waiting: {state.waiting}{waiting}"
@@ -334,14 +340,18 @@ def judging(home: Home) -> Iterator[Check]:
     if not waiting.count:
         return
     since = f" since {shown_minute(waiting.since)}" if waiting.since else ""
-    many = "1 new memory waits" if waiting.count == 1 else f"{waiting.count:,} new memories wait"
-    finding = f"{many} for a model to judge{since}"
+    many = (
+        "1 new memory is waiting"
+        if waiting.count == 1
+        else f"{waiting.count:,} new memories are waiting"
+    )
+    finding = f"{many} for a model's judgement{since}"
     if waiting.note:
         yield Check(
             "contradictions",
             WARNING,
             f"{finding}; {waiting.note}",
-            "nacre review judge tries it now",
+            "to run it now: nacre review judge",
         )
     else:
         yield Check("contradictions", OK, finding)
@@ -387,8 +397,8 @@ def _chats(home: Home) -> list[Check]:
         Check(
             "chats",
             WARNING,
-            f"nothing is learned from what these wrote to your agents: {names}",
-            "if one is you: nacre config set owner.identities '[\"telegram:ID\"]'; docs/adapters.md tells more",
+            f"nothing is learned from messages by: {names}",
+            "if one of them is you: nacre config set owner.identities '[\"telegram:ID\"]'; see docs/adapters.md",
         )
     ]
 
@@ -493,16 +503,16 @@ def _permissions(home: Home, repair: bool) -> Check:
     if settings.vault.is_symlink():
         shared += private_files.shared([settings.vault.resolve()])
     if not shared:
-        return Check("permissions", OK, "yours alone")
+        return Check("permissions", OK, "private")
     path, mode = shared[0]
     if repair:
         for path, mode in shared:
             path.chmod(mode)
-        return Check(
-            "permissions", OK, f"made yours alone: {len(shared):,} of the files and folders"
-        )
+        return Check("permissions", OK, f"made private: {len(shared):,} files and folders")
     more = f" and {len(shared) - 1:,} more" if len(shared) > 1 else ""
-    finding = f"{path}{more} can be used by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
+    finding = (
+        f"{path}{more} can be accessed by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
+    )
     return Check("permissions", WARNING, finding, "nacre doctor --repair")
 
 
@@ -518,7 +528,7 @@ def _integrity(home: Home) -> Check:
         return Check("database", OK, home.settings.where)
     errors = home.database_file.check()
     if errors:
-        return Check("database", FAILURE, errors[0], "nacre db rebuild; the vault has every memory")
+        return Check("database", FAILURE, errors[0], "nacre db rebuild; the vault has all memories")
     size = home.settings.database.stat().st_size
     return Check("database", OK, f"{home.settings.database} ({size / 1e6:,.1f} MB)")
 
@@ -542,7 +552,7 @@ def _forgetting(home: Home) -> Iterator[Check]:
         yield Check(
             "forgetting",
             WARNING,
-            "bytes of what was forgotten are still in the database",
+            "the database still contains bytes of forgotten data",
             "nacre ingest",
         )
 
@@ -555,7 +565,7 @@ def _lost(home: Home) -> Iterator[Check]:
             f"{shorten(subject, 40)} ({memory[-8:]})" for memory, subject in lost[:_MAX_NAMED]
         )
         more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
-        detail = f"superseded by nothing that holds, so never recalled: {named}{more}"
+        detail = f"superseded by memories that no longer hold, so never recalled: {named}{more}"
         yield Check("changes", WARNING, detail, f"nacre unretire {lost[0][0][-8:]}")
 
 
@@ -569,11 +579,11 @@ def _history(home: Home) -> Iterator[Check]:
     except NacreError as error:
         yield Check("history", WARNING, error.message, error.hint)
     for path in home.journal.withheld():
-        hint = "take it out of the file; if it is no secret: nacre config set redaction.allow '[\"the text\"]'"
+        hint = "remove it from the file; if it is not a secret: nacre config set redaction.allow '[\"the text\"]'"
         yield Check(
             "history",
             WARNING,
-            f"{path} holds what looks like a secret, so it is not committed",
+            f"{path} contains what looks like a secret, so it is not committed",
             hint,
         )
 
@@ -583,14 +593,14 @@ def _repository(home: Home) -> Check:
     waiting, oldest = home.journal.waiting()
     if not home.repository.exists:
         home.repository.git.version()
-        return Check("history", OK, "begins with the next operation")
+        return Check("history", OK, "starts with the next operation")
     head = history.fit_to_commit(home)
     lock = home.repository.git.git_dir / "index.lock"
     if lock.exists() and home.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
         return Check(
             "history",
             WARNING,
-            "a git that was cut short left its lock: git status lags behind",
+            "an interrupted git left its lock: git status is out of date",
             f"rm {lock}",
         )
     since = f" since {shown_minute(oldest)}" if waiting and oldest else ""
@@ -633,11 +643,11 @@ def _credential(home: Home, provider: str) -> Check:
         return Check(
             "credentials",
             WARNING,
-            f"no key of {provider} is found",
+            f"no key for {provider} found",
             f"nacre setup --provider {provider}",
         )
     if place is None or place.credential is None:
-        return Check("credentials", OK, f"{provider} needs none from nacre")
+        return Check("credentials", OK, f"{provider} needs no key from nacre")
     finding = f"{provider}: {place.credential.masked} from {place.origin}"
     return (
         Check("credentials", WARNING, place.warning, place.hint)
@@ -648,7 +658,7 @@ def _credential(home: Home, provider: str) -> Check:
 
 def _model(home: Home) -> Check:
     if home.settings.text("embedding.model") == "none":
-        return Check("model", OK, "off; the lexical lanes answer")
+        return Check("model", OK, "off; the lexical lanes are used")
     try:
         embedder = consent.configured_embedder(home)
         if isinstance(embedder, RemoteEmbedder):
@@ -708,7 +718,7 @@ def _usage(home: Home) -> Iterator[Check]:
     waiting = doubts + conflicts
     if waiting:
         yield Check(
-            "review", WARNING, f"{waiting} waiting", "nacre review shows each, and why it waits"
+            "review", WARNING, f"{waiting} waiting", "nacre review shows each one and the reason"
         )
 
 
@@ -731,8 +741,8 @@ def _sessions(home: Home) -> Check:
 def _held_out(home: Home) -> Iterator[Check]:
     """Report the share of sessions without context, if any."""
     if share := home.settings.number(hooks.SHARE):
-        finding = f"{share:.0%} of sessions are told nothing, to see what telling does"
-        yield Check("held out", OK, f"{finding}; nacre usefulness tells what that shows")
+        finding = f"{share:.0%} of sessions get no memories, to measure the effect"
+        yield Check("held out", OK, f"{finding}; nacre usefulness shows the result")
 
 
 def _daemon(home: Home) -> Iterator[Check]:
@@ -747,13 +757,13 @@ def _daemon(home: Home) -> Iterator[Check]:
             yield Check(
                 "daemon",
                 WARNING,
-                f"runs, and does not answer: {error}",
+                f"running but not responding: {error}",
                 "nacre serve logs; nacre serve stop",
             )
         else:
             does_start = hooks_start_daemon(home.settings)
             yield Check(
-                "daemon", OK, "none runs now; hooks start one" if does_start else "none runs now"
+                "daemon", OK, "not running; hooks start it" if does_start else "not running"
             )
         return
     memory = f", {answer['memory_mb']:,.0f} MB" if answer.get("memory_mb") else ""
@@ -761,7 +771,7 @@ def _daemon(home: Home) -> Iterator[Check]:
         "daemon", OK, f"process {answer['pid']}, {answer['answered']:,} questions answered{memory}"
     )
     for problem in answer.get("problems", ()):
-        yield Check("daemon", WARNING, problem, "nacre serve logs tells more")
+        yield Check("daemon", WARNING, problem, "see nacre serve logs")
 
 
 def _watcher(home: Home) -> Iterator[Check]:
@@ -776,27 +786,25 @@ def _watcher(home: Home) -> Iterator[Check]:
         yield Check(
             "watcher",
             OK,
-            f"runs since {shown_minute(health.started)}, follows {health.folders} folders{how}",
+            f"running since {shown_minute(health.started)}, follows {health.folders} folders{how}",
         )
     elif state.state == "stale":
-        yield Check(
-            "watcher", WARNING, f"runs, and has said nothing since {at}", "nacre watcher restart"
-        )
+        yield Check("watcher", WARNING, f"running, but silent since {at}", "nacre watcher restart")
     elif state.state == "died":
         yield Check(
             "watcher",
             WARNING,
-            f"ended without saying so; last heard of {at}",
+            f"ended unexpectedly; last seen {at}",
             "nacre watcher start",
         )
     else:
-        yield Check("watcher", OK, f"stopped {at}")
+        yield Check("watcher", OK, f"stopped at {at}")
     if (
         health.last_error
         and health.last_error_at
         and home.clock() - health.last_error_at < _RECENT_PERIOD
     ):
-        yield Check("watcher", WARNING, health.last_error, "nacre watcher logs tells more")
+        yield Check("watcher", WARNING, health.last_error, "see nacre watcher logs")
 
 
 def _chores(home: Home) -> Iterator[Check]:
@@ -806,14 +814,14 @@ def _chores(home: Home) -> Iterator[Check]:
     late = [chore for chore in pending if now - chore.at > _LATE_CHORE_SECONDS]
     recent = [chore for chore in lost if now - chore.at < _REPORT_CHORE_SECONDS]
     if recent:
-        finding = f"{len(recent)} given up; the last one, {recent[-1].kind}: {recent[-1].note or 'nobody knows why'}"
-        yield Check(
-            "chores", WARNING, finding, f"they lie in {home.settings.home}/run/chores/given-up"
-        )
+        finding = f"{len(recent)} abandoned; the last one, {recent[-1].kind}: {recent[-1].note or 'unknown reason'}"
+        yield Check("chores", WARNING, finding, f"see {home.settings.home}/run/chores/given-up")
     elif late:
-        yield Check("chores", WARNING, f"{len(late)} wait for long", "nacre chores does them")
+        yield Check(
+            "chores", WARNING, f"{len(late)} waiting for a long time", "nacre chores runs them"
+        )
     elif pending:
-        yield Check("chores", OK, f"{len(pending)} wait")
+        yield Check("chores", OK, f"{len(pending)} waiting")
 
 
 def _vectors(home: Home) -> Check:
@@ -828,18 +836,18 @@ def _vectors(home: Home) -> Check:
     used = consent.hold(home, model)
     why = f": {used.message}" if used else ""
     if vectors.is_switching(home):
-        finding = f"{passages:,} passages of {home.vectors.model()}, until those of {model} are whole{why}"
+        finding = f"{passages:,} passages of {home.vectors.model()}, until those of {model} are complete{why}"
         return Check(
             "vectors",
             WARNING,
             finding,
-            used.hint if used else "nacre embed resume goes on with them",
+            used.hint if used else "nacre embed resume continues",
         )
     if turns + memories:
         finding = f"{passages + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
-        return Check("vectors", WARNING, finding, used.hint if used else "nacre ingest goes on")
+        return Check("vectors", WARNING, finding, used.hint if used else "nacre ingest continues")
     finding = (
-        f"of {count(memories_made, 'memory', 'memories')} and {passages:,} passages of sessions"
+        f"for {count(memories_made, 'memory', 'memories')} and {passages:,} passages of sessions"
     )
     return Check("vectors", OK, finding)
 
@@ -852,7 +860,7 @@ def _archive(home: Home) -> Iterator[Check]:
     if is_wanted and not packs.is_installed():
         yield Check("archive", WARNING, "Zstandard is missing", "pip install backports.zstd")
     elif not is_wanted:
-        yield Check("archive", OK, f"off; {len(states):,} transcripts in it")
+        yield Check("archive", OK, f"off; contains {len(states):,} transcripts")
     else:
         yield Check(
             "archive",
@@ -880,12 +888,15 @@ def _problems(home: Home) -> Iterator[Check]:
         yield Check("home", FAILURE, why.message, why.hint)
     for problem in home.problems:
         yield Check(
-            "vault", FAILURE, problem, "mend the file; its last good version is still recalled"
+            "vault",
+            FAILURE,
+            problem,
+            "correct the file; until then recall uses its last good version",
         )
 
 
 def _waiting(number: int, noun: str) -> str:
-    return f"{number:,} {noun} waits" if number == 1 else f"{number:,} {noun}s wait"
+    return f"{number:,} {noun} waiting" if number == 1 else f"{number:,} {noun}s waiting"
 
 
 # -- Requests --------------------------------------------------------------------------------------
@@ -895,35 +906,33 @@ class TracesRequest(Request, frozen=True, kw_only=True):
     """Traces, the latest first."""
 
     kind: Annotated[TraceKind | None, Meta(description="Only traces of this kind.")] = None
-    since: Annotated[datetime | None, Meta(description="From then on.")] = None
-    limit: Annotated[int, Meta(description="Traces at most.", ge=0)] = 20
+    since: Annotated[datetime | None, Meta(description="Only traces from this time on.")] = None
+    limit: Annotated[int, Meta(description="Maximum number of traces.", ge=0)] = 20
 
 
 class TraceRequest(Request, frozen=True, kw_only=True):
     """One trace."""
 
-    reference: Annotated[str, Meta(description="Its id, or the beginning or end of it.")]
+    reference: Annotated[str, Meta(description="Its id, or the start or end of it.")]
 
 
 class DoctorRequest(Request, frozen=True, kw_only=True):
     """Check the installation and the home."""
 
-    repair: Annotated[bool, Meta(description="Mend what can be mended without a loss.")] = False
+    repair: Annotated[bool, Meta(description="Repair what can be repaired without loss.")] = False
 
 
 class ProveRequest(Request, frozen=True, kw_only=True):
     """Prove every part of a home against what it was made from."""
 
-    everything: Annotated[bool, Meta(description="Read all transcripts again, not a sample.")] = (
-        False
-    )
-    repair: Annotated[bool, Meta(description="Mend what can be mended without a loss.")] = False
+    everything: Annotated[bool, Meta(description="Reread all transcripts, not a sample.")] = False
+    repair: Annotated[bool, Meta(description="Repair what can be repaired without loss.")] = False
 
 
 class RebuildRequest(Request, frozen=True, kw_only=True):
     """Make the database anew."""
 
-    vectors: Annotated[bool, Meta(description="Make the vectors, too.")] = True
+    vectors: Annotated[bool, Meta(description="Also make the vectors.")] = True
 
 
 class TargetRequest(Request, frozen=True, kw_only=True):
@@ -931,9 +940,7 @@ class TargetRequest(Request, frozen=True, kw_only=True):
 
     target: Annotated[
         Path | None,
-        Meta(
-            description="The file to write; by default, beside the database, named after the time."
-        ),
+        Meta(description="The file to write; default: next to the database, named by the time."),
     ] = None
 
 
@@ -959,10 +966,12 @@ def show_trace(home: Home, reference: str) -> TraceView:
     fold_notes(home)
     traces = home.traces.find(reference.strip())
     if not traces:
-        raise NotFound(f"no trace is called {reference!r}", hint="nacre traces list shows ids")
+        raise NotFound(f"there is no trace {reference!r}", hint="nacre traces list shows ids")
     if len(traces) > 1:
         ids = ", ".join(trace.id for trace in traces)
-        raise Conflict(f"{reference!r} means several traces: {ids}", hint="give more of the id")
+        raise Conflict(
+            f"{reference!r} matches several traces: {ids}", hint="give more characters of the id"
+        )
     trace = traces[0]
     refs = sorted({ref for step in trace.steps for ref in step.refs})
     names = {memory.id: memory.subject for memory in home.memories.in_any_state(refs)}

@@ -87,8 +87,8 @@ def _carry_ledger(source: Vault, target: Vault) -> int:
     lines, present = _ledger(source), _ledger(target)
     if not set(present) <= set(lines):
         raise EditConflict(
-            f"{target.root}/{LEDGER} tells of what never happened in the memory that is carried there",
-            hint="carry it to an empty home, or to another tenant",
+            f"{target.root}/{LEDGER} has entries that are not from the memory to be moved",
+            hint="move it to an empty home, or to another tenant",
         )
     missing = [line for line in lines if line not in set(present)]
     if missing:
@@ -142,8 +142,8 @@ def in_folder(settings: Settings) -> Settings:
     """Return the settings of a home whose memory is in its folder."""
     if server_address(settings.environ):
         raise Unavailable(
-            "NACRE_DB names a server: which home is meant?",
-            hint="unset it, and name the server here",
+            "NACRE_DB is a server, so the home is ambiguous",
+            hint="unset it, and give the server as an argument",
         )
     database = Path(settings.environ.get("NACRE_DB") or settings.home / "nacre.db").expanduser()
     return replace(settings, database=database).having("storage.url", "")
@@ -191,8 +191,8 @@ def claim_tenant(server: Home, moved: Moved) -> None:
             return
         if claim or (server.database.one("holds_anything") or (0,))[0]:
             raise Conflict(
-                f"the tenant {moved.tenant} on that server holds a memory already",
-                hint="name another one: --tenant NAME; nothing was carried",
+                f"the tenant {moved.tenant} on that server already has a memory",
+                hint="choose another: --tenant NAME; nothing was moved",
             )
         server.database.run("begin_move", id=moved.id)
 
@@ -207,8 +207,8 @@ def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) ->
     )
     if not is_former and not is_empty(folder):
         raise Conflict(
-            f"{folder.settings.home} holds a memory of its own",
-            hint="carry it to an empty home: nacre --home FOLDER move --from …",
+            f"{folder.settings.home} already has its own memory",
+            hint="use an empty home: nacre --home FOLDER move --from …",
         )
     seen_files, pending, _ = folder.files.seen_now()
     edited = {
@@ -216,8 +216,8 @@ def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) ->
     } - pending
     if edited:
         raise Conflict(
-            f"{len(edited)} files of {folder.settings.vault} were edited since, as {min(edited)}",
-            hint="move them out of the vault first, and repeat the command",
+            f"{len(edited)} files of {folder.settings.vault} were edited since, including {min(edited)}",
+            hint="move them out of the vault, then run the command again",
         )
 
 
@@ -316,10 +316,11 @@ class MoveRequest(Request, frozen=True, kw_only=True):
     to: Address | None = None
     source: Address | None = None
     tenant: Annotated[
-        str | None, Meta(description="Whose rows on the server; by default storage.tenant.")
+        str | None, Meta(description="The tenant on the server; default: storage.tenant.")
     ] = None
     questions: Annotated[
-        int, Meta(description="Questions that both have to answer alike.", ge=0, le=10_000)
+        int,
+        Meta(description="Number of questions that both sides must answer alike.", ge=0, le=10_000),
     ] = 200
 
 
@@ -372,13 +373,13 @@ def move(
     """
     if (request.to is None) == (request.source is None):
         raise InvalidInput(
-            "say where the memory goes or where it comes from",
+            "give the source or the destination of the move",
             hint="--to ADDRESS, or --from ADDRESS",
         )
     if request.to and settings.server:
         raise Conflict(
-            f"this memory is on a server already: {without_password(settings.server)}",
-            hint="nacre move --from brings it back",
+            f"this memory is already on a server: {without_password(settings.server)}",
+            hint="nacre move --from moves it back",
         )
     notify = on_progress or (lambda _: None)
     folder = in_folder(settings)
@@ -532,8 +533,8 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
         target.database.tighten()
     if not mirrored.is_settled:
         raise StoreBusy(
-            "somebody writes to this memory all the time, so that the two ends never are the same",
-            hint="end that (nacre serve stop, nacre watcher stop), then give the command again: it goes on",
+            "other processes keep writing to this memory, so the two sides never match",
+            hint="stop them (nacre serve stop, nacre watcher stop), then run the command again: it continues",
         )
     return mirrored
 
@@ -591,5 +592,5 @@ def _obstacle(local: Settings, address: str, tenant: str) -> str:
     try:
         open_home(local.having("storage.url", address).having("storage.tenant", tenant)).close()
     except NacreError as error:
-        return f"without the password in the address the server says: {error.message}"
+        return f"without the password in the address, the server says: {error.message}"
     return ""

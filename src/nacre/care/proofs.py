@@ -32,7 +32,7 @@ from nacre.vault.documents import parse
 from nacre.vault.files import LEDGER, FileStat
 
 WARNING, FAILURE = "warning", "failure"
-REBUILD = "nacre db rebuild; the vault has every memory"
+REBUILD = "nacre db rebuild; the vault has all memories"
 
 Mend = Callable[[Home], object]
 
@@ -64,9 +64,7 @@ def told_of(error: Exception) -> NacreError:
     if isinstance(error, NacreError):
         return error
     text = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
-    return StoreUnusable(
-        f"the database holds what cannot be read ({shorten(text, 200)})", hint=REBUILD
-    )
+    return StoreUnusable(f"the database has unreadable data ({shorten(text, 200)})", hint=REBUILD)
 
 
 def deep_repair() -> str:
@@ -89,7 +87,7 @@ def prove_archive(home: Home) -> Proof:
         )
         for problem in problems
     ]
-    return Proof("archive", f"{files:,} transcripts, every checksum", findings)
+    return Proof("archive", f"{files:,} transcripts, all checksums verified", findings)
 
 
 # -- Git repository --------------------------------------------------------------------------------
@@ -104,17 +102,21 @@ def prove_git(home: Home) -> Proof:
     if not repository.exists:
         return Proof("git", "no repository")
     if not repository.is_whole:
-        sentence = f"{repository.git.git_dir} is no whole repository: its making was cut short"
-        return Proof("git", "not begun", [Finding(WARNING, sentence, "nacre commit makes it anew")])
+        sentence = f"{repository.git.git_dir} is incomplete: its creation was interrupted"
+        return Proof(
+            "git", "not started", [Finding(WARNING, sentence, "nacre commit creates it again")]
+        )
     try:
         damage = repository.damage()
     except GitUnavailable as error:
         return Proof(
-            "git", "not looked at", [Finding(WARNING, error.message, error.hint or "git --version")]
+            "git", "not checked", [Finding(WARNING, error.message, error.hint or "git --version")]
         )
     if not damage:
-        return Proof("git", "every object is there")
-    repair = f"fetch what is missing from a clone or a backup, then: git -C {repository.root} fsck"
+        return Proof("git", "all objects present")
+    repair = (
+        f"get the missing objects from a clone or a backup, then: git -C {repository.root} fsck"
+    )
     return Proof(
         "git",
         "damaged",
@@ -132,11 +134,11 @@ def prove_database(home: Home) -> Proof:
         Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database_file.check()[:20]
     ]
     findings += [
-        Finding(FAILURE, f"a row of {table} cannot be read", REBUILD)
+        Finding(FAILURE, f"a row of {table} is not readable", REBUILD)
         for table in sound.unreadable()
     ]
     findings += [
-        Finding(FAILURE, f"{count} rows of {table} belong to nothing", REBUILD)
+        Finding(FAILURE, f"{count} rows of {table} are orphaned", REBUILD)
         for table, count in sound.strays()
     ]
     return Proof("database", f"{sound.pages():,} pages", findings)
@@ -148,15 +150,15 @@ def prove_full_text(home: Home) -> Proof:
     memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
     findings: list[Finding] = []
     if memories:
-        sentence = f"{len(memories)} memories cannot be found by their words"
+        sentence = f"{len(memories)} memories are missing in the full text index"
         findings.append(Finding(FAILURE, sentence, deep_repair(), _reindex_memories(memories)))
     if turns:
-        sentence = f"{len(turns)} turns cannot be found by their words"
+        sentence = f"{len(turns)} turns are missing in the full text index"
         findings.append(
             Finding(FAILURE, sentence, deep_repair(), lambda home: home.sessions.index_again(turns))
         )
     for table, rows in sound.text_without_rows().items():
-        sentence = f"{len(rows)} texts in {table} belong to nothing"
+        sentence = f"{len(rows)} texts in {table} are orphaned"
         findings.append(Finding(FAILURE, sentence, deep_repair(), _forget_text(table, rows)))
     return Proof("full text", f"{sound.texts():,} texts", findings)
 
@@ -188,14 +190,14 @@ def prove_vectors(home: Home) -> Proof:
     except NacreError as error:
         return Proof(
             "vectors",
-            "not looked at",
+            "not checked",
             [Finding(WARNING, error.message, error.hint or "nacre doctor")],
         )
     sound = maintenance.Soundness(home.database_file)
     findings: list[Finding] = []
     if made_by is not None and made_by != embedder.name:
-        sentence = f"the vectors were made by {made_by}, and the model is {embedder.name}"
-        findings.append(Finding(FAILURE, sentence, "nacre ingest makes them anew"))
+        sentence = f"the vectors were made by {made_by}, but the model is {embedder.name}"
+        findings.append(Finding(FAILURE, sentence, "nacre ingest makes new ones"))
     elif waiting:
         findings.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
     size = (
@@ -203,12 +205,12 @@ def prove_vectors(home: Home) -> Proof:
     )  # some models report it only with an answer
     wrong = sound.vectors_of_other_size(size)
     if wrong:
-        sentence = f"{wrong} vectors are not of the model's size"
+        sentence = f"{wrong} vectors have a different size from the model's"
         findings.append(
             Finding(FAILURE, sentence, f"{deep_repair()}, then nacre ingest", _drop_vectors)
         )
     elif sound.bits_missing():
-        sentence = f"the quick index of passages lacks {sound.bits_missing()} of them"
+        sentence = f"{sound.bits_missing()} passages are missing in the quick index"
         findings.append(
             Finding(FAILURE, sentence, f"{deep_repair()}, then nacre ingest", _drop_vectors)
         )
@@ -237,9 +239,7 @@ def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Pr
     """Check that the index contains every turn of the existing transcripts, as far as they were read."""
     sound = maintenance.Soundness(home.database_file)
     findings = [
-        Finding(
-            FAILURE, f"session {name} counts other turns than it has", deep_repair(), _counter(row)
-        )
+        Finding(FAILURE, f"session {name} has a wrong count of turns", deep_repair(), _counter(row))
         for row, name in sound.sessions_miscounted()
     ]
     seen_files = home.sessions.seen_files()
@@ -250,9 +250,9 @@ def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Pr
         findings += _read_again(home, sound, file)
         notify(Progress("proving", index + 1, len(chosen), Path(file.path).name))
     if len(unchanged) < len(present):
-        sentence = f"{len(present) - len(unchanged)} transcripts changed since they were read"
+        sentence = f"{len(present) - len(unchanged)} transcripts changed since the last read"
         findings.append(Finding(WARNING, sentence, "nacre ingest"))
-    looked = f"{len(chosen):,} of {len(present):,} transcripts read again, {len(seen_files) - len(present):,} are gone"
+    looked = f"{len(chosen):,} of {len(present):,} transcripts reread, {len(seen_files) - len(present):,} are gone"
     return Proof("transcripts", looked, findings)
 
 
@@ -274,13 +274,11 @@ def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> lis
         lacking, total = _lacking(home, sound, path, file.tool)
     except (NacreError, OSError, ValueError) as error:
         return [
-            Finding(
-                WARNING, f"{path} cannot be read again: {error}", f"nacre ingest --force {path}"
-            )
+            Finding(WARNING, f"{path} cannot be reread: {error}", f"nacre ingest --force {path}")
         ]
     if not lacking:
         return []
-    sentence = f"{lacking} of {total} turns of {path} are not in the index"
+    sentence = f"{lacking} of {total} turns of {path} are missing in the index"
     return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", _reader(path))]
 
 
@@ -339,8 +337,8 @@ def prove_writes(home: Home) -> Proof:
     findings = [
         Finding(
             FAILURE,
-            f"a {intent.action} of {intent.path} waits",
-            "nacre doctor tells why; then any command writes it",
+            f"a {intent.action} of {intent.path} is pending",
+            "nacre doctor shows why; any command then writes it",
         )
         for intent in waiting
     ]
@@ -359,19 +357,19 @@ def prove_files(home: Home) -> Proof:
                 Finding(
                     FAILURE,
                     broken[path],
-                    "mend the file; its last good version is recalled until then",
+                    "correct the file; until then recall uses its last good version",
                 )
             )
         elif path not in seen_files:
-            findings.append(Finding(FAILURE, f"{path} is not in the index", "nacre db rebuild"))
+            findings.append(Finding(FAILURE, f"{path} is missing in the index", "nacre db rebuild"))
         else:
             findings += _compared(home, stat, seen_files[path])
     for path in seen_files.keys() - stats.keys() - home.files.pending_paths():
         findings.append(
-            Finding(FAILURE, f"{path} is in the index and not in the vault", "nacre db rebuild")
+            Finding(FAILURE, f"{path} is in the index but not in the vault", "nacre db rebuild")
         )
     for memory in filter(None, map(home.memories.find, home.files.unfiled())):
-        sentence = f"{_named(memory)} is in the index and has no file"
+        sentence = f"{_named(memory)} is in the index but has no file"
         findings.append(Finding(FAILURE, sentence, deep_repair(), _writer(memory)))
     return Proof("vault", f"{len(stats):,} files", findings)
 
@@ -390,17 +388,19 @@ def _compared(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator
             ),
         )
     except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable) as error:
-        yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "mend the file")
+        yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "correct the file")
         return
     if bytes_hash(data) != seen_file.hash:
-        sentence = f"{stat.path} was changed without a new time, so the index has other words"
+        sentence = (
+            f"{stat.path} changed without a new modification time, so the index has its old text"
+        )
         yield Finding(FAILURE, sentence, deep_repair(), _reader_vault(seen_file))
     elif row is None:
         yield Finding(
             FAILURE, f"{stat.path} has no row in the index", deep_repair(), _reader_vault(seen_file)
         )
     elif differing := _differences(written, row):
-        sentence = f"{stat.path} and its row differ in {', '.join(differing)}"
+        sentence = f"{stat.path} and its row have different {', '.join(differing)}"
         yield Finding(FAILURE, sentence, deep_repair(), _reader_vault(seen_file))
 
 
@@ -455,30 +455,32 @@ def prove_links(home: Home) -> Proof:
                 _dangling_link(memory, f"superseded_by {newer}", f"nacre unretire {memory.id[-8:]}")
             )
         elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
-            sentence = f"{_named(memory)} says that {_named(memories[newer])} superseded it, which does not say so"
+            sentence = f"{_named(memory)} names {_named(memories[newer])} as its successor, which does not confirm it"
             findings.append(
                 Finding(
                     WARNING,
                     sentence,
-                    f"nacre show {memory.id[-8:]} --history; edit the one that is wrong",
+                    f"nacre show {memory.id[-8:]} --history; edit the wrong one",
                 )
             )
         for old in superseded(memory):
             successor = memories.get(old)
             if successor and successor.is_active and not memory.retired:
-                sentence = f"{_named(memory)} says that it superseded {_named(successor)}, which still holds"
+                sentence = (
+                    f"{_named(memory)} claims to supersede {_named(successor)}, which still holds"
+                )
                 findings.append(
                     Finding(
                         WARNING,
                         sentence,
-                        f"nacre show {memory.id[-8:]} --history; edit the one that is wrong",
+                        f"nacre show {memory.id[-8:]} --history; edit the wrong one",
                     )
                 )
     return Proof("links", f"{links:,} in the front matter of {len(memories):,} memories", findings)
 
 
 def _dangling_link(memory: Memory, link: str, repair: str) -> Finding:
-    return Finding(WARNING, f"{_named(memory)}: nothing is at the end of its link {link}", repair)
+    return Finding(WARNING, f"{_named(memory)}: dangling link {link}", repair)
 
 
 def prove_projects(home: Home) -> Proof:
@@ -496,9 +498,7 @@ def prove_projects(home: Home) -> Proof:
             continue  # an unreadable page is among the problems of the scan
         lacking, extra = expected - claimed, keys_by_slug.get(project.slug, set()) - expected
         if lacking or extra:
-            sentence = (
-                f"the index resolves other things to project {project.slug} than its page lists: "
-            )
+            sentence = f"the index has other aliases, folders or remotes for project {project.slug} than its page: "
             named = ", ".join(f"{key} {value}" for key, value in sorted(lacking | extra))
             findings.append(
                 Finding(
@@ -527,8 +527,8 @@ def prove_ledger(home: Home) -> Proof:
     findings = [
         Finding(
             WARNING,
-            f"line {number} of ledger.jsonl is no entry",
-            f"mend or remove it in {home.vault.root}/{LEDGER}",
+            f"line {number} of ledger.jsonl is not an entry",
+            f"correct or remove it in {home.vault.root}/{LEDGER}",
         )
         for number in files.broken_lines(data)
     ]
@@ -544,13 +544,13 @@ def prove_ledger(home: Home) -> Proof:
     for memory in home.memories.everything():
         last = last_actions.get(memory.id)
         if memory.retired and last not in ("retire", "import", "undo"):
-            sentence = f"{_named(memory)} is retired, and the ledger does not say so"
+            sentence = f"{_named(memory)} is retired, but not in the ledger"
             findings.append(Finding(WARNING, sentence, deep_repair(), _ledger_writer(memory)))
         elif not memory.retired and last == "retire":
-            sentence = f"{_named(memory)} holds, and the ledger says that it was retired"
+            sentence = f"{_named(memory)} is active, but retired in the ledger"
             findings.append(
                 Finding(
-                    WARNING, sentence, f"nacre retire {memory.id[-8:]}, unless it is meant to hold"
+                    WARNING, sentence, f"nacre retire {memory.id[-8:]}, unless it should be active"
                 )
             )
     return Proof("ledger", f"{len(entries):,} entries", findings)
@@ -610,7 +610,7 @@ def _caught_up(home: Home) -> list[Proof]:
     try:
         catch_up(home)
     except (StoreUnusable, *UNREADABLE) as error:
-        return [Proof("edits", "not taken in", [_unreadable(error)])]
+        return [Proof("edits", "not included", [_unreadable(error)])]
     return []
 
 
@@ -620,7 +620,7 @@ def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
         return part(home)
     except (StoreUnusable, *UNREADABLE) as error:
         name = getattr(part, "func", part).__name__.removeprefix("prove_").replace("_", " ")
-        return Proof(name, "not looked at", [_unreadable(error)])
+        return Proof(name, "not checked", [_unreadable(error)])
 
 
 def _unreadable(error: Exception) -> Finding:

@@ -99,11 +99,11 @@ class Connection:
                 for piece in response.iter_bytes():
                     data += piece
                     if len(data) > _MAX_ANSWER_BYTES:
-                        raise RemoteRefused("the server's answer is too large to be one of nacre's")
+                        raise RemoteRefused("the server's answer is too large for nacre")
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise RemoteUnreachable(
                 f"the server cannot be reached ({type(error).__name__})",
-                hint="nothing is lost: what is new goes there when it answers again",
+                hint="nothing is lost: changes are sent when it is reachable again",
             ) from None
         if response.status_code != 200:
             raise _refusal(response.status_code, bytes(data))
@@ -111,8 +111,8 @@ class Connection:
             parsed: T = json.decode(bytes(data), answer)
         except (msgspec.DecodeError, msgspec.ValidationError):
             raise RemoteRefused(
-                "the server answers what nacre does not understand",
-                hint="is it as new as this one?",
+                "the server's answer is not understood",
+                hint="check that it has the same version of nacre",
             ) from None
         return parsed
 
@@ -127,19 +127,21 @@ def check_url(url: str) -> str:
         parts = urlsplit(url.strip())
         host = parts.hostname or ""
     except ValueError:
-        raise InvalidInput(f"{url!r} is no address", hint="https://memory.example.org") from None
+        raise InvalidInput(
+            f"{url!r} is not an address", hint="https://memory.example.org"
+        ) from None
     if parts.scheme in ("postgresql", "postgres"):
         raise InvalidInput(
-            "that is a database: a machine keeps in step with nacre serve, by a key",
-            hint="work with the database itself by nacre move --to, or name the address of nacre serve --http",
+            "that is a database; machines sync through nacre serve, with a key",
+            hint="give the address of nacre serve --http; to work on the database directly, use nacre move --to",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidInput(
-            "the address is the server's alone", hint="the key is asked for, and kept apart"
+            "the address must not contain a key", hint="the key is asked for and stored separately"
         )
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
         raise InvalidInput(
-            f"{url!r} is not safe to send memories to", hint="https, or http on this machine"
+            f"{url!r} is not safe for sending memories", hint="use https, or http on this machine"
         )
     return url.strip().rstrip("/")
 
@@ -153,7 +155,7 @@ def key_for(settings: Settings) -> str:
     )
     if not key:
         raise Unavailable(
-            "the key to the server is not here any more", hint=f"nacre remote add URL, or set {KEY}"
+            "the key for the server is missing", hint=f"nacre remote add URL, or set {KEY}"
         )
     return key
 
@@ -190,16 +192,16 @@ def _refusal(status: int, body: bytes) -> NacreError:
     hint = str(problem.get("hint") or "")[:500]
     if status == 401:
         return NotAllowed(
-            "the server does not take the key",
-            hint="make another: nacre keys create; nacre remote add",
+            "the server rejects the key",
+            hint="create a new one: nacre keys create; then nacre remote add",
         )
     if status in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
-        return NotAllowed(f"the server says: {message}", hint=hint)
+        return NotAllowed(f"the server refuses: {message}", hint=hint)
     if status in (429, 503) or status >= 500:
         return RemoteUnreachable(
-            f"the server cannot answer now: {message}", hint=hint or "it is tried again later"
+            f"the server cannot answer now: {message}", hint=hint or "it will be retried"
         )
-    return RemoteRefused(f"the server says: {message}", hint=hint)
+    return RemoteRefused(f"the server refuses: {message}", hint=hint)
 
 
 def _problem(body: bytes) -> Mapping[str, Any]:
@@ -327,22 +329,20 @@ class AddRemoteRequest(Request, frozen=True, kw_only=True):
     """Keep this home in step with a space on a server."""
 
     url: Annotated[
-        str, Meta(description="Where nacre is served: https://…, or http:// on this machine.")
+        str, Meta(description="The address of nacre serve: https://…, or http:// on this machine.")
     ]
     key: Annotated[
-        str, Meta(description="A key to the space, as nacre keys create shows it.", max_length=500)
+        str, Meta(description="A key for the space, from nacre keys create.", max_length=500)
     ] = ""
-    private: Annotated[bool, Meta(description="Private memories and sessions go there, too.")] = (
-        True
-    )
+    private: Annotated[bool, Meta(description="Also send private memories and sessions.")] = True
 
 
 class RemoteChangesRequest(Request, frozen=True, kw_only=True):
     """Ask a server what became of its documents and ledger."""
 
-    since: Annotated[_Number, Meta(description="The version up to which they are known.")] = 0
+    since: Annotated[_Number, Meta(description="The last version that the caller has.")] = 0
     ledger_since: Annotated[
-        _Number, Meta(description="The line up to which the ledger is known.")
+        _Number, Meta(description="The last line of the ledger that the caller has.")
     ] = 0
 
 
@@ -356,15 +356,15 @@ class RemoteVersionsRequest(Request, frozen=True, kw_only=True):
 class RemotePushRequest(Request, frozen=True, kw_only=True):
     """Give a server documents and lines of the ledger: all of them are taken, or none."""
 
-    documents: Annotated[list[PushedDocument], Meta(description="What documents are to hold.")]
-    ledger: Annotated[list[_Line], Meta(description="Lines that the server may not have.")]
+    documents: Annotated[list[PushedDocument], Meta(description="The documents' new contents.")]
+    ledger: Annotated[list[_Line], Meta(description="Ledger lines that the server may lack.")]
 
 
 class RemoteTurnsRequest(Request, frozen=True, kw_only=True):
     """Give a server turns of sessions; what it has already stays as it is."""
 
     sessions: Annotated[
-        list[PushedSession], Meta(description="Sessions, each with turns in their order.")
+        list[PushedSession], Meta(description="Sessions, each with its turns in order.")
     ]
 
 
@@ -446,7 +446,7 @@ _DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
 """Documents and their bytes per push, which a server accepts in some seconds."""
 
 _FLAGGED_REASON = "holds what looks like a secret"
-_PRIVATE_REASON = "private, and stays on this machine"
+_PRIVATE_REASON = "private; it stays on this machine"
 
 
 def documents_here(home: Home) -> dict[str, bytes]:
@@ -506,7 +506,7 @@ def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, 
             (remote, lines),
         )
         if obstacle := write_plan(home, plan, {}):
-            raise RemoteMoved(obstacle, hint="it is tried again")
+            raise RemoteMoved(obstacle, hint="it will be retried")
         notes = plan.notes
     state = replace(
         state.having(remote), space=changes.space, at=changes.version, ledger_at=changes.ledger_at
@@ -629,7 +629,7 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return "is no text"
+        return "is not text"
     if without_secrets(home.redactor, text) is None or without_secrets(home.redactor, path) is None:
         return _FLAGGED_REASON
     if state.knows(path) is not None or home.settings.flag("remote.private"):
@@ -676,7 +676,7 @@ def _push(home: Home, server: Connection, state: State, documents: list[PushedDo
             "remote-push", RemotePushRequest(documents=documents, ledger=clean), Pushed
         )
         if pushed.obstacle:
-            raise RemoteMoved(f"the server: {pushed.obstacle}", hint="it is tried again")
+            raise RemoteMoved(f"the server: {pushed.obstacle}", hint="it will be retried")
     return replace(state, ledger_size=len(ledger), ledger=digest(ledger) or "")
 
 
@@ -884,7 +884,7 @@ def _documents(
     """Exchange documents until neither side has changes."""
     received, sent, notes = 0, 0, list[Note]()
     held_back: tuple[tuple[str, str], ...] = ()
-    reason = "the server, or this home, keeps changing"
+    reason = "the server or this home keeps changing"
     for _ in range(_MAX_TRIES):
         catch_up(home)
         apply_intents(home)
@@ -909,7 +909,7 @@ def _documents(
         state = replace(state, here=before)
         if not went:
             return _exchanged(state, sent, received, notes, held_back), state
-    raise RepositoryBusy(reason, hint="repeat it in a moment; nothing was lost")
+    raise RepositoryBusy(reason, hint="try again in a moment; nothing was lost")
 
 
 def _exchanged(
@@ -926,14 +926,14 @@ def _exchanged(
 
 def _state(home: Home) -> State:
     if not home.settings.text("remote.url"):
-        raise NotFound("this home is in step with no server", hint="nacre remote add https://…")
+        raise NotFound("this home does not sync with a server", hint="nacre remote add https://…")
     return read_state(home.settings)
 
 
 def _require_files(home: Home) -> None:
     if home.database.is_server:
         raise Conflict(
-            "this memory is on a server itself", hint="nacre move --from brings it here first"
+            "this memory is itself on a server", hint="move it here first: nacre move --from"
         )
 
 
@@ -1011,7 +1011,7 @@ def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
     paths = [document.path for document in request.documents]
     refuse_paths(paths)
     if LEDGER in paths or any(path.startswith(".") for path in paths):
-        raise InvalidInput("only documents are taken so")
+        raise InvalidInput("only documents are accepted")
     lines = [line.encode() for line in request.ledger]
     with home.vault_lock:
         changes = {document.path: _change(home, document) for document in request.documents}
@@ -1063,7 +1063,7 @@ def _turn(home: Home, pushed: PushedTurn) -> Turn:
         calls, flags = stored_calls(pushed.calls), Flag(pushed.flags)
     except (ValueError, TypeError) as error:
         raise InvalidInput(
-            f"the turn {pushed.id} is of another version of nacre: {error}"
+            f"the turn {pushed.id} is from another version of nacre: {error}"
         ) from error
     turn = Turn(
         pushed.id,
@@ -1084,8 +1084,9 @@ def _require_own(home: Home) -> str:
     caller = standing(home)
     if caller.kind not in (None, _PERSON) or caller.role is not Role.OWNER:
         raise NotAllowed(
-            f"{caller.space} is not kept in step with machines by {caller.account}: that is for a person's own space",
-            hint="make a key as its owner: nacre keys create --space NAME --role owner",
+            f"{caller.space} cannot sync with machines of {caller.account}: only a personal space of its own "
+            "account can",
+            hint="create a key as its owner: nacre keys create --space NAME --role owner",
         )
     return caller.space
 
@@ -1111,7 +1112,7 @@ def _change(home: Home, document: PushedDocument) -> FileChange | str:
     return (
         FileChange(present, after)
         if present == after or digest(present) == document.base
-        else f"{document.path} was changed"
+        else f"{document.path} has changed"
     )
 
 

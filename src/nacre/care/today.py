@@ -31,19 +31,22 @@ from nacre.values.models import NOT_SURE, NOTHING_FOUND, TraceKind
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
 
-Project = Annotated[str | None, Meta(description="Only what belongs to this project.")]
+Project = Annotated[str | None, Meta(description="Only entries of this project.")]
 
 
 class TodayRequest(Request, frozen=True, kw_only=True):
     """What a day, or several, brought, and what waits now."""
 
-    since: Annotated[
-        date | None, Meta(description="The first day; the last one where left out.")
-    ] = None
-    until: Annotated[date | None, Meta(description="The last day; today where left out.")] = None
+    since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None
+    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
     project: Project = None
     limit: Annotated[
-        int, Meta(description="Memories, sessions and what waits: of each so many.", ge=0, le=100)
+        int,
+        Meta(
+            description="Maximum number of memories, of sessions and of pending items.",
+            ge=0,
+            le=100,
+        ),
     ] = 5
 
 
@@ -51,9 +54,9 @@ class ActivityRequest(Request, frozen=True, kw_only=True):
     """Numbers for pictures, by day, week or month."""
 
     since: Annotated[
-        date | None, Meta(description="The first day; a year before the last one where left out.")
+        date | None, Meta(description="The first day; default: a year before the last day.")
     ] = None
-    until: Annotated[date | None, Meta(description="The last day; today where left out.")] = None
+    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
     project: Project = None
 
 
@@ -223,9 +226,7 @@ def period_of(home: Home, request: ActivityRequest | TodayRequest, span: timedel
     last = request.until or home.today()
     first = max(_FIRST_DAY, request.since or last - span)
     if first > last:
-        raise InvalidInput(
-            f"{first} is after {last}", hint="name the first day and then the last one"
-        )
+        raise InvalidInput(f"{first} is after {last}", hint="give the first day before the last")
     return Period(first, last, request.project)
 
 

@@ -505,15 +505,16 @@ def load_queries(file: Path) -> tuple[SavedQuery, ...]:
         return DEFAULT_QUERIES
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise QueryInvalid(
-            f"{file} holds no queries: {error}", hint=f"it should be {_QUERIES_FORMAT}"
+            f"{file} is not a file of queries: {error}", hint=f"expected: {_QUERIES_FORMAT}"
         ) from error
     if not all(item.id and item.query for item in queries):
         raise QueryInvalid(
-            f"{file} holds a query without id or words", hint=f"it should be {_QUERIES_FORMAT}"
+            f"{file} has a query without an id or text", hint=f"expected: {_QUERIES_FORMAT}"
         )
     if len({item.id for item in queries}) < len(queries):
         raise QueryInvalid(
-            f"{file} holds two queries with the same id", hint="ids are what a baseline goes by"
+            f"{file} has two queries with the same id",
+            hint="each query needs its own id: a baseline refers to it",
         )
     return queries
 
@@ -521,7 +522,7 @@ def load_queries(file: Path) -> tuple[SavedQuery, ...]:
 def _read_query(item: Mapping[str, Any]) -> SavedQuery:
     expects = item.get("expects") or []
     if not isinstance(expects, list):
-        raise TypeError("expects is no list")
+        raise TypeError("expects is not a list")
     return SavedQuery(str(item["id"]).strip(), str(item["query"]).strip(), tuple(map(str, expects)))
 
 
@@ -545,7 +546,7 @@ def add_query(
         )
     if added.id in {query.id for query in queries}:
         raise Conflict(
-            f"there is a query {added.id!r} already",
+            f"there is already a query {added.id!r}",
             hint=f"nacre eval remove {added.id}, or give --id",
         )
     _save_queries(file, (*queries, added))
@@ -557,7 +558,7 @@ def remove_query(file: Path, query_id: str) -> SavedQuery:
     queries = load_queries(file)
     removed = next((query for query in queries if query.id == query_id), None)
     if removed is None:
-        raise NotFound(f"no query is called {query_id!r}", hint="nacre eval list shows them")
+        raise NotFound(f"there is no query {query_id!r}", hint="nacre eval list shows the queries")
     _save_queries(file, [query for query in queries if query is not removed])
     return removed
 
@@ -617,11 +618,12 @@ def load_baseline(home: Home) -> Baseline:
         )
     except FileNotFoundError as error:
         raise NotFound(
-            "there is no baseline to compare with", hint="nacre eval --save-baseline keeps one"
+            "there is no baseline to compare with", hint="nacre eval --save-baseline saves one"
         ) from error
     except (ValueError, TypeError, KeyError) as error:
         raise QueryInvalid(
-            f"{file} holds no baseline: {error}", hint="nacre eval --save-baseline makes it anew"
+            f"{file} is not a baseline: {error}",
+            hint="nacre eval --save-baseline creates a new one",
         ) from error
 
 
@@ -753,7 +755,7 @@ class QueriesRequest(Request, frozen=True, kw_only=True):
     """The saved queries."""
 
     queries: Annotated[
-        Path | None, Meta(description="The file of saved queries, if it is another one.")
+        Path | None, Meta(description="The file of saved queries, if not the default.")
     ] = None
 
 
@@ -763,14 +765,14 @@ class EvaluateRequest(QueriesRequest, frozen=True, kw_only=True):
     limit: (
         Annotated[
             int,
-            Meta(description="Memories per query; 10, or as many as the baseline.", ge=1, le=1000),
+            Meta(
+                description="Memories per query; default: 10, or as in the baseline.", ge=1, le=1000
+            ),
         ]
         | None
     ) = None
-    budget: Annotated[int, Meta(description="Tokens at a session's start.", ge=1)] = 2000
-    compare: Annotated[
-        bool, Meta(description="Tell what changed since the baseline that was kept.")
-    ] = False
+    budget: Annotated[int, Meta(description="Maximum tokens at a session's start.", ge=1)] = 2000
+    compare: Annotated[bool, Meta(description="Show changes since the saved baseline.")] = False
 
 
 class AddQueryRequest(QueriesRequest, frozen=True, kw_only=True):
@@ -778,17 +780,18 @@ class AddQueryRequest(QueriesRequest, frozen=True, kw_only=True):
 
     question: Annotated[str, Meta(description="The question.", min_length=1)]
     query_id: Annotated[
-        str | None, Meta(description="What to call it; by default made of its words.")
+        str | None, Meta(description="Its id; derived from the question by default.")
     ] = None
     expects: Annotated[
-        tuple[str, ...], Meta(description="Memories that should answer, by their ids or subjects.")
+        tuple[str, ...],
+        Meta(description="Memories that should be recalled, by their ids or subjects."),
     ] = ()
 
 
 class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
     """Forget a saved query."""
 
-    query_id: Annotated[str, Meta(description="What it is called.")]
+    query_id: Annotated[str, Meta(description="The query's id.")]
 
 
 # -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------

@@ -83,16 +83,18 @@ class SurveyRequest(Request, frozen=True, kw_only=True):
 
     paths: Annotated[
         tuple[Path, ...],
-        Meta(description="Files and folders; by default, all that discovery finds."),
+        Meta(description="Files and folders; default: all that discovery finds."),
     ] = ()
 
 
 class RoundRequest(SurveyRequest, frozen=True, kw_only=True):
     """One round of the watcher: read what is new, learn from it, make vectors."""
 
-    reads: Annotated[bool, Meta(description="False: learn only from what was read before.")] = True
+    reads: Annotated[
+        bool, Meta(description="False: learn only from turns that were read before.")
+    ] = True
     seconds: Annotated[
-        float | None, Meta(description="Longest time for vectors; none: until all are made.")
+        float | None, Meta(description="Maximum time for vectors; none: until all are made.")
     ] = None
     learns: Annotated[bool, Meta(description="Learn and make vectors at all.")] = True
 
@@ -206,7 +208,7 @@ def _outcome(output: bytes, code: int) -> RoundOutcome:
             answer["vectors"]["left"],
         )
     except (ValueError, KeyError, TypeError):
-        return RoundOutcome(error=f"a round of learning ended with {code}")
+        return RoundOutcome(error=f"a learning run ended with exit code {code}")
 
 
 # -- Survey of watched files -----------------------------------------------------------------------
@@ -554,8 +556,8 @@ class Watcher:
             self._round = Round(self._settings, request, self._messages.put, self._options.context)
         except OSError as error:
             self._complain(
-                f"no process for learning can be started: {error.strerror}",
-                "is there enough memory?",
+                f"cannot start a process for learning: {error.strerror}",
+                "check for free memory",
             )
             self._pace.failed(time.monotonic())
 
@@ -566,7 +568,7 @@ class Watcher:
         if outcome.error and self._is_ending:
             return  # it was requested to end
         if outcome.error:
-            self._complain(outcome.error, "nacre ingest shows it")
+            self._complain(outcome.error, "see nacre ingest")
             self._pace.failed(now)
             return
         is_going_on = outcome.vectors_left > 0 and outcome.vectors_made > 0

@@ -80,7 +80,7 @@ STOP_SECONDS = 90.0
 
 _POLL_SECONDS = 0.1
 _COMMAND_TIMEOUT_SECONDS = 60.0
-_UNINSTALLED_HINT = "nacre watcher start runs it in the background until the machine is restarted"
+_UNINSTALLED_HINT = "nacre watcher start runs it in the background until the next reboot"
 
 Command = tuple[str, ...]
 
@@ -145,9 +145,7 @@ def install(settings: Settings) -> Installation:
     Raises Unavailable if the system's own program is missing or fails.
     """
     if server_address(settings.environ):
-        problem = (
-            "a service is not told the address of a server by NACRE_DB: it may hold a password"
-        )
+        problem = "NACRE_DB cannot be passed to a service: it may contain a password"
         raise Unavailable(
             problem, hint="nacre config set storage.url postgresql://login@server:5432/database"
         )
@@ -166,7 +164,7 @@ def uninstall(settings: Settings) -> Installation:
     """Stop the watcher and remove the service. Raises NotFound, Unavailable."""
     service = installation(settings)
     if not service.is_installed:
-        raise NotFound("the watcher is not installed", hint="nacre watcher stop ends one that runs")
+        raise NotFound("the watcher is not installed", hint="nacre watcher stop ends a running one")
     stop(settings)
     _run(settings, service.remove, is_strict=False)
     service.path.unlink(missing_ok=True)
@@ -203,8 +201,8 @@ def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
         time.sleep(_POLL_SECONDS)
     last = last_lines(settings.home, 1)
     raise Unavailable(
-        "the watcher did not come up" + (f"; it wrote last: {last[0]}" if last else ""),
-        hint="nacre watch shows what is wrong",
+        "the watcher did not start" + (f"; its last output: {last[0]}" if last else ""),
+        hint="nacre watch shows the problem",
     )
 
 
@@ -221,8 +219,8 @@ def stop(settings: Settings, wait_seconds: float = STOP_SECONDS) -> bool:
         time.sleep(_POLL_SECONDS)
     pid = state.health.pid if state.health else "?"
     raise Unavailable(
-        f"the watcher (process {pid}) does not end",
-        hint=f"end it: kill {pid}; whatever it was at goes on with the next",
+        f"the watcher (process {pid}) does not stop",
+        hint=f"stop it: kill {pid}; the next one continues its work",
     )
 
 
@@ -273,7 +271,7 @@ def _require(settings: Settings, service: Installation) -> None:
     """Raise Unavailable, with an alternative, if the system's program cannot be used."""
     name = service.install[0][0]
     if shutil.which(name, path=settings.environ.get("PATH")) is None:
-        raise Unavailable(f"there is no {name} here", hint=_UNINSTALLED_HINT)
+        raise Unavailable(f"{name} is not available here", hint=_UNINSTALLED_HINT)
     if (
         service.form == "systemd"
         and _code(settings, ("systemctl", "--user", "show-environment")).returncode
@@ -306,7 +304,7 @@ def _code(settings: Settings, command: Command) -> subprocess.CompletedProcess[s
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{command[0]} cannot be run: {error}", hint=_UNINSTALLED_HINT) from error
+        raise Unavailable(f"cannot run {command[0]}: {error}", hint=_UNINSTALLED_HINT) from error
 
 
 def _followed_by_daemon(settings: Settings) -> bool:
@@ -322,7 +320,7 @@ def _detached(settings: Settings) -> subprocess.Popen[bytes]:
         return start_process(str(settings.home), settings.environ, "watch", "--log")
     except OSError as error:
         raise Unavailable(
-            f"no process can be started: {error.strerror}", hint="is there enough memory?"
+            f"cannot start a process: {error.strerror}", hint="check for free memory"
         ) from error
 
 

@@ -225,7 +225,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
                 continue  # copied as a snapshot
             if name == credentials.NAME and Path(parent) == settings.home:
-                note = f"{name} was left out: nacre setup gives keys anew"
+                note = f"{name} was left out: nacre setup creates new keys"
                 work.notes += [note] if note not in work.notes else []
                 continue
             if name in _SKIPPED_FILES and Path(parent) == settings.home:
@@ -236,7 +236,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
                 shown = os.fsencode(path.relative_to(settings.home)).decode(
                     "utf-8", "backslashreplace"
                 )
-                note = f"{shown} {refusal}, and was left out"
+                note = f"{shown} {refusal}; it was left out"
                 work.notes += [note] if note not in work.notes else []
                 continue
             yield path
@@ -245,11 +245,11 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
 def _refusal(path: Path) -> str:
     """Return the reason why a file cannot be in a backup, or an empty string."""
     if path.is_symlink() or not path.is_file():
-        return "is a link or no file"
+        return "is a link or not a regular file"
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
-        return "has a name that is no UTF-8 (rename it)"
+        return "has a name that is not UTF-8 (rename it)"
     return ""
 
 
@@ -283,7 +283,7 @@ def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
         text = source.read().decode("utf-8", "replace")
         clean = work.home.redactor.clean(_without_keys(work.home, text))
         if clean != text:
-            work.notes.append(f"{name}: what looked like a secret was taken out")
+            work.notes.append(f"{name}: text that looked like a secret was removed")
         yield clean.encode("utf-8")
         return
     while block := source.read(_BLOCK_BYTES):
@@ -334,12 +334,12 @@ def restore(
     """
     home = home.expanduser().absolute()
     if os.path.lexists(home) and not home.is_dir():
-        raise Conflict(f"{home} is not a folder", hint="name a new folder, or that of a home")
+        raise Conflict(f"{home} is not a folder", hint="give a new folder or the folder of a home")
     is_taken = home.exists() and any(home.iterdir())
     if is_taken and not replace:
         raise Conflict(
-            f"{home} is there already",
-            hint="--force keeps it aside and puts the backup in its place",
+            f"{home} already exists",
+            hint="--force moves it aside and restores the backup in its place",
         )
     fresh = home.with_name(f".{home.name}.restoring")
     files.make_folder(home.parent)
@@ -359,7 +359,7 @@ def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
         manifest = _manifest(backup, archive)
         if shutil.disk_usage(folder.parent).free < manifest.bytes + _SPARE_BYTES:
             raise Unavailable(
-                f"{folder.parent} has no room for {manifest.bytes / 1e6:,.0f} MB",
+                f"{folder.parent} has not enough space for {manifest.bytes / 1e6:,.0f} MB",
                 hint="free some space",
             )
         if folder.exists():
@@ -390,7 +390,7 @@ def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept
             digest.update(block)
             out.write(block)
     if remaining or digest.hexdigest() != file.sha256:
-        raise _damaged(backup, f"{file.path} is not what it was when the backup was made")
+        raise _damaged(backup, f"{file.path} has changed since the backup was made")
     os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
 
 
@@ -421,7 +421,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
             raise _damaged(backup, "its manifest is too large")
         values = json_text.parse(archive.read(info))
         if values["format"] != FORMAT:
-            raise ValueError("it is no backup of nacre")
+            raise ValueError("not a backup of nacre")
         if values["version"] > VERSION:
             raise InvalidInput(
                 f"{backup} was made by a newer nacre", hint="upgrade nacre, then restore it"
@@ -434,7 +434,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
         _check(files)
         return Manifest(str(values["created"]), counts, files, tuple(map(str, values["notes"])))
     except (KeyError, TypeError, AttributeError, *BROKEN) as error:
-        raise _damaged(backup, f"it has no sound manifest ({error})") from error
+        raise _damaged(backup, f"its manifest is not readable ({error})") from error
 
 
 def _check(files: tuple[Kept, ...]) -> None:
@@ -452,13 +452,13 @@ def _check(files: tuple[Kept, ...]) -> None:
             or "\\" in file.path
             or ":" in parts[0]
         ):
-            raise ValueError(f"{file.path!r} leads out of the home")
+            raise ValueError(f"{file.path!r} points outside the home")
         if file.size < 0 or "\x00" in file.path or file.path.casefold() in checked_paths:
-            raise ValueError(f"{file.path!r} is there twice, or is no file")
+            raise ValueError(f"{file.path!r} occurs twice or is not a file")
         checked_paths.add(file.path.casefold())
 
 
 def _damaged(backup: Path, why: str) -> InvalidInput:
     return InvalidInput(
-        f"{backup} cannot be used: {why}", hint="take another backup, or copy it again"
+        f"{backup} cannot be used: {why}", hint="use another backup, or copy it again"
     )

@@ -248,7 +248,7 @@ def _turn_notes(turn: Turn) -> str:
     """Return a turn's time and its flags."""
     at = f" · {stamp(turn.time)}" if turn.time else ""
     notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not Flag.COMMAND]
-    notes += ["untrusted, draws on text from outside"] if turn.trust is Trust.UNTRUSTED else []
+    notes += ["untrusted, based on text from outside"] if turn.trust is Trust.UNTRUSTED else []
     return f"{at}{''.join(f' · *{note}*' for note in notes)}"
 
 
@@ -273,15 +273,13 @@ class ExportOptions(Request, frozen=True, kw_only=True):
     form: Annotated[
         str,
         Meta(
-            description="The form of the file: jsonl, markdown, zip or clawxmemory.",
+            description="The format of the file: jsonl, markdown, zip or clawxmemory.",
             pattern="^(jsonl|markdown|zip|clawxmemory)$",
         ),
     ] = "jsonl"
-    sessions: Annotated[bool, Meta(description="With every session and what was said in it.")] = (
-        False
-    )
+    sessions: Annotated[bool, Meta(description="Include all sessions and their turns.")] = False
     project: Annotated[str | None, Meta(description="Only this project, by its slug.")] = None
-    include_retired: Annotated[bool, Meta(description="With what was retired.")] = False
+    include_retired: Annotated[bool, Meta(description="Include retired memories.")] = False
 
 
 class ExportRequest(ExportOptions, frozen=True, kw_only=True):
@@ -296,15 +294,13 @@ class ImportOptions(Request, frozen=True, kw_only=True):
 
     path: Annotated[Path, Meta(description="A file or folder.")]
     source: Annotated[
-        str, Meta(description="What wrote it; auto recognises it by its content.")
+        str, Meta(description="The program that wrote it; auto detects it from the content.")
     ] = "auto"
     trust: Annotated[
-        bool, Meta(description="It is yours: treat it as what you said to nacre itself.")
+        bool, Meta(description="The data is yours: trust it like your own statements to nacre.")
     ] = False
-    project: Annotated[str | None, Meta(description="Put everything into this project.")] = None
-    vectors: Annotated[bool, Meta(description="False: leave the vectors to the next ingest.")] = (
-        True
-    )
+    project: Annotated[str | None, Meta(description="Import everything into this project.")] = None
+    vectors: Annotated[bool, Meta(description="False: the next ingest makes the vectors.")] = True
 
 
 class BackupRequest(Request, frozen=True, kw_only=True):
@@ -319,11 +315,11 @@ class RestoreRequest(Request, frozen=True, kw_only=True):
 
     backup: Annotated[Path, Meta(description="The backup's file.")]
     target: Annotated[
-        Path | None, Meta(description="The folder of the home; by default, that of the settings.")
+        Path | None, Meta(description="The folder of the home; default: the one from the settings.")
     ] = None
-    replace: Annotated[bool, Meta(description="Keep aside what is there, and take its place.")] = (
-        False
-    )
+    replace: Annotated[
+        bool, Meta(description="Move an existing home aside and take its place.")
+    ] = False
 
 
 # -- Export ----------------------------------------------------------------------------------------

@@ -360,9 +360,9 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
     ] = ()
     project: Annotated[str | None, Meta(description="A whole project, by its slug.")] = None
-    match: Annotated[str | None, Meta(description="Whatever says this text.")] = None
+    match: Annotated[str | None, Meta(description="Everything that contains this text.")] = None
     regex: Annotated[bool, Meta(description="The text is a regular expression.")] = False
-    before: Annotated[datetime | None, Meta(description="What was said before then.")] = None
+    before: Annotated[datetime | None, Meta(description="Everything from before this day.")] = None
 
     @property
     def how(self) -> str:
@@ -382,7 +382,7 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
             != 1
         ):
             raise QueryInvalid(
-                "say what to forget: a session, a memory, a text, a project, or what was before a day",
+                "nothing selected: give a session, memory, text, project or day",
                 hint="nacre forget --session ID | --memory ID | --match TEXT | --project P | --before DATE",
             )
         if self.before:
@@ -402,23 +402,23 @@ class AllowAgainRequest(Request, frozen=True, kw_only=True):
     """Let what was forgotten be read again."""
 
     reference: Annotated[
-        str, Meta(description="The id of a run (or its end), of a session or of a memory.")
+        str, Meta(description="The id of a run (or its end), a session or a memory.")
     ]
 
 
 class ScrubOptions(Request, frozen=True, kw_only=True):
     """Apply the present rules of redaction to everything that is stored."""
 
-    dry_run: Annotated[bool, Meta(description="Tell what would be taken out, change nothing.")] = (
-        False
-    )
+    dry_run: Annotated[
+        bool, Meta(description="Show what would be removed, but change nothing.")
+    ] = False
     history: Annotated[
         bool, Meta(description="Also rewrite the vault's git history; all commits get new ids.")
     ] = False
     remove_copies: Annotated[
         bool, Meta(description="Also remove older copies of the database.")
     ] = False
-    vectors: Annotated[bool, Meta(description="False: leave new vectors to the next ingest.")] = (
+    vectors: Annotated[bool, Meta(description="False: the next ingest makes the new vectors.")] = (
         True
     )
 
@@ -427,7 +427,7 @@ class ScrubOptions(Request, frozen=True, kw_only=True):
 # Places outside of nacre's reach that may still contain forgotten content, each with a remedy.
 
 
-_DELETE_HINT = "delete it, or keep it in the knowledge of what it holds"
+_DELETE_HINT = "delete it, or keep it knowingly"
 _PROFILE = "profile.md"
 _MAX_SEARCHED_BYTES = 64 * 1024 * 1024
 
@@ -450,8 +450,8 @@ def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
         *(_named(home, match) if match else ()),
         Unreached(
             "copies elsewhere",
-            "exports, backups on other disks, snapshots of the file system",
-            "another machine forgets with its next sync; what was copied away is yours to delete",
+            "exports, backups on other disks, file system snapshots",
+            "other machines forget with their next sync; delete exported copies yourself",
         ),
     )
 
@@ -460,7 +460,7 @@ def _transcripts(plan: ForgetPlan) -> Iterator[Unreached]:
     for file in plan.files:
         if Path(file).exists():
             yield Unreached(
-                "transcript", file, "the host's own file: delete it there; nacre reads it no more"
+                "transcript", file, "the host's own file: delete it there; nacre no longer reads it"
             )
 
 
@@ -473,7 +473,7 @@ def _git(home: Home) -> Iterator[Unreached]:
         yield Unreached(
             "git remote",
             remote,
-            "its history, and every clone of it, must be rewritten or deleted, too",
+            "rewrite or delete its history and every clone",
         )
 
 
@@ -502,8 +502,8 @@ def _on_server(home: Home) -> Iterator[Unreached]:
     if home.database.is_server:
         yield Unreached(
             "the server's disk",
-            "what was deleted, until it is written over; its log and its backups",
-            "its administrator runs VACUUM FULL, and lets backups of before expire (docs/forgetting.md)",
+            "deleted data until it is overwritten; its log and backups",
+            "ask the administrator to run VACUUM FULL and to expire older backups (docs/forgetting.md)",
         )
 
 
@@ -517,9 +517,9 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
             continue
         if any(forgotten.intersection(references_of(line)) for line in text.splitlines()):
             yield Unreached(
-                "sums it up",
+                "summary of it",
                 str(home.vault.root / path),
-                "nacre dream --tier 3 --no-writer takes the line out",
+                "nacre dream --tier 3 --no-writer removes the line",
             )
 
 
@@ -535,9 +535,9 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
         ):
             continue
         if file.is_file() and not file.is_symlink() and _says(file, match):
-            yield Unreached("still says it", str(file), "edit or delete the file")
+            yield Unreached("still contains it", str(file), "edit or delete the file")
     for path in still_saying(home, match):
-        yield Unreached("still says it", str(home.vault.root / path), "write it anew")
+        yield Unreached("still contains it", str(home.vault.root / path), "rewrite it")
 
 
 def _named(home: Home, match: Pattern) -> Iterator[Unreached]:
@@ -545,9 +545,9 @@ def _named(home: Home, match: Pattern) -> Iterator[Unreached]:
     for session in home.erasing.sessions():
         if match.search(f"{session.cwd or ''}\n{session.branch or ''}"):
             yield Unreached(
-                "a session's folder or branch",
+                "session's folder or branch",
                 session.id,
-                "nacre forget --session ID takes the session",
+                "nacre forget --session ID removes the session",
             )
 
 
@@ -710,7 +710,10 @@ def _session_id(home: Home, reference: str) -> str:
     sessions = home.sessions.find(reference.strip())
     if len(sessions) > 1:
         names = ", ".join(session.session.id for session in sessions)
-        raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
+        raise Conflict(
+            f"{reference!r} matches several sessions: {names}",
+            hint="give more characters of the id",
+        )
     if sessions:
         return sessions[0].session.id
     remains = home.memories.known_of(reference.strip()) or home.handoffs.of_session(
@@ -718,7 +721,7 @@ def _session_id(home: Home, reference: str) -> str:
     )
     if remains:  # its transcript is gone, but not what was learned from it
         return reference.strip()
-    raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
+    raise NotFound(f"there is no session {reference!r}", hint="nacre sessions list shows ids")
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
@@ -746,7 +749,7 @@ def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
     memories = [memory.id for memory in every if memory.project == slug]
     if not sessions and not memories:
         raise NotFound(
-            f"no project is called {slug!r}", hint="nacre list shows the projects of memories"
+            f"there is no project {slug!r}", hint="nacre list shows the projects of memories"
         )
     until = home.now() + timedelta(seconds=1)
     return _Aim(
@@ -761,7 +764,7 @@ def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
 def _time_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
     if request.before is None or request.before > home.now():
         raise QueryInvalid(
-            "that day is still to come", hint="nacre forget --project P forgets a whole project"
+            "that day is in the future", hint="nacre forget --project P forgets a whole project"
         )
     return _Aim((_before(request.before, key, request.project),))
 
@@ -991,7 +994,8 @@ def _matching_runs(
     ]
     if len(matching) > 1:
         raise Conflict(
-            f"{reference!r} means several runs: {', '.join(matching)}", hint="give more of the id"
+            f"{reference!r} matches several runs: {', '.join(matching)}",
+            hint="give more characters of the id",
         )
     if matching:
         return matching, {}
@@ -1006,8 +1010,8 @@ def _matching_runs(
         if of:
             return of, {name: reference}
     raise NotFound(
-        f"nothing that was forgotten is called {reference!r}",
-        hint="nacre forget --list shows what can be",
+        f"nothing forgotten matches {reference!r}",
+        hint="nacre forget --list shows the runs",
     )
 
 

@@ -304,12 +304,12 @@ def settled_head(home: Home) -> Head:
     if head.branch is None:
         raise RepositoryUnusable(
             "the vault's repository has a detached HEAD",
-            hint=f"git -C {repository.root} switch main; then nacre commits again",
+            hint=f"git -C {repository.root} switch main; after that, nacre commits again",
         )
     begun = repository.in_progress()
     if begun:
         raise RepositoryUnusable(
-            f"a {begun} is going on in the vault's repository",
+            f"a {begun} is in progress in the vault's repository",
             hint=f"finish or abort it: git -C {repository.root} status",
         )
     return head
@@ -578,7 +578,7 @@ def _commit_once(
         if home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
             catch_up(home)
             return list(zip(ids, plan.titles, strict=True)), plan.operations
-    raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
+    raise RepositoryBusy("the vault's branch keeps changing", hint="nacre commit retries")
 
 
 def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
@@ -671,7 +671,7 @@ def _written(
     if not reason and (
         contents.keys() & held_files.keys() or any(path in busy for path in contents)
     ):
-        reason = "waits for what was done before"
+        reason = "waiting for earlier changes"
     if reason:
         for path in contents:
             held_files.setdefault(path, Held(path, reason))
@@ -720,7 +720,7 @@ def step_index(home: Home) -> str | None:
         is_there = last_indexed != _NO_COMMIT and home.repository.is_ancestor(last_indexed, head)
         home.repository.update_index(last_indexed if is_there else None, head)
     except (RepositoryBusy, RepositoryUnusable) as error:
-        return f"git status lags behind: {error.message}"
+        return f"git status is out of date: {error.message}"
     with home.database.transaction():
         home.journal.set_git_state("index", head)
     return None
@@ -784,7 +784,7 @@ def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | No
         if is_memory_file(path) and (
             path not in seen_files or seen_files[path].hash != bytes_hash(data)
         ):
-            held_files[path] = Held(path, "could not be read as a memory")
+            held_files[path] = Held(path, "not readable as a memory")
         elif reason := _unfit(home, path, data):
             held_files[path] = Held(path, reason)
         else:

@@ -148,17 +148,17 @@ def open_tree(path: Path, clean: Callable[[str], str] = _unchanged) -> Tree:
     if path.is_dir():
         return Tree(path, _by_name(_bounded(_folder(path)), clean), clean=clean)
     if not path.exists():
-        raise NotFound(f"there is nothing at {path}", hint="check the path")
+        raise NotFound(f"{path} does not exist", hint="check the path")
     if not path.is_file():
         raise InvalidInput(
-            f"{path} is neither a file nor a folder", hint="name what the other memory wrote"
+            f"{path} is neither a file nor a folder", hint="give the data of the other memory"
         )
     if zipfile.is_zipfile(path) and not _is_database(path):
         try:
             return Tree(path, _by_name(_bounded(_archive(path)), clean), clean=clean)
         except BROKEN as error:
             raise InvalidInput(
-                f"{path} is a broken zip: {error}", hint="have it written again"
+                f"{path} is a broken zip: {error}", hint="create it again"
             ) from error
     return Tree(
         path, _by_name([(path.name, _leaf(path, path.name))], clean), single=True, clean=clean
@@ -214,7 +214,8 @@ def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
     for number, item in enumerate(leaves):
         if number == MOST_FILES:
             raise InvalidInput(
-                f"more than {MOST_FILES:,} files", hint="name the folder of the memories alone"
+                f"more than {MOST_FILES:,} files",
+                hint="give the folder that contains only the memories",
             )
         yield item
 
@@ -541,8 +542,8 @@ def detect(tree: Tree) -> ImportSource:
     )
     if recognised is None:
         raise InvalidInput(
-            f"nothing in {tree.root} is what a known memory writes",
-            hint=f"name what it is: --from {', '.join(SOURCES)}; transcripts are read by nacre ingest",
+            f"no known format of another memory in {tree.root}",
+            hint=f"give the format: --from {', '.join(SOURCES)}; for transcripts, use nacre ingest",
         )
     return recognised
 
@@ -551,7 +552,7 @@ def detect(tree: Tree) -> ImportSource:
 def get_source(name: str) -> ImportSource:
     """Return a source by name. Raises NotFound."""
     if name not in SOURCES:
-        raise NotFound(f"no source is called {name!r}", hint=f"one of: {', '.join(SOURCES)}")
+        raise NotFound(f"there is no source {name!r}", hint=f"use one of: {', '.join(SOURCES)}")
     source: ImportSource = load(SOURCES[name])
     return source
 
@@ -748,7 +749,7 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-
 _EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
 _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
 _DAMAGED_HINT = (
-    "export it again; the zip of Markdown files (nacre export vault.zip) may be edited by hand"
+    "export it again; only the zip of Markdown files (nacre export vault.zip) may be edited by hand"
 )
 
 Values = Mapping[str, Any]
@@ -818,7 +819,7 @@ def _files(tree: Tree) -> Iterator[Item]:
 def _from_file(tree: Tree, name: str) -> Item:
     text = tree.text(name)
     if text is None:
-        return Skipped(name, "it is too large, or no text")
+        return Skipped(name, "too large or not text")
     modified = tree.leaves[name].modified
     return _checked(
         tree,
@@ -861,9 +862,7 @@ def _lines(tree: Tree) -> Iterator[Item]:
     if talk:
         yield _talk(talk)
     if not closed:
-        raise InvalidInput(
-            f"{tree.root} is not whole: its end is missing, or it was changed", hint=_DAMAGED_HINT
-        )
+        raise InvalidInput(f"{tree.root} is incomplete or was changed", hint=_DAMAGED_HINT)
 
 
 def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
@@ -880,13 +879,13 @@ def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
     elif kind == reports.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
         yield Operation(values["entry"])
     elif kind != reports.LINK:  # similarity is computed again, and use together starts over
-        yield Skipped(f"line {line}", f"a record nacre does not know: {kind}")
+        yield Skipped(f"line {line}", f"unknown kind of record: {kind}")
 
 
 def _from_line(tree: Tree, line: int, values: Values) -> Item:
     front, path = values.get("front"), str(values.get("path") or "")
     if not isinstance(front, dict) or (path and not safe_name(path)):
-        return Skipped(f"line {line}", "it is no memory")
+        return Skipped(f"line {line}", "not a memory")
     where = path or f"line {line}"
     modified = moment(front.get("created")) or tree.leaves[tree.names[0]].modified
 

@@ -275,7 +275,7 @@ def _note(home: Home, plan: ImportPlan, item: object) -> None:
             plan.turns += len(item.turns)
         case Page(path):
             if home.vault.exists(path):
-                plan.skipped.append(Skipped(path, "there is a page already"))
+                plan.skipped.append(Skipped(path, "a page already exists"))
             else:
                 plan.pages.append(item)
         case Operation(values):
@@ -313,7 +313,7 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
     try:
         memory = redacted(home.redactor, item.memory)
         if len(memory.content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
-            raise MemoryInvalid("it is larger than 1 MB")
+            raise MemoryInvalid("larger than 1 MB")
     except MemoryInvalid as error:
         plan.skipped.append(Skipped(item.memory.source.file or item.memory.id, error.message))
         return None
@@ -343,7 +343,7 @@ class _Sorter:
         ids: set[str] = set()
         for step in self.candidates:
             if step.memory.id in ids:
-                self.plan.skipped.append(Skipped(step.memory.id, "offered twice under one id"))
+                self.plan.skipped.append(Skipped(step.memory.id, "two records with the same id"))
                 continue
             ids.add(step.memory.id)
             self.plan.steps.append(self.decide(step))
@@ -364,9 +364,9 @@ class _Sorter:
             return _followed(step, before)
         digest = memory_hash(memory.content, memory.project)
         same = self.home.memories.same_content(memory.content, memory.project)
-        reason = "the same words are here"
+        reason = "same text as an existing memory"
         if same is None and digest in self.offered:
-            same, reason = self.offered[digest], "said twice in what is imported"
+            same, reason = self.offered[digest], "same text twice in the import"
         if same is None and memory.is_active:
             same, reason = self.repetition(memory)
         if same:
@@ -379,14 +379,14 @@ class _Sorter:
         if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
             return replace(
-                step, memory=back, action=Action.BRING_BACK, reason="taken out here, and not by you"
+                step, memory=back, action=Action.BRING_BACK, reason="removed here, but not by you"
             )
         state = (
             "retired here"
             if present.retired
             else "imported before"
             if ORIGIN in present.extra
-            else "here already"
+            else "already here"
         )
         if (
             self.plan.options.trust
@@ -403,10 +403,12 @@ class _Sorter:
         if not theirs or not ours or theirs.get("hash") == ours.get("hash") or present.retired:
             return replace(step, action=Action.KNOWN, reason=state)
         if not is_untouched(present):
-            return replace(step, action=Action.KNOWN, reason="edited here and there: ours stays")
+            return replace(
+                step, action=Action.KNOWN, reason="edited on both sides: the local version stays"
+            )
         if not _may_follow(step, present):
             return replace(
-                step, action=Action.KNOWN, reason="edited there, and yours: it follows with --trust"
+                step, action=Action.KNOWN, reason="edited there, and trusted here: needs --trust"
             )
         return _followed(step, present)
 
@@ -455,7 +457,7 @@ def _followed(step: Step, present: Memory) -> Step:
         trust=step.memory.trust,
         extra={**present.extra, ORIGIN: dict(origin_of(step.memory))},
     )
-    return replace(step, memory=new, action=Action.UPDATE, reason="edited there since")
+    return replace(step, memory=new, action=Action.UPDATE, reason="edited at the source since")
 
 
 def _write_memories(
@@ -681,11 +683,9 @@ def restore(
     target = (request.target or settings.home).expanduser().absolute()
     if settings.server and target == settings.home:
         raise Unavailable(
-            "this memory is on a server, and a backup holds files",
-            hint="--to FOLDER brings the files back; docs/server.md tells how a server is restored",
+            "this memory is on a server, but a backup contains files",
+            hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
         )
     if target != settings.home and territory(settings).holds(target):
-        raise Conflict(
-            f"{target} is inside the home that is there", hint="name a folder somewhere else"
-        )
+        raise Conflict(f"{target} is inside the existing home", hint="give a folder elsewhere")
     return backup.restore(request.backup, target, replace=request.replace, on_progress=on_progress)

@@ -124,7 +124,7 @@ def _read(tree: Tree) -> Iterator[Item]:
     if path:
         yield from _of_database(path, tree)
     elif not exports:
-        yield from refused(tree, "it has no observations as claude-mem makes them")
+        yield from refused(tree, "it has no observations in the format of claude-mem")
     for name in exports:
         yield from _of_export(tree, name)
 
@@ -143,7 +143,7 @@ def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
 def _of_export(tree: Tree, name: str) -> Iterator[Item]:
     content = json_of(tree, name)
     if not isinstance(content, dict):
-        yield Skipped(name, "it is no JSON, or too large")
+        yield Skipped(name, "too large or not JSON")
         return
     path, modified = tree.path_of(name), tree.leaves[name].modified
     for row in _rows(content, "observations"):
@@ -159,9 +159,7 @@ def _rows(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def _prompts(number: int) -> Iterator[Item]:
     if number:
-        yield Skipped(
-            "prompts", "what was asked is in the sessions, which nacre ingest reads", number
-        )
+        yield Skipped("prompts", "prompts are in the sessions; nacre ingest reads them", number)
 
 
 def _items(database: ForeignDatabase, path: Path, modified: datetime) -> Iterator[Item]:
@@ -190,7 +188,7 @@ def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item
     content = "\n\n".join(part for part in (text, "\n".join(facts)) if part)
     title = text_of(row, "title")
     if not content:
-        return Skipped(_key(row, title), "an observation without words")
+        return Skipped(_key(row, title), "an observation without text")
     kind, concepts = str(row.get("type") or ""), tags_of(listed(row.get("concepts")))
     is_work = kind in _WORK
     files = [
@@ -219,7 +217,7 @@ def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
     parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
     request = text_of(row, "request")
     if not parts:
-        return Skipped(_key(row, request), "a session's summary that says nothing")
+        return Skipped(_key(row, request), "an empty summary of a session")
     memory = shape(
         NAME,
         f"summary#{_key(row, request)}",
@@ -339,7 +337,7 @@ def _files(tree: Tree, folder: str) -> Iterator[str]:
 
 def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Iterator[Item]:
     if tree.text(name) is None:
-        yield Skipped(name, "it is too large, or no text")
+        yield Skipped(name, "too large or not text")
         return
     try:
         front, body = front_of(tree, name)
@@ -349,7 +347,7 @@ def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Ite
     if not front or PurePosixPath(name).name == _INDEX:
         yield from _notes(tree, name, body, cwd)
     elif not body and not text_of(front, "description"):
-        yield Skipped(name, "it is empty")
+        yield Skipped(name, "empty")
     else:
         yield _fact(tree, name, front, body, cwd, ids)
 
@@ -493,9 +491,9 @@ def _read_codex_memories(tree: Tree) -> Iterator[Item]:
         elif name.startswith("extensions/") and "/notes/" in name:
             yield from _note(tree, name)
         elif name.startswith(_EVIDENCE):
-            yield Skipped(name, "evidence of what MEMORY.md says")
+            yield Skipped(name, "evidence for MEMORY.md")
         else:
-            yield Skipped(name, "no file of memories")
+            yield Skipped(name, "not a memory file")
 
 
 def _handbook(tree: Tree, name: str) -> Iterator[Item]:
@@ -545,7 +543,7 @@ def _found(tree: Tree, name: str, note: Note, cwd: str | None, tags: tuple[str, 
 def _note(tree: Tree, name: str) -> Iterator[Item]:
     text = tree.clean(tree.text(name) or "").strip()
     if not text:
-        yield Skipped(name, "it is empty")
+        yield Skipped(name, "empty")
         return
     file = str(tree.path_of(name))
     title = PurePosixPath(name).stem.split("-", 3)[-1].replace("-", " ")
@@ -604,7 +602,7 @@ def _read_instructions(tree: Tree) -> Iterator[Item]:
     for name in tree.names if tree.single else _files_instructions(tree):
         text = tree.text(name)
         if text is None:
-            yield Skipped(name, "it is too large, or no text")
+            yield Skipped(name, "too large or not text")
             continue
         yield from _statements_instructions(tree, name, tree.clean(files.drop_blocks(text)))
 
@@ -614,7 +612,7 @@ def _statements_instructions(tree: Tree, name: str, text: str) -> Iterator[Item]
     cwd = _project_of(file)
     statements = {note.text: note for note in notes(text) if normalise(note.text)}
     if not statements:
-        yield Skipped(name, "it says nothing")
+        yield Skipped(name, "empty")
     for note in statements.values():
         memory = shape(
             NAME_INSTRUCTIONS,
@@ -676,12 +674,12 @@ def _read_openclaw(tree: Tree) -> Iterator[Item]:
         if name in pages:
             yield from _file_openclaw(tree, name)
         elif PurePosixPath(name).parts[0] == "memory":
-            yield Skipped(name, "neither MEMORY.md, USER.md nor a daily note")
+            yield Skipped(name, "not MEMORY.md, USER.md or a daily note")
 
 
 def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
     if tree.text(name) is None:
-        yield Skipped(name, "it is too large, or no text")
+        yield Skipped(name, "too large or not text")
         return
     try:
         _, body = front_of(tree, name)
@@ -694,7 +692,7 @@ def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
         if note.is_said
     ]
     if not statements:
-        yield Skipped(name, "it says nothing")
+        yield Skipped(name, "empty")
     texts: set[str] = set()
     for note, stated in statements:
         if note.text not in texts:
@@ -790,7 +788,7 @@ def _own_memories(tree: Tree) -> Iterator[Item]:
             continue
         content = json_of(tree, name)
         if content is None:
-            yield Skipped(name, "it is no JSON")
+            yield Skipped(name, "not JSON")
         for account in content if isinstance(content, list) else [content]:
             if not isinstance(account, dict):
                 continue

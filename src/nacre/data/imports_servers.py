@@ -87,7 +87,7 @@ def _read(tree: Tree) -> Iterator[Item]:
         if isinstance(content, dict) and (is_agent or "blocks" in content):
             yield from _agents(tree, name, content)
         elif content is None:
-            yield Skipped(name, "it is no JSON, or too large")
+            yield Skipped(name, "too large or not JSON")
         else:
             yield from _passages(tree, name, content)
 
@@ -109,11 +109,11 @@ def _agents(tree: Tree, name: str, content: dict[str, Any]) -> Iterator[Item]:
 def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Iterator[Item]:
     label, value = text_of(block, "label") or "block", text_of(block, "value")
     if label.lower() in _PERSONA:
-        yield Skipped(f"{agent}: {label}", "what the agent is told of itself")
+        yield Skipped(f"{agent}: {label}", "a description of the agent")
         return
     statements = [note for note in notes(value or "") if note.is_said]
     if not statements:
-        yield Skipped(f"{agent}: {label}", "it says nothing")
+        yield Skipped(f"{agent}: {label}", "empty")
     texts: set[str] = set()
     for note in statements:
         if note.text in texts:
@@ -138,7 +138,7 @@ def _passages(tree: Tree, name: str, content: object) -> Iterator[Item]:
         content = content.get("passages") or content.get("results")
     passages = _objects(content)
     if not passages:
-        yield Skipped(name, "it lists no passages")
+        yield Skipped(name, "no list of passages")
     for passage in passages:
         yield _passage(tree, name, passage)
 
@@ -147,11 +147,11 @@ def _passage(tree: Tree, name: str, passage: Mapping[str, Any]) -> Item:
     content = text_of(passage, "text", "content")
     own = text_of(passage, "id") or words_hash(content or "")
     if not content:
-        return Skipped(own, "it has no words")
+        return Skipped(own, "no text")
     if passage.get("is_deleted") is True:
         return Skipped(own, "deleted in Letta")
     if passage.get("file_id"):
-        return Skipped(own, "a piece of a file")
+        return Skipped(own, "a part of a file")
     memory = shape(
         NAME,
         own,
@@ -236,14 +236,14 @@ def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
             edges = list(database.rows("memory_graph", _EDGES))
         yield from _items(rows, edges, path, modified_of(path))
     elif not exports:
-        yield from refused(tree, "it has no memories as mcp-memory-service keeps them")
+        yield from refused(tree, "it has no memories in the format of mcp-memory-service")
     for name in exports:
         content = json_of(tree, name)
         if isinstance(content, dict):
             rows = [row for row in listed(content.get("memories")) if isinstance(row, dict)]
             yield from _items(rows, [], tree.path_of(name), tree.leaves[name].modified)
         else:
-            yield Skipped(name, "it is no JSON, or too large")
+            yield Skipped(name, "too large or not JSON")
 
 
 def _items(
@@ -266,7 +266,7 @@ def _items(
             )
             links.setdefault(str(edge.get("source_hash")), []).append(link)
     if alike:
-        yield Skipped("links", "links of mere likeness are found again", alike)
+        yield Skipped("links", "similarity links are computed again", alike)
     for row in rows:
         yield _found(row, path, modified, tuple(links.get(str(row.get("content_hash")), ())), ids)
 
@@ -286,10 +286,10 @@ def _found(
     if row.get("deleted_at"):
         return Skipped(own, "deleted in mcp-memory-service")
     if not content or not row.get("content_hash"):
-        return Skipped(own, "it has no words, or no hash")
+        return Skipped(own, "no text or no hash")
     metadata, tags = named(row.get("metadata")), tags_of(row.get("tags"))
     if set(tags) >= _ASSOCIATION:
-        return Skipped(own, "an association that it found itself")
+        return Skipped(own, "an association computed by it")
     project = text_of(metadata, "project") or next(
         (tag for tag in tags if tag.startswith(_PROJECT_TAG)), ""
     )
@@ -316,7 +316,7 @@ def _found(
     )
     ended = text_of(row, "superseded_by")
     if ended and ended not in ids:
-        reason = "superseded in mcp-memory-service by a memory that is gone"
+        reason = "superseded in mcp-memory-service by a missing memory"
         memory = replace(memory, retired=Retirement(memory.updated, reason))
     return Found(replace(memory, superseded_by=ids.get(ended or "")))
 
@@ -388,7 +388,7 @@ def _read_mem0(tree: Tree) -> Iterator[Item]:
 def _of_json(tree: Tree, name: str) -> Iterator[Item]:
     content = json_of(tree, name)
     if content is None:
-        yield Skipped(name, "it is no JSON, or too large")
+        yield Skipped(name, "too large or not JSON")
         return
     rows, categories = content, {}
     if isinstance(content, dict):
@@ -403,7 +403,7 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
         categories = _categories(content)
     memory_rows = [row for row in _objects(rows) if text_of(row, *_TEXT_KEYS)]
     if not memory_rows:
-        yield Skipped(name, "it lists no memories")
+        yield Skipped(name, "no list of memories")
     for row in memory_rows:
         yield _found_mem0(row, tree, name, categories.get(str(row.get("id")), []))
 
@@ -443,7 +443,7 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
     content = text_of(row, *_TEXT_KEYS)
     own = text_of(row, "id") or name
     if not content:
-        return Skipped(own, "it has no words")
+        return Skipped(own, "no text")
     state = str(row.get("state") or "active")
     if state == "deleted" or row.get("deleted_at"):
         return Skipped(own, "deleted in mem0")

@@ -111,7 +111,7 @@ def _database(tree: Tree) -> Path | None:
 def _read(tree: Tree) -> Iterator[Item]:
     path = _database(tree)
     if path is None:
-        yield from refused(tree, "it has no table of entries as agenr makes it")
+        yield from refused(tree, "it has no table of entries in the format of agenr")
         return
     with open_foreign(path, tree.clean) as database:
         tags = _grouped(database, "tags", "entry_id", "tag")
@@ -140,11 +140,11 @@ def _found(
 ) -> Item:
     own, content = str(entry["id"]), text_of(entry, "content")
     if not content:
-        return Skipped(own, "it has no content")
+        return Skipped(own, "no content")
     try:
         kind = Kind(str(entry.get("type")).lower())
     except ValueError:
-        return Skipped(own, f"of a type nacre does not know: {entry.get('type')}")
+        return Skipped(own, f"unknown type: {entry.get('type')}")
     stated = moment(entry.get("created_at"))
     updated = moment(entry.get("updated_at")) or stated
     memory = shape(
@@ -187,7 +187,7 @@ def _retirement(
     if ended == EXPIRED:
         return moment(entry.get("updated_at")), "expired in agenr"
     if ended and ended not in ids:
-        return moment(entry.get("updated_at")), "superseded in agenr by an entry that is gone"
+        return moment(entry.get("updated_at")), "superseded in agenr by a missing entry"
     return None
 
 
@@ -306,7 +306,7 @@ def _read_agent_knowledge(tree: Tree) -> Iterator[Item]:
                 usage.get(name),
             )
         elif not name.startswith("."):
-            yield Skipped(name, "in none of the categories")
+            yield Skipped(name, "in no category")
 
 
 def _category(name: str) -> Kind | None:
@@ -316,7 +316,7 @@ def _category(name: str) -> Kind | None:
 
 def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Item:
     if tree.text(name) is None:
-        return Skipped(name, "it is too large, or no text")
+        return Skipped(name, "too large or not text")
     try:
         front, body = front_of(tree, name)
     except MemoryInvalid as error:
@@ -324,7 +324,7 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
     title = text_of(front, "title") or PurePosixPath(name).stem.replace("-", " ").capitalize()
     body = without_title(body, title)
     if not body:
-        return Skipped(name, "it is empty")
+        return Skipped(name, "empty")
     parts = PurePosixPath(name).parts
     in_project = parts[0] == "projects"
     named = parts[1].removesuffix(".md") if in_project else text_of(front, "project")
@@ -495,16 +495,16 @@ def _read_basic_memory(tree: Tree) -> Iterator[Item]:
 
 def _note(tree: Tree, name: str) -> _Note | Skipped:
     if tree.text(name) is None:
-        return Skipped(name, "it is too large, or no text")
+        return Skipped(name, "too large or not text")
     try:
         front, body = front_of(tree, name)
     except MemoryInvalid as error:
         return Skipped(name, error.message)
     if str(front.get("type")).lower() == _SCHEMA:
-        return Skipped(name, "a schema says how notes look")
+        return Skipped(name, "a schema for notes")
     title = text_of(front, "title") or PurePosixPath(name).stem
     note = _parsed_note(name, title, front, body)
-    return note if note.rest or note.observations else Skipped(name, "it says nothing")
+    return note if note.rest or note.observations else Skipped(name, "empty")
 
 
 def _parsed_note(name: str, title: str, front: Mapping[str, Any], body: str) -> _Note:
@@ -750,7 +750,7 @@ def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
 
 def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
     if tree.text(name) is None:
-        return Skipped(name, "it is too large, or no text")
+        return Skipped(name, "too large or not text")
     try:
         front, body = front_of(tree, name)
     except MemoryInvalid as error:
@@ -758,7 +758,7 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
     parts = PurePosixPath(name).parts
     content = _ONE_SECTION.sub(r"\1", body) or text_of(front, "description")
     if not front or not content:
-        return Skipped(name, "it is no memory file")
+        return Skipped(name, "not a memory file")
     folder = parts[1] if parts[0] == "projects" and len(parts) > 2 else ""
     own = text_of(front, "project_id") or folder
     unsettled = _TEMPORARY in (folder, own)

@@ -262,15 +262,15 @@ def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
     repository = home.repository
     if repository.exists:
         if not has_history:
-            yield "versions before this in the vault's git history: nacre scrub --history rewrites it"
+            yield "earlier versions in the vault's git history: nacre scrub --history rewrites it"
         remotes = repository.git.attempt("remote").stdout.decode("utf-8", "replace").split()
         if remotes:
             names = ", ".join(remotes)
-            yield f"the vault's remotes ({names}) and every clone of them: they keep the old commits"
+            yield f"the vault's remotes ({names}) and all clones: they keep the old commits"
     transcripts = sum(Path(file.path).exists() for file in home.sessions.seen_files())
     if transcripts:
-        yield f"the {transcripts:,} transcripts of your agents that nacre reads: they are not nacre's to change"
+        yield f"the {transcripts:,} transcripts of your agents: nacre does not change them"
     if any(folder_of(home).glob(f"*/*{DAMAGED}")):
         yield f"damaged parts of the archive, in {folder_of(home)}"
-    yield "backups and exports that were made before"
-    yield "whoever saw it: a key that leaked must be replaced where it was made"
+    yield "existing backups and exports"
+    yield "readers: replace a leaked key at its provider"

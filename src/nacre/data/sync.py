@@ -372,8 +372,8 @@ def refuse_paths(tree: Iterable[str]) -> None:
             name = _INVISIBLE.sub("", part).casefold().rstrip(" .")
             if name in ("", ".git", "git~1") or "\\" in part or "\n" in part or part in (".", ".."):
                 raise RepositoryUnusable(
-                    f"the remote holds a file that nacre does not write: {path!r}",
-                    hint="take it out of the remote's branch, then sync again",
+                    f"the remote has a file that nacre does not write: {path!r}",
+                    hint="remove it from the remote's branch, then sync again",
                 )
 
 
@@ -391,7 +391,7 @@ def counted(changes: Iterable[str]) -> str:
 
 _FILES_PER_PART = 30
 _MANY_MEMORIES = 100
-_VAULT_CHANGED = "the vault changed meanwhile"
+_VAULT_CHANGED = "the vault changed during the sync"
 _SUPERSEDES = b"supersedes"
 _TOKEN = re.compile(r"[^\s\"'#,\[\]{}]+")
 
@@ -419,7 +419,7 @@ def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -
         if obstacle:
             return obstacle
         if not home.repository.move_head(plan.commit, head.commit, "nacre sync"):
-            return "the vault's branch moved meanwhile"
+            return "the vault's branch changed during the sync"
         step_index(home)
         problems = [*home.problems]
         scan(home)
@@ -543,10 +543,10 @@ def _written(change: Change, part: _Part) -> str | None:
     )
     if edited and home.files.has_intents():
         raise VaultUnusable(
-            next(iter(home.problems[-1:]), f"{edited} cannot be written"),
-            hint="free some space, or see to its permissions; then sync again: nothing was lost",
+            next(iter(home.problems[-1:]), f"{edited} is not writable"),
+            hint="free some space or check its permissions, then sync again; nothing was lost",
         )
-    return f"{edited} was edited meanwhile" if edited else None
+    return f"{edited} was edited during the sync" if edited else None
 
 
 def _parts(
@@ -706,10 +706,10 @@ def _edited(
             continue
         if path in held_files:
             raise EditConflict(
-                f"{path} waits here ({held_files[path]}), and the remote changed it, too",
-                hint="mend the file, or move it out of the vault, then sync again",
+                f"{path} is held here ({held_files[path]}) and also changed at the remote",
+                hint="correct the file or move it out of the vault, then sync again",
             )
-        return f"{path} was edited meanwhile"
+        return f"{path} was edited during the sync"
     return None
 
 
@@ -739,17 +739,20 @@ class SyncRequest(Request, frozen=True, kw_only=True):
     """Keep the vault in step with a remote."""
 
     remote: Annotated[
-        str | None, Meta(description="An address, or the name of a remote in git; none later.")
+        str | None,
+        Meta(description="The address, or the name of a git remote. Later syncs reuse it."),
     ] = None
-    dry_run: Annotated[bool, Meta(description="Say what would be done, and do nothing.")] = False
+    dry_run: Annotated[bool, Meta(description="Show what would be done, but change nothing.")] = (
+        False
+    )
     timeout_seconds: Annotated[
-        float, Meta(description="Longest time for each call, in seconds.", gt=0)
+        float, Meta(description="Maximum time per git call, in seconds.", gt=0)
     ] = TIMEOUT_SECONDS_GIT
     accept_rewritten: Annotated[
-        bool, Meta(description="Take a history that somebody rewrote at the remote as it is now.")
+        bool, Meta(description="Accept a rewritten history of the remote.")
     ] = False
     patience_seconds: Annotated[
-        float, Meta(description="Longest wait for another sync, in seconds.", ge=0)
+        float, Meta(description="Maximum wait for another sync, in seconds.", ge=0)
     ] = 20.0
 
 
@@ -811,7 +814,7 @@ def sync(home: Home, request: SyncRequest | None = None) -> Synced:
     request = request or SyncRequest()
     if not home.settings.flag("git.enabled"):
         raise RepositoryUnusable(
-            "git is off, so there is nothing to sync", hint="nacre config set git.enabled true"
+            "git is off, so sync is not possible", hint="nacre config set git.enabled true"
         )
     with (
         FileLock(home.settings.home / SYNC_LOCK, request.patience_seconds),
@@ -880,7 +883,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
         return named
     url = remotes.check_url(request.remote, Path.cwd())
     if Path(url) == home.vault.root or home.vault.root in Path(url).parents:
-        raise InvalidInput("the remote lies in the vault itself", hint="take a folder elsewhere")
+        raise InvalidInput("the remote is inside the vault", hint="choose a folder elsewhere")
     by_url = replace(configured, name=url)
     if request.dry_run:
         return by_url
@@ -896,7 +899,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
 
 def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
     """Merge and push, and retry if the remote moved."""
-    reason = "the remote keeps moving"
+    reason = "the remote keeps changing"
     for _ in range(_MAX_TRIES):
         head = home.repository.head()
         theirs = remote.fetch(synced.branch or "")
@@ -921,7 +924,7 @@ def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncR
             return _send(home, remote, synced, theirs)
         except RemoteMoved:
             _commit_sync(home, request)
-    raise RepositoryBusy(reason, hint="sync again in a moment; nothing was lost")
+    raise RepositoryBusy(reason, hint="try again in a moment; nothing was lost")
 
 
 def _plan(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
@@ -977,9 +980,11 @@ def _rewritten_from(
     if request.accept_rewritten:
         return synced
     raise HistoryRewritten(
-        f"somebody rewrote the history at the remote: commit {synced[:8]}, which it had at the last sync, is gone",
-        hint="nothing was changed. Look at it (git fetch, git log), then take it as it is and put what is new here on "
-        "top: nacre sync --accept-rewritten",
+        f"the remote's history was rewritten: commit {synced[:8]}, present at the last sync, is gone",
+        hint=(
+            "nothing was changed. Inspect it (git fetch, git log). To accept it and put the local changes on top: "
+            "nacre sync --accept-rewritten"
+        ),
     )
 
 
@@ -1010,8 +1015,8 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
             else ""
         )
         raise SecretFound(
-            f"nothing was sent, because what looks like a secret is in {listing}{more}",
-            hint="take it out, also of the history: nacre scrub; or say that it is none: redaction.allow",
+            f"nothing was sent: {listing}{more} contains what looks like a secret",
+            hint="remove it, also from the history: nacre scrub; or mark it as harmless: redaction.allow",
         )
 
 
@@ -1085,7 +1090,7 @@ def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
         )
     why = home.database.unwritable
     return warnings + (
-        [f"nothing is written, and edits by hand are not read: {why.message}; {why.hint}"]
+        [f"vault writes are blocked, and manual edits are not read: {why.message}; {why.hint}"]
         if why
         else []
     )

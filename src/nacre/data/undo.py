@@ -87,11 +87,12 @@ def find_operation(home: Home, reference: str) -> Operation:
     """Return an operation by its id, or at least four characters of its start or end. Raises NotFound, Conflict."""
     operations = home.journal.find_like(reference.strip().lower())
     if not operations:
-        raise NotFound(f"no operation is called {reference!r}", hint="nacre log shows ids")
+        raise NotFound(f"there is no operation {reference!r}", hint="nacre log shows ids")
     if len(operations) > 1:
         names = ", ".join(operation.id for operation in operations)
         raise Conflict(
-            f"{reference!r} means several operations: {names}", hint="give more of the id"
+            f"{reference!r} matches several operations: {names}",
+            hint="give more characters of the id",
         )
     return operations[0]
 
@@ -106,7 +107,7 @@ def operation_meant(home: Home, reference: str | None) -> Operation:
     last = home.journal.operations(memory=memory, limit=1)
     if not last:
         raise NotFound(
-            "nothing was done yet" if memory is None else "no operation on it is known",
+            "there are no operations yet" if memory is None else "it has no operations",
             hint="nacre log",
         )
     return last[0]
@@ -128,8 +129,8 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
         states = _pending(home, operation)
         if touched and not states:
             raise NotFound(
-                "the texts of this operation are not kept any more",
-                hint="with git on (git.enabled), nothing of the history is dropped",
+                "the texts of this operation are no longer kept",
+                hint="with git on (git.enabled), the whole history is kept",
             )
     return _by_memory(touched, states)
 
@@ -327,7 +328,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
             )
             raise Conflict(
                 f"{len(planned.conflicts)} changed since in the same place: {named}",
-                hint="--force keeps the present version and the former one beside it, linked",
+                hint="--force keeps both versions, with a link between them",
             )
         if not planned.steps and not planned.waiting:
             raise _nothing_left(home, operation)
@@ -341,14 +342,14 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
     for operation in [find_operation(home, reference)] if reference else not_undone(home):
         if is_going_on(home, operation):
             raise Conflict(
-                "this operation is still going on", hint="wait for it, or end it, then undo it"
+                "this operation is still running", hint="wait for it or stop it, then undo it"
             )
         changes = changes_of(home, operation)
         if reference or changes or operation.action not in DECISIONS or _decided(home, operation):
             return operation, changes
     raise NotFound(
         "there is nothing to undo",
-        hint="nacre log shows what was done; an undo is taken back by its own id",
+        hint="nacre log shows operations; to revert an undo, give its own id",
     )
 
 
@@ -379,12 +380,12 @@ def _nothing_left(home: Home, operation: Operation) -> Conflict:
         (candidate for candidate in not_undone(home) if candidate.id < operation.id),
         None,
     )
-    hint = "nacre log shows what else was done"
+    hint = "nacre log shows other operations"
     if earlier:
         about = f" ({earlier.subject})" if earlier.subject else ""
-        hint = f"nacre undo {_end(earlier)} takes back what was done before it, {earlier.action}{about}"
+        hint = f"nacre undo {_end(earlier)} reverts the previous operation, {earlier.action}{about}"
     return Conflict(
-        f"nothing of this operation is left to undo: {operation.action} {_end(operation)}",
+        f"this operation is already fully undone: {operation.action} {_end(operation)}",
         hint=hint,
     )
 
@@ -467,7 +468,7 @@ def _take(change: change_Change, step: Step) -> None:
     elif step.action == "remove" and step.change.after:
         _remove(change, step.change.after)
     elif step.action == "conflict":
-        change.home.problems.append(f"{step.subject}: was changed meanwhile, and stays as it is")
+        change.home.problems.append(f"{step.subject}: changed meanwhile; left as it is")
 
 
 def _step(home: Home, operation: Operation, change: views.Change, *, force: bool) -> Step:
@@ -657,14 +658,14 @@ def _unordered(value: object) -> object:
 class LogRequest(Request, frozen=True, kw_only=True):
     """Operations, the newest first: all, those on one memory, in one project, or of one action."""
 
-    reference: Annotated[str | None, Meta(description="Only those on this memory.")] = None
-    project: Annotated[str | None, Meta(description="Only those in this project, by its slug.")] = (
-        None
-    )
-    action: Annotated[
-        str | None, Meta(description="Only those that did this: store, dream, undo ...")
+    reference: Annotated[str | None, Meta(description="Only operations on this memory.")] = None
+    project: Annotated[
+        str | None, Meta(description="Only operations in this project, by its slug.")
     ] = None
-    limit: Annotated[int, Meta(description="Operations at most.", ge=0)] = 50
+    action: Annotated[
+        str | None, Meta(description="Only operations of this kind: store, dream, undo ...")
+    ] = None
+    limit: Annotated[int, Meta(description="Maximum number of operations.", ge=0)] = 50
     offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
@@ -674,7 +675,7 @@ class DiffRequest(Request, frozen=True, kw_only=True):
     reference: Annotated[
         str | None,
         Meta(
-            description="An operation's id, or a memory for the last one on it; by default, the last."
+            description="An operation's id, or a memory (its last operation); default: the last operation."
         ),
     ] = None
 
@@ -685,12 +686,12 @@ class UndoRequest(Request, frozen=True, kw_only=True):
     operation: Annotated[
         str | None,
         Meta(
-            description="The operation's id, or its end; by default, the last one that is not undone."
+            description="The operation's id or its end; default: the last one that is not undone."
         ),
     ] = None
-    force: Annotated[bool, Meta(description="Keep both versions of what was changed since.")] = (
-        False
-    )
+    force: Annotated[
+        bool, Meta(description="Keep both versions of memories that changed since.")
+    ] = False
 
 
 # -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------

@@ -282,7 +282,7 @@ def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
     """
     by_number = {verdict.number: verdict for verdict in answer.verdicts}
     if len(by_number) != len(answer.verdicts) or set(by_number) != set(range(1, count + 1)):
-        raise AnswerUnusable("the verdicts are not one for each memory")
+        raise AnswerUnusable("the answer does not have exactly one verdict for each memory")
     ordered = (by_number[number] for number in range(1, count + 1))
     return [
         Judgement(
@@ -373,7 +373,7 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
         return {}
     row_of = {memory.id: row for row, memory in memories.items()}
     outcomes = {}
-    with home.change("settle", why="compared by meaning") as change, change.transaction():
+    with home.change("settle", why="compared by similarity") as change, change.transaction():
         for memory_id in home.comparisons.waiting(rows):
             if change.yield_locks():
                 pending = home.comparisons.waiting(rows)

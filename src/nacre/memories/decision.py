@@ -24,49 +24,53 @@ from nacre.values.session import Speaker, Trust
 if TYPE_CHECKING:
     import numpy as np
 
-Content = Annotated[str, Meta(description="One piece of knowledge that stands by itself.")]
-Subject = Annotated[str, Meta(description="A title; made from the content where missing.")]
-Importance = Annotated[int, Meta(description="1 to 10; 10 is never forgotten.", ge=1, le=10)]
+Content = Annotated[str, Meta(description="One self-contained piece of knowledge.")]
+Subject = Annotated[str, Meta(description="The title; derived from the content if omitted.")]
+Importance = Annotated[
+    int, Meta(description="1 to 10. Memories with 10 are never forgotten.", ge=1, le=10)
+]
 Expected = Annotated[
     str | None,
     Meta(
-        description="The etag under which it was read: where the file is another one by now, nothing is written."
+        description="The etag from your last read. If the file has changed since, nothing is written."
     ),
 ]
-KindOfMemory = Annotated[Kind, Meta(description="What sort of knowledge it is.")]
-Lasting = Annotated[Expiry, Meta(description="How long it is meant to hold.")]
+KindOfMemory = Annotated[Kind, Meta(description="The kind of knowledge.")]
+Lasting = Annotated[Expiry, Meta(description="How long it is expected to stay true.")]
 SeenBy = Annotated[Scope, Meta(description="Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
     Meta(
-        description="From this day on recall and context leave it out; its file stays. None: never."
+        description="After this day recall and context leave the memory out; its file stays. None: never."
     ),
 ]
-Tags = Annotated[tuple[str, ...], Meta(description="Its tags.")]
+Tags = Annotated[tuple[str, ...], Meta(description="Tags.")]
 Triggers = Annotated[
     tuple[str, ...],
     Meta(
-        description="Words or phrases: with a prompt that says one of them it is told.",
+        description="Words or phrases. A prompt that contains one of them brings up this memory.",
         max_length=10,
     ),
 ]
 Reference = Annotated[
     str,
     Meta(
-        description="A memory's id, 4 or more characters of its beginning or end, or its subject."
+        description="A memory: its id, 4 or more characters from the start or end of the id, or its subject."
     ),
 ]
 References = Annotated[
     tuple[str, ...],
-    Meta(description="Memories: their ids, 4 or more characters of these, or their subjects."),
+    Meta(
+        description="Memories: their ids, 4 or more characters from the start or end of these, or their subjects."
+    ),
 ]
 HostSession = Annotated[
     str | None,
     Meta(
-        description="The session it is for, by the host's own id: what one session uses is used together."
+        description="The session, by the host's own id. Memories used in the same session count as used together."
     ),
 ]
-Limit = Annotated[int, Meta(description="Memories at most.", ge=0)]
+Limit = Annotated[int, Meta(description="Maximum number of memories.", ge=0)]
 Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
 Why = Annotated[str | None, Meta(description="Why.")]
 
@@ -106,38 +110,42 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     scope: SeenBy = Scope.PRIVATE
     project: Annotated[str | None, Meta(description="The project it belongs to.")] = None
     folder: Annotated[
-        str | None, Meta(description="Where it is said: tells the project where none is named.")
+        str | None,
+        Meta(
+            description="The current working directory. It determines the project if no project is given."
+        ),
     ] = None
     tags: Tags = ()
     triggers: Triggers = ()
     canonical_key: Annotated[
-        str | None, Meta(description="A canonical key: one memory holds it.")
+        str | None, Meta(description="A canonical key; only one memory can have it.")
     ] = None
     speaker: Annotated[
-        Speaker | None, Meta(description="Who says it; by default, whoever runs nacre.")
+        Speaker | None,
+        Meta(description="Whose statement it is; by default, the user who runs nacre."),
     ] = None
-    trust: Annotated[Trust, Meta(description="Whether it draws on text from outside.")] = (
+    trust: Annotated[Trust, Meta(description="True if it is based on text from outside.")] = (
         Trust.TRUSTED
     )
     quote: Annotated[
         str | None,
-        Meta(description="For agents: the owner's own sentence, if the content is just that."),
+        Meta(description="For agents: the owner's own sentence, if the content is exactly that."),
     ] = None
     source: Annotated[
-        Source, Meta(description="The session and the turns in which it was said.")
+        Source, Meta(description="The session and turns that the memory comes from.")
     ] = Source()
-    author: Annotated[str | None, Meta(description="The name of who said it.")] = None
+    author: Annotated[str | None, Meta(description="The speaker's name.")] = None
     force: Annotated[
-        bool, Meta(description="Store it beside whatever says the same or otherwise.")
+        bool, Meta(description="Store it even if other memories say the same or the opposite.")
     ] = False
     online_dedup: Annotated[
-        bool | None, Meta(description="Ask a language model where the rules cannot tell; or never.")
+        bool | None, Meta(description="Ask a language model if the rules cannot decide, or never.")
     ] = None
     aggressive: Annotated[
-        bool | None, Meta(description="Ask about memories that are less alike, too.")
+        bool | None, Meta(description="Also ask about less similar memories.")
     ] = None
     dedup_threshold: (
-        Annotated[float, Meta(description="Ask from this cosine on.", ge=0, le=1)] | None
+        Annotated[float, Meta(description="Ask from this cosine similarity.", ge=0, le=1)] | None
     ) = None
 
     @property
@@ -159,24 +167,24 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     expires_on: ExpiresOn | UnsetType = UNSET
     scope: SeenBy | UnsetType = UNSET
     project: Annotated[
-        str | UnsetType | None, Meta(description="The project it belongs to; none: everywhere.")
+        str | UnsetType | None, Meta(description="The project it belongs to; none: all projects.")
     ] = UNSET
     tags: Annotated[
-        tuple[str, ...] | UnsetType, Meta(description="Tags that replace its tags.")
+        tuple[str, ...] | UnsetType, Meta(description="Tags that replace the present ones.")
     ] = UNSET
     add_tags: Annotated[
-        tuple[str, ...] | UnsetType, Meta(description="Tags beside those it has.")
+        tuple[str, ...] | UnsetType, Meta(description="Tags to add to the present ones.")
     ] = UNSET
     triggers: Triggers | UnsetType = UNSET
     valid: Annotated[Validity | UnsetType, Meta(description="When it is true in the world.")] = (
         UNSET
     )
     evergreen: Annotated[
-        bool | UnsetType, Meta(description="It does not fade with age, and is never forgotten.")
+        bool | UnsetType, Meta(description="It does not fade with age and is never forgotten.")
     ] = UNSET
     suppressed_contexts: Annotated[
         tuple[Literal["session-start", "prompt"], ...] | UnsetType,
-        Meta(description="Kinds of context that leave it out; replaces those it has."),
+        Meta(description="Kinds of context that leave it out. Replaces the present list."),
     ] = UNSET
 
 
@@ -205,28 +213,28 @@ class RetireRequest(Request, frozen=True, kw_only=True):
 
     references: References = ()
     subjects: Annotated[
-        tuple[str, ...], Meta(description="Also memories about exactly this: never an id.")
+        tuple[str, ...], Meta(description="Also memories about exactly this subject. Never an id.")
     ] = ()
     contains: Annotated[
         tuple[str, ...], Meta(description="Also memories whose subject contains one of these.")
     ] = ()
     like: Annotated[
-        tuple[str, ...], Meta(description="Also memories whose subject is nearly one of these.")
+        tuple[str, ...], Meta(description="Also memories with a subject similar to one of these.")
     ] = ()
     reason: Why = None
     persist: Annotated[
-        bool, Meta(description="Also whatever is stored later under such a subject.")
+        bool, Meta(description="Also memories that are stored later with such a subject.")
     ] = False
 
 
 class ListRequest(Request, frozen=True, kw_only=True):
     """A page of active memories, newest first."""
 
-    filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
+    filter: Annotated[Filter, Meta(description="The memories.")] = Filter()
     words: Annotated[
         str,
         Meta(
-            description="Only those whose subject, content or tags hold each of these words.",
+            description="Only those whose subject, content or tags contain each of these words.",
             max_length=2_000,
         ),
     ] = ""
@@ -238,7 +246,7 @@ class EdgesRequest(Request, frozen=True, kw_only=True):
     """Pairs of memories used together."""
 
     reference: Reference | None = None
-    limit: Annotated[int, Meta(description="Pairs at most.", ge=1, le=1000)] = 20
+    limit: Annotated[int, Meta(description="Maximum number of pairs.", ge=1, le=1000)] = 20
 
 
 # -- Decisions by a language model ---------------------------------------------
@@ -389,7 +397,7 @@ def distrust(
         if memory.trust is Trust.TRUSTED and memory.source.session in (None, session)
     ]
     if demoted:
-        why = "an agent stored it out of text from outside"
+        why = "an agent stored it from outside text"
         with home_change.part_of(
             home, run, "distrust", subject=operations.subject_of(demoted), why=why
         ) as change:
@@ -405,7 +413,8 @@ def wish(home: home.Home, memories: Sequence[Memory], what: str) -> None:
     """Queue an agent's request for review: ``retired``, ``kept out``, or other words."""
     agent = home.actor.agent or ""
     detail = shorten(
-        one_line(home.redactor.clean(f"{agent} wants it {what}")), _MAX_DETAIL_CHARACTERS
+        one_line(home.redactor.clean(f"{agent} asked for this memory to be {what}")),
+        _MAX_DETAIL_CHARACTERS,
     )
     with home.database.transaction():
         for memory in memories:

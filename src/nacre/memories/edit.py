@@ -251,8 +251,8 @@ def _missing_paths(
     ):
         return missing
     home.problems.append(
-        f"{len(missing)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "
-        "or run `nacre db rebuild` to take the vault as it is"
+        f"{len(missing)} of {len(seen)} memory files are missing at once, so nothing was retired: restore them, or "
+        "run `nacre db rebuild` to accept the vault as it is"
     )
     return []
 
@@ -331,7 +331,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
     memory = redacted(home.redactor, written)
     if memory.content != written.content:
         home.problems.append(
-            f"{stat.path}: holds what looks like a secret; it is recalled without it"
+            f"{stat.path}: contains what looks like a secret, which recall leaves out"
         )
     return memory
 
@@ -365,7 +365,7 @@ def _with_own_id(
         home.files.forget(twin.path)
         change.intend([Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
         return file
-    home.problems.append(f"{path} has the id of {twin.path}; it was read as a memory of its own")
+    home.problems.append(f"{path} has the same id as {twin.path}; it was read as a separate memory")
     has_reserved_id = (
         seen is not None and not seen.hash
     )  # the id was assigned before a crash but not written
@@ -582,9 +582,7 @@ def _catch_edits(home: Home, patience_seconds: float, *, from_remote: bool) -> i
             apply_intents(home)  # an interrupted write would hide edits of the same files
             return read_changes(home, from_remote=from_remote)
     if was_edited:
-        home.problems.append(
-            "what was edited by hand just now is not read yet: another process is writing"
-        )
+        home.problems.append("recent manual edits are not read yet: another process is writing")
     return 0
 
 

@@ -146,7 +146,7 @@ class Relation(StrEnum):
 
 Way = Literal["both", "outbound", "inbound"]
 Day = Annotated[
-    date | None, Meta(description="The links as they were on that day; today where left out.")
+    date | None, Meta(description="The links as they were on that day; default: today.")
 ]
 Project = Annotated[str | None, Meta(description="Only memories of this project.")]
 Relations = Annotated[tuple[str, ...], Meta(description="Only these relations.")]
@@ -154,13 +154,13 @@ Origin = (
     Annotated[
         str,
         Meta(
-            description="What made it: a word to list and remove such links by.",
+            description="The origin: a word by which such links can be listed and removed.",
             pattern="^[a-z][a-z-]{0,39}$",
         ),
     ]
     | None
 )
-Limit = Annotated[int, Meta(description="Items at most.", ge=1, le=1000)]
+Limit = Annotated[int, Meta(description="Maximum number of items.", ge=1, le=1000)]
 
 
 class NewLink(Request, frozen=True, kw_only=True):
@@ -173,13 +173,17 @@ class NewLink(Request, frozen=True, kw_only=True):
     ]
     strength: (
         Annotated[
-            float, Meta(description="How close they are, 0 to 1; .5 where left out.", ge=0, le=1)
+            float, Meta(description="How strong the relation is, 0 to 1; default: .5.", ge=0, le=1)
         ]
         | None
     ) = None
-    since: Annotated[date | None, Meta(description="The first day on which it holds.")] = None
-    until: Annotated[date | None, Meta(description="The day from which it holds no more.")] = None
-    reason: Annotated[str, Meta(description="Why, in a few words.", max_length=500)] | None = None
+    since: Annotated[date | None, Meta(description="The first day on which the link holds.")] = None
+    until: Annotated[
+        date | None, Meta(description="The day from which the link no longer holds.")
+    ] = None
+    reason: (
+        Annotated[str, Meta(description="The reason, in a few words.", max_length=500)] | None
+    ) = None
     origin: Origin = None
 
 
@@ -198,7 +202,7 @@ class UnlinkRequest(Request, frozen=True, kw_only=True):
     target: Annotated[str, Meta(description="The memory at its other end.")]
     relation: Annotated[
         str | None,
-        Meta(description="Its relation, as nacre graph list shows it; every one where left out."),
+        Meta(description="The relation, as shown by nacre graph list; default: all relations."),
     ] = None
 
 
@@ -206,14 +210,14 @@ class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
     """End a link, or all links between two memories, but keep them."""
 
     at: Annotated[
-        date | None, Meta(description="The day from which it holds no more; today where left out.")
+        date | None, Meta(description="The day from which it no longer holds; default: today.")
     ] = None
 
 
 class UnlinkOriginRequest(Request, frozen=True, kw_only=True):
     """Remove all links of an origin."""
 
-    origin: Annotated[str, Meta(description="What made them: manual, agent, reflect, import, …")]
+    origin: Annotated[str, Meta(description="The origin: manual, agent, reflect, import, …")]
     project: Annotated[str | None, Meta(description="Only those of memories of this project.")] = (
         None
     )
@@ -222,14 +226,18 @@ class UnlinkOriginRequest(Request, frozen=True, kw_only=True):
 class LinksRequest(Request, frozen=True, kw_only=True):
     """List links between active memories, or all links of one memory, newest memories first."""
 
-    reference: Annotated[str | None, Meta(description="Only links at this memory.")] = None
+    reference: Annotated[str | None, Meta(description="Only links of this memory.")] = None
     relations: Relations = ()
     origins: Annotated[
         tuple[str, ...],
-        Meta(description="Only of these origins; auto: likeness, which is left out otherwise."),
+        Meta(
+            description="Only links of these origins; auto: similarity, which is left out by default."
+        ),
     ] = ()
     as_of: Day = None
-    ended: Annotated[bool, Meta(description="Also links that hold no more, or not yet.")] = False
+    ended: Annotated[
+        bool, Meta(description="Also links that no longer hold or do not hold yet.")
+    ] = False
     project: Annotated[str | None, Meta(description="Only links with an end in this project.")] = (
         None
     )
@@ -240,15 +248,19 @@ class LinksRequest(Request, frozen=True, kw_only=True):
 class TraverseRequest(Request, frozen=True, kw_only=True):
     """Follow the links of a memory."""
 
-    reference: Annotated[str, Meta(description="Where to begin: a memory, or a symbol of code.")]
-    depth: Annotated[int, Meta(description="How many links away.", ge=1, le=10)] = 2
+    reference: Annotated[
+        str, Meta(description="The starting point: a memory, or a symbol of code.")
+    ]
+    depth: Annotated[
+        int, Meta(description="Maximum number of links from the starting point.", ge=1, le=10)
+    ] = 2
     direction: Annotated[
-        Way, Meta(description="outbound: only along links; inbound: only against them.")
+        Way, Meta(description="outbound: follow links forwards only; inbound: backwards only.")
     ] = "both"
     relations: Relations = ()
     as_of: Day = None
     limit: Annotated[
-        int, Meta(description="Memories at most; the nearest are kept.", ge=1, le=1000)
+        int, Meta(description="Maximum number of memories; the nearest are kept.", ge=1, le=1000)
     ] = 100
 
 
@@ -265,15 +277,14 @@ class MapRequest(Request, frozen=True, kw_only=True):
     project: Project = None
     kinds: Annotated[tuple[Kind, ...], Meta(description="Only memories of these kinds.")] = ()
     relations: Relations = ()
-    alike: Annotated[bool, Meta(description="Also likeness, which is computed.")] = False
+    alike: Annotated[bool, Meta(description="Also similarity, which is computed.")] = False
     as_of: Annotated[
         date | None,
-        Meta(
-            description="Memories that held on that day, and their links then; today where left out."
-        ),
+        Meta(description="Memories that held on that day, and their links then; default: today."),
     ] = None
     limit: Annotated[
-        int, Meta(description="Memories at most, the most linked first.", ge=1, le=5000)
+        int,
+        Meta(description="Maximum number of memories, those with most links first.", ge=1, le=5000),
     ] = 1000
 
 
@@ -641,9 +652,9 @@ def _brief(home: home.Home, project: str | None) -> Brief:
 def _in_words(brief: Brief, project: str | None) -> str:
     lines = [
         f"{count(brief.memories, 'memory', 'memories')} in {project or count(brief.projects, 'project')}, "
-        f"{count(brief.links, 'link')} between them (and {count(brief.alike, 'pair')} alike). "
-        f"{count(brief.components, 'group')} of linked memories, {brief.unlinked:,} without a link, "
-        f"{brief.gaps:,} with one at most. {count(brief.todos, 'open todo')}, {brief.stale:,} that may be out of date."
+        f"{count(brief.links, 'link')} between them ({count(brief.alike, 'pair')} of similar memories). "
+        f"{count(brief.components, 'group')} of linked memories, {brief.unlinked:,} memories without a link, "
+        f"{brief.gaps:,} with at most one. {count(brief.todos, 'open todo')}, {brief.stale:,} possibly out of date."
     ]
     if brief.central:
         lines.append(
@@ -654,7 +665,7 @@ def _in_words(brief: Brief, project: str | None) -> str:
     if brief.active_projects and not project:
         lines.append(f"Active in the last 30 days: {', '.join(brief.active_projects)}.")
     if brief.decisions:
-        lines.append("Decided lately: " + "; ".join(map(_short, brief.decisions)) + ".")
+        lines.append("Recent decisions: " + "; ".join(map(_short, brief.decisions)) + ".")
     return "\n".join(lines)
 
 
@@ -776,7 +787,7 @@ def unlink(home: home.Home, request: UnlinkRequest) -> LinkChange:
         source, removed = _find(home, request)
         if not all(_is_allowed(home, source, item.link) for item in removed):
             return LinkChange(
-                _as_lines(home, removed), waiting=_request_review(home, removed, "without its link")
+                _as_lines(home, removed), waiting=_request_review(home, removed, "removed the link")
             )
         change.describe(subject=source.subject)
         shown, links = _as_lines(home, removed), [item.link for item in removed]
@@ -793,7 +804,7 @@ def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
         ended = [_ended(match, request.at or home.today()) for match in matches]
         if not all(_is_allowed(home, source, match.link) for match in matches):
             return LinkChange(
-                _as_lines(home, ended), waiting=_request_review(home, ended, "no longer linked")
+                _as_lines(home, ended), waiting=_request_review(home, ended, "removed the link")
             )
         change.describe(subject=source.subject)
         with change.transaction():
@@ -803,7 +814,7 @@ def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
 
 def _ended(item: _NewLink, day: date) -> _NewLink:
     if item.link.rel in _DECISIVE:
-        raise Conflict(f"{item.link.rel} has no end", hint=_REMEDY[item.link.rel])
+        raise Conflict(f"{item.link.rel} links cannot have an end", hint=_REMEDY[item.link.rel])
     valid = replace(item.link.valid, until=day)
     _refuse_backwards(valid)
     return replace(item, link=replace(item.link, valid=valid))
@@ -816,7 +827,7 @@ def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
     """
     if request.origin in COMPUTED:
         raise InvalidInput(
-            f"links of origin {request.origin!r} are computed", hint="they would come again"
+            f"links of origin {request.origin!r} are computed", hint="they would be created again"
         )
     edit.catch_up(home)
     removed = 0
@@ -841,7 +852,7 @@ def _resolve_numbered(home: home.Home, request: NewLink, number: int, total: int
         return _resolve(home, request)
     except NacreError as error:
         if total > 1:
-            error.args = (f"link {number} of {total}: {error.message}; none was drawn",)
+            error.args = (f"link {number} of {total}: {error.message}; no links were created",)
         raise
 
 
@@ -857,8 +868,8 @@ def _resolve(home: home.Home, request: NewLink) -> _NewLink:
         raise Conflict(f"{source.subject!r} is retired", hint=f"nacre unretire {source.id[-8:]}")
     if request.relation in _OF_CODE:
         raise InvalidInput(
-            f"{rel} links symbols of code, not memories",
-            hint="between memories: depends_on, builds_on",
+            f"{rel} links code symbols, not memories",
+            hint="use depends_on or builds_on between memories",
         )
     if request.origin in COMPUTED:
         raise InvalidInput(
@@ -883,12 +894,13 @@ def _resolve_decisive(home: home.Home, request: NewLink, source: Memory, target:
     """
     if (request.strength, request.since, request.until) != (None, None, None):
         raise InvalidInput(
-            f"{request.relation} takes no strength and no end", hint="leave out strength and end"
+            f"{request.relation} links have no strength and no end",
+            hint="leave out strength and end",
         )
     other = home.memories.find(target)
     if other is None or not other.is_active or source.superseded_by:
         raise Conflict(
-            f"{request.relation} links two active memories",
+            f"{request.relation} links need two active memories",
             hint="nacre show shows which one is retired or superseded",
         )
     if request.relation == CONTRADICTS and other.is_said_after(source):
@@ -905,7 +917,7 @@ def _refuse_backwards(valid: Validity) -> None:
 
 
 _REMEDY = {
-    SUPERSEDES: "nacre graph unlink takes it away: what it superseded holds again",
+    SUPERSEDES: "nacre graph unlink removes it and restores the superseded memory",
     CONTRADICTS: "nacre review resolve settles it",
 }
 
@@ -947,14 +959,14 @@ def _unchangeable(origin: str, source: Memory) -> NacreError:
     """Return the error for a link that cannot be changed from ``source``."""
     if origin == IN_BODY:
         return Conflict(
-            "the text names that memory: [[…]]",
+            "the memory's text contains that link: [[…]]",
             hint=f"nacre edit {source.id[-8:]} changes the text",
         )
     if origin == ALIKE:
-        return Conflict("that is no link: both are alike", hint="likeness is computed")
-    return Conflict(
-        "that link leads the other way", hint="give the two memories the other way round"
-    )
+        return Conflict(
+            "there is no such link: the memories are only similar", hint="similarity is computed"
+        )
+    return Conflict("that link has the opposite direction", hint="swap the two memories")
 
 
 def _present(new: _NewLink) -> Link | None:
@@ -1073,7 +1085,7 @@ def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
             break
     if len(walk.names) == 1 and walk.names[0].startswith(CODE) and not walk.hops:
         raise NotFound(
-            f"nothing is known of {walk.names[0]!r}",
+            f"nothing is linked to {walk.names[0]!r}",
             hint="nacre graph ingest-code reads a repository",
         )
     nodes = nodes_of(home, walk.names)

@@ -569,7 +569,7 @@ def _compared(
     else:
         verdict = judge(earlier, later, cosine, limits, rarity)
     if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
-        verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
+        verdict = Verdict(Relation.SUPERSEDES, f"has the key {later.canonical_key}")
     if outranks(earlier, later):
         verdict = _weakened(verdict)
     if vouches(memory, other) and verdict.relation is Relation.SAME:
@@ -892,7 +892,7 @@ def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> D
     if choice.action == Action.ADD:
         return Decision(Action.ADD, by, reason)
     if choice.target is None or not 1 <= choice.target <= len(near):
-        return Decision(Action.ADD, by, f"no memory has the number {choice.target}")
+        return Decision(Action.ADD, by, f"there is no memory number {choice.target}")
     target = near[choice.target - 1]
     action, merged = Action(choice.action), visible(choice.merged or "").strip()
     if "\n" not in target.content + memory.content:
@@ -922,9 +922,9 @@ def _refuse_skip(_: Decision, memory: Memory, target: Memory) -> str | None:
     if why := _refuse_mixed_sources(memory, target):
         return why
     if missing := lost(memory.content, [target.content]):
-        return f"the other does not say {missing}"
+        return f"the other memory does not contain {missing}"
     swapped = swaps(memory.content, [target.content])
-    return f"the other has {swapped}" if swapped else None
+    return f"the other memory has {swapped}" if swapped else None
 
 
 def _refuse_update(decision: Decision, memory: Memory, target: Memory) -> str | None:
@@ -932,18 +932,18 @@ def _refuse_update(decision: Decision, memory: Memory, target: Memory) -> str | 
     if why := _refuse_mixed_sources(memory, target) or _refuse_earlier(memory, target):
         return why
     if (memory.speaker, memory.is_worded) != (target.speaker, target.is_worded):
-        return "the owner and the agent said them"
+        return "one is from the owner, the other from an agent"
     merged, both = decision.merged, (target.content, memory.content)
     shortest = min(SHORTEST, *map(len, both))
     if not shortest <= len(merged) <= min(sum(map(len, both)) + MOST_ADDED, LONGEST):
-        return "the merged words are too few or too many"
+        return "the merged text is too short or too long"
     for original in both:
         if missing := lost(original, [merged]):
-            return f"the merged words leave out {missing}"
+            return f"the merged text leaves out {missing}"
         if leaves_out(original, merged) > MOST_LEFT_OUT:
-            return "the merged words leave out most of one"
+            return "the merged text leaves out most of one memory"
     added = adds(merged, both)
-    return f"the merged words add {added}" if added else None
+    return f"the merged text adds {added}" if added else None
 
 
 def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
@@ -951,13 +951,17 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
         return f"one is a {memory.kind}, the other a {target.kind}"
     if memory.is_vouched is not target.is_vouched or memory.trust is not target.trust:
         return "only one is trusted"
-    return "the owner's words would count as the agent's" if _is_weaker(target, memory) else None
+    return (
+        "the owner's statement would be attributed to the agent"
+        if _is_weaker(target, memory)
+        else None
+    )
 
 
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
     """Refuse to end a memory unless the new one is later, of a similar kind, and not from a weaker source."""
     if _is_weaker(memory, target):
-        return "the agent's words end nothing that the owner said"
+        return "an agent's statement cannot end the owner's"
     are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
     if target.kind is Kind.EVENT or not are_like:
         return f"a {memory.kind} does not end a {target.kind}"
@@ -974,21 +978,21 @@ def _refuse_amend(decision: Decision, memory: Memory, target: Memory) -> str | N
         <= len(remaining)
         <= min(len(target.content) + MOST_ADDED, LONGEST)
     ):
-        return "the words that are left are too few or too many"
+        return "the remaining text is too short or too long"
     if normalise(remaining) == normalise(target.content):
-        return "nothing of it has changed"
+        return "the remaining text is unchanged"
     if leaves_out(target.content, remaining) > MOST_ENDED:
-        return "the words that are left leave out most of it"
+        return "the remaining text leaves out most of it"
     if denial := lost_denial(target.content, remaining):
         return denial
     if exchanged := exchanges(remaining, target.content):
-        return f"the words that are left have {exchanged}"
+        return f"the remaining text has {exchanged}"
     added = adds(remaining, (target.content, memory.content))
-    return f"the words that are left add {added}" if added else None
+    return f"the remaining text adds {added}" if added else None
 
 
 def _refuse_earlier(memory: Memory, target: Memory) -> str | None:
-    return "the other was said later" if memory.last_said < target.last_said else None
+    return "the other statement is later" if memory.last_said < target.last_said else None
 
 
 def _is_weaker(memory: Memory, other: Memory) -> bool:
@@ -1084,7 +1088,7 @@ def retire_due(home: Home) -> int:
 
 
 def _retire_arrived(home: Home) -> int:
-    with home.change("retire", why="a standing retirement of another machine") as change:
+    with home.change("retire", why="a persistent retirement from another machine") as change:
         apply_intents(home)
         arrived = home.tombstones.arrived()
         unretired = _unretired_ids(home) if arrived else set()
@@ -1130,5 +1134,5 @@ def _unretired_ids(home: Home) -> set[str]:
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
     """Return a memory as it is stored under a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
-    reason = rule.reason or f"{rule.pattern!r} is retired whenever it is stored"
+    reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

@@ -53,7 +53,7 @@ AMENDED = "amended"
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS})
 
-_SAID_AGAIN = "the other was said again since"
+_SAID_AGAIN = "the other was stated again since"
 _MAX_REASON_CHARACTERS = 160
 _MAX_CANDIDATES = 12
 _MAX_SIMILAR = 3
@@ -119,7 +119,10 @@ def _place(
         change, memory, candidates, touched=touched, is_echo=is_echo, decision=decision
     )
     if rule:
-        reason = f"your word goes before the standing retirement of {rule.pattern!r} (nacre unretire {rule.id[-8:]} ends it)"  # noqa: E501
+        reason = (
+            f"your statement overrides the persistent retirement of {rule.pattern!r} (nacre unretire {rule.id[-8:]} "
+            "ends it)"
+        )
         return replace(outcome, reason=reason)
     return outcome
 
@@ -482,7 +485,7 @@ def _known_outcome(
             update(change, existing)
         confirm(change, existing, memory, touched)
         _reverse_doubts(change, existing.id, memory)
-    return StoreOutcome("known", existing.id, "the same words are stored already")
+    return StoreOutcome("known", existing.id, "the same text is already stored")
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:

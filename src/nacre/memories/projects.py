@@ -77,8 +77,8 @@ def page_of(home: Home, slug: str) -> Page | None:
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
         raise Conflict(
-            f"{page_path(slug)} holds what looks like a secret",
-            hint="take the secret out of it first",
+            f"{page_path(slug)} contains what looks like a secret",
+            hint="remove the secret first",
         )
     return page
 
@@ -284,22 +284,21 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
 # -- Requests ------------------------------------------------------------------
 
 
-_REASON = "Why; it is kept in the ledger and in the history."
+_REASON = "The reason; it is kept in the ledger and the history."
 
 
 class ProjectRequest(Request, frozen=True, kw_only=True):
     """A project."""
 
-    project: Annotated[
-        str, Meta(description="A name, a slug or an alias of a project that is known.")
-    ]
+    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
 
 
 class ProjectRenameRequest(ProjectRequest, frozen=True, kw_only=True):
     """Rename a project. Its former name becomes an alias."""
 
     name: Annotated[
-        str, Meta(description="The new name; the project's folder in the vault is called after it.")
+        str,
+        Meta(description="The new name. The project's folder in the vault is renamed to match."),
     ]
     reason: Annotated[str | None, Meta(description=_REASON)] = None
 
@@ -307,7 +306,7 @@ class ProjectRenameRequest(ProjectRequest, frozen=True, kw_only=True):
 class ProjectMergeRequest(ProjectRequest, frozen=True, kw_only=True):
     """Merge a project into another."""
 
-    into: Annotated[str, Meta(description="The project that stays.")]
+    into: Annotated[str, Meta(description="The project that remains.")]
     reason: Annotated[str | None, Meta(description=_REASON)] = None
 
 
@@ -318,7 +317,7 @@ class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
     ]
-    remove: Annotated[bool, Meta(description="It depends on them no longer.")] = False
+    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False
 
 
 # -- Results -------------------------------------------------------------------
@@ -408,7 +407,8 @@ def known_project(home: Home, name: str) -> str:
     slug = project_called(home, name, slugs)
     if slug not in slugs:
         raise NotFound(
-            f"no project is called {name!r}", hint=f"known: {', '.join(slugs) or 'none yet'}"
+            f"there is no project {name!r}",
+            hint=f"known projects: {', '.join(slugs) or 'none yet'}",
         )
     return slug
 
@@ -429,7 +429,7 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
     slug = slugify(name)
     if not slug or not name.isprintable():
         raise InvalidInput(
-            f"{request.name!r} is no name for a folder", hint="it needs a letter or a digit"
+            f"{request.name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
         )
     _refuse_name(home, old, slug)
     _refuse_privacy(home, old, slug)
@@ -522,7 +522,7 @@ def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, s
     source, into = known_project(home, request.project), known_project(home, request.into)
     if source == into:
         raise Conflict(
-            f"{request.project} and {request.into} are one project already: {into}",
+            f"{request.project} and {request.into} are already the same project: {into}",
             hint="nacre project list",
         )
     _refuse_privacy(home, source, into)
@@ -533,13 +533,13 @@ def _refuse_name(home: Home, old: str, slug: str) -> None:
     """Raise Conflict if the name is taken, unless an interrupted rename continues."""
     if slug == old:
         raise Conflict(
-            f"the project is called {slug} already", hint="nacre project show tells its other names"
+            f"the project is already called {slug}", hint="nacre project show lists its other names"
         )
     owner = home.files.name_now(slug)
     is_resumed = home.files.name_now(old) == slug
     if (slug in known_slugs(home) and not is_resumed) or owner not in (slug, old):
         raise Conflict(
-            f"there is a project {owner} already", hint=f"nacre project merge {old} {owner}"
+            f"there is already a project {owner}", hint=f"nacre project merge {old} {owner}"
         )
 
 
@@ -553,15 +553,16 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
         affected = barred.projects(scope, (source, into)) if scope else None
         if affected:
             raise Conflict(
-                f"what {affected[0]} said before {shown_day(until)} is forgotten, and goes by its name",
-                hint="a project of which something was forgotten by its name keeps it",
+                f"{affected[0]} has statements from before {shown_day(until)} that were forgotten, and the record "
+                "uses its name",
+                hint="a project with such forgotten statements keeps its name",
             )
     for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)
         if _matches_any(source, patterns) and not _matches_any(into, patterns):
             raise Conflict(
                 f"{source} is in {key}, and {into} is not",
-                hint=f"add {into} there: nacre config get {key}",
+                hint=f"add {into} to that list: nacre config get {key}",
             )
 
 
@@ -687,7 +688,7 @@ def _dependency(home: Home, slug: str, name: str, *, remove: bool) -> str:
     slug_found = known_project(home, name)
     if slug_found == slug and not remove:
         raise Conflict(
-            f"{slug} cannot depend on itself", hint="what is of it is found in it anyway"
+            f"{slug} cannot depend on itself", hint="it always includes its own memories"
         )
     return slug_found
 

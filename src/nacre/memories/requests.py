@@ -371,7 +371,7 @@ def _outcome(result: Decisions) -> str:
     counts = count_by_action(result.made.values())
     missing = result.asked - len(result.made)
     parts = [f"{number} {action}" for action, number in counts.items()]
-    return ", ".join([*parts, f"{missing} without an answer"] if missing else parts)
+    return ", ".join([*parts, f"{missing} unanswered"] if missing else parts)
 
 
 def count_by_action(made: Iterable[Decision]) -> Mapping[str, int]:

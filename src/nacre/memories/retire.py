@@ -106,7 +106,8 @@ class _Choice:
         """Add the memories of a subject, pattern or id. Raises QueryInvalid, NotFound, Conflict."""
         if not text.strip(" *"):
             raise QueryInvalid(
-                f"{text!r} would retire everything", hint="say what the subjects have in common"
+                f"{text!r} would retire everything",
+                hint="name the words that the subjects have in common",
             )
         matches = [memory for memory in self._active if fits(memory.subject, text, match)]
         name, key = text, None
@@ -114,7 +115,7 @@ class _Choice:
             matches = _by_id(self._home, text, persist=self._persist)
             name, key = (matches[0].subject, matches[0].canonical_key) if matches else (text, None)
         if not matches and not self._persist:
-            hint = "nacre list shows subjects; --persist keeps later ones out"
+            hint = "nacre list shows subjects; --persist retires later ones too"
             raise NotFound(f"no memory is about {text!r}", hint=hint)
         self.named.append((name, match, key))
         self._add(matches)
@@ -144,7 +145,7 @@ class _Choice:
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
     """Return memories whose subject has nearly the same letters as a text, in any order of words."""
     if not text.strip():
-        raise QueryInvalid("an empty subject would retire everything", hint="say what it is about")
+        raise QueryInvalid("an empty subject would retire everything", hint="give the subject")
     matcher = SequenceMatcher(None, "", _sorted_words(text), autojunk=False)
     return [memory for memory in active if _is_near(matcher, _sorted_words(memory.subject))]
 
@@ -180,9 +181,9 @@ def _retire_for_agent(
     home: Home, memories: Sequence[Memory], reason: str | None, *, persist: bool
 ) -> list[Memory]:
     if persist and not memories:
-        home.actor.require_owner("keeping out what is stored later")
+        home.actor.require_owner("retiring memories that are stored later")
     pending = [memory for memory in memories if persist or is_owners(memory)]
-    action = "retired, and kept out from then on" if persist else "retired"
+    action = "retired, now and whenever stored" if persist else "retired"
     wish(home, pending, f"{action}: {reason}" if reason else action)
     pending_ids = {memory.id for memory in pending}
     own_ids = [memory.id for memory in memories if memory.id not in pending_ids]
@@ -260,8 +261,8 @@ def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
         raise
     if memory.retired:
         raise Conflict(
-            f"{memory.subject!r} is retired already",
-            hint=f"it lies in retired/: nacre show {memory.id}",
+            f"{memory.subject!r} is already retired",
+            hint=f"its file is in retired/: nacre show {memory.id}",
         )
     return [memory]
 

@@ -97,9 +97,9 @@ class Calls:
 def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpent:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     seconds = int((midnight - now).total_seconds()) + 1
-    hint = "it is asked again after midnight (UTC); who manages the server says how often: nacre cluster tenants limit"
+    hint = "wait until midnight (UTC), or ask the server's administrator for more: nacre cluster tenants limit"
     return QuotaSpent(
-        f"{space} was asked {limit:,} times today, which is all that it may",
+        f"{space} has used its {limit:,} requests for today",
         seconds=seconds,
         hint=hint,
     )
@@ -200,12 +200,14 @@ Account = Annotated[
     str,
     Meta(description="The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
 ]
-Days = Annotated[int, Meta(description="Days for which the key holds.", ge=1, le=3650)]
-Raise = Annotated[Raising, Meta(description="Who may raise memories of their own into it.")]
+Days = Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)]
+Raise = Annotated[
+    Raising, Meta(description="The role that is needed to raise personal memories into the space.")
+]
 KeyId = Annotated[
     str, Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
 ]
-OfSpace = Annotated[str | None, Meta(description="The space; the one that is open where left out.")]
+OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
 
 
 class SpaceRequest(Request, frozen=True, kw_only=True):
@@ -219,7 +221,10 @@ class CreateSpaceRequest(Request, frozen=True, kw_only=True):
 
     space: SpaceName
     kind: Annotated[
-        SpaceKind, Meta(description="Whose it is. A person's belongs to the account of its name.")
+        SpaceKind,
+        Meta(
+            description="The owning account. A personal space belongs to the account of the same name."
+        ),
     ] = SpaceKind.TEAM
     raising: Raise = Raising.MEMBERS
 
@@ -229,7 +234,7 @@ class AddMemberRequest(Request, frozen=True, kw_only=True):
 
     space: SpaceName
     account: Account
-    role: Annotated[Role, Meta(description="What it may do there.")] = Role.MEMBER
+    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER
 
 
 class RemoveMemberRequest(Request, frozen=True, kw_only=True):
@@ -242,19 +247,17 @@ class RemoveMemberRequest(Request, frozen=True, kw_only=True):
 class LogRequest(Request, frozen=True, kw_only=True):
     """Show the audit log of the open space."""
 
-    limit: Annotated[int, Meta(description="Lines at most.", ge=1, le=10_000)] = 50
+    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50
 
 
 class CreateKeyRequest(Request, frozen=True, kw_only=True):
     """Create a key to a space."""
 
     space: OfSpace = None
-    account: Annotated[str | None, Meta(description="Whose key it is; yours where left out.")] = (
+    account: Annotated[str | None, Meta(description="The account of the key; default: yours.")] = (
         None
     )
-    role: Annotated[Role, Meta(description="The most that whoever has it may be there.")] = (
-        Role.MEMBER
-    )
+    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER
     days: Days = 90
 
 
@@ -280,9 +283,7 @@ class ShareRequest(Request, frozen=True, kw_only=True):
     space: SpaceName
     scope: Annotated[
         Scope | None,
-        Meta(
-            description="Who may see the copy. A private memory is shared only where this is said."
-        ),
+        Meta(description="Who may see the copy. Required to share a private memory."),
     ] = None
 
 
@@ -317,7 +318,7 @@ class Managed:
         for (role,) in self.registry.all("read_role", space=self.space, account=account):
             return Role(role)
         raise NotFound(
-            f"{account} does not belong to {self.space}",
+            f"{account} is not a member of {self.space}",
             hint=f"nacre spaces add {self.space} {account}",
         )
 
@@ -339,7 +340,9 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
     name = space or caller.space
     with registry_of(home) as registry, registry.transaction():
         if not registry.all("lock_space", space=name):
-            raise NotFound(f"there is no space {name}", hint=f"nacre spaces create {name} makes it")
+            raise NotFound(
+                f"there is no space {name}", hint=f"nacre spaces create {name} creates it"
+            )
         rows = registry.all("read_role", space=name, account=caller.account)
         role = Role(rows[0][0]).at_most(home.actor.most) if rows else None
         if role is not Role.OWNER:
@@ -378,7 +381,7 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
     with registry_of(home) as registry:
         if owner != request.space and registry.is_used(request.space):
             raise Conflict(
-                f"{request.space} is a memory of its own already", hint="take another name"
+                f"{request.space} is already a separate memory", hint="choose another name"
             )
         with registry.transaction():
             created = registry.run(
@@ -390,7 +393,7 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
             )
             if not created:
                 raise Conflict(
-                    f"there is a space {request.space} already",
+                    f"there is already a space {request.space}",
                     hint="nacre spaces list shows yours",
                 )
             space = Managed(registry, caller, request.space, at)
@@ -454,7 +457,7 @@ def _members(space: Managed) -> list[Member]:
 def _require_owner(members: list[Member]) -> list[Member]:
     """Return the members. Raises Conflict, which rolls back the change, if none is an owner."""
     if not any(member.role is Role.OWNER for member in members):
-        raise Conflict("somebody has to own the space", hint="make another account its owner first")
+        raise Conflict("a space needs an owner", hint="make another account an owner first")
     return members
 
 
@@ -527,7 +530,9 @@ def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) ->
 
 def _revoke(space: Managed, key: str) -> Key:
     if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
-        raise NotFound(f"no key {key} to {space.space} holds", hint="nacre keys list shows them")
+        raise NotFound(
+            f"there is no key {key} for {space.space}", hint="nacre keys list shows them"
+        )
     space.note("keys-revoke", key)
     return next(item for item in _keys(space) if item.id == key)
 
@@ -650,17 +655,16 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
     """Return the memory with the visibility of the copy. Raises Conflict, NotAllowed."""
     if not memory.is_active or memory.proposed:
         state = (
-            "was proposed by an agent, and nobody kept it"
-            if memory.proposed
-            else "does not hold any more"
+            "was proposed by an agent and never accepted" if memory.proposed else "no longer holds"
         )
         raise Conflict(
-            f"{memory.subject!r} {state}", hint="share what holds: nacre review, nacre unretire"
+            f"{memory.subject!r} {state}",
+            hint="share only valid memories: see nacre review and nacre unretire",
         )
     if (scope or memory.scope) is Scope.PRIVATE:
         raise NotAllowed(
             f"{memory.subject!r} is private",
-            hint="say that others may see the copy: --as personal, or --as public",
+            hint="choose who may see the copy: --as personal, or --as public",
         )
     return replace(memory, scope=scope or memory.scope)
 
@@ -670,8 +674,8 @@ def _require_may_share(target: Standing) -> None:
     if target.role not in roles:
         names = " and ".join(f"{role}s" for role in roles)
         raise NotAllowed(
-            f"{target.account} is a {target.role} of {target.space}, where {names} raise",
-            hint=f"an owner of {target.space} can share it, or make you one",
+            f"{target.account} is a {target.role} of {target.space}; only {names} can raise memories",
+            hint=f"ask an owner of {target.space} to share it or to change your role",
         )
 
 
@@ -694,14 +698,12 @@ def _put(other: Home, copy: Memory, caller: Standing) -> Shared:
     if copy.id in barred.memories or barred.has_words(copy.content):
         raise Conflict(
             "it was forgotten there",
-            hint="nacre forget --allow-again, in that space, lets it come back",
+            hint="nacre forget --allow-again in that space allows it again",
         )
     with other.change("share", subject=copy.subject, why=f"{caller.account} shared it") as change:
         existing = other.memories.in_any_state([copy.id])
         if existing and not existing[0].is_active:
-            raise Conflict(
-                "it was retired there", hint="nacre unretire, in that space, brings it back"
-            )
+            raise Conflict("it was retired there", hint="nacre unretire in that space restores it")
         if existing:
             copy = replace(existing[0], **{name: getattr(copy, name) for name in _COPIED_FIELDS})
         change.put(

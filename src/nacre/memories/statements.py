@@ -436,7 +436,7 @@ def swaps(text: str, others: Sequence[str]) -> str | None:
     told = {deed for one in others for deed in _deeds(read(one))}
     for first, verb, last in _deeds(read(text)):
         if (last, verb, first) in told and (first, verb, last) not in told:
-            return f"{first} and {last} in each other's place"
+            return f"{first} and {last} swapped"
     return None
 
 
@@ -466,7 +466,7 @@ def exchanges(text: str, other: str) -> str | None:
         (one for one in mine if one in theirs), (one for one in theirs if one in mine), strict=True
     ):
         if now != before:
-            return f"{mine[now]} where {theirs[before]} stood"
+            return f"{mine[now]} in place of {theirs[before]}"
     return None
 
 

@@ -180,7 +180,7 @@ def queue_reviews(home: Home) -> None:
         home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
     for doubt in home.reviews.doubts():
         why = f" ({doubt.reason})" if doubt.reason else ""
-        detail = f"{doubt.newer[-_SHORT_ID_CHARACTERS:]} says otherwise{why}"
+        detail = f"{doubt.newer[-_SHORT_ID_CHARACTERS:]} contradicts it{why}"
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
     for proposed in home.reviews.proposed():
         home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", at, once=True)
@@ -509,12 +509,12 @@ def new_memory(
     content = new.content.strip()
     if not content:
         raise MemoryInvalid(
-            "a memory needs content", hint='e.g. nacre store "We deploy on Fridays"'
+            "the memory has no content", hint='give it, e.g. nacre store "We deploy on Fridays"'
         )
     if not 1 <= new.importance <= 10:
-        raise MemoryInvalid(f"importance is 1 to 10, not {new.importance}")
+        raise MemoryInvalid(f"importance must be 1 to 10, not {new.importance}")
     if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
-        raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
+        raise MemoryInvalid("a memory can have at most 1 MB", hint="store it in parts")
     now = home.now()
     project = project_asked_for(home, new, project_of)
     values = {name: getattr(new, name) for name in new.__struct_fields__ if name in keys_of(Memory)}
@@ -555,10 +555,13 @@ def get(home: Home, reference: str) -> Memory:
     """Return a memory by id, beginning of its id, or subject. Raises NotFound, Conflict."""
     matches = home.memories.find_like(reference.strip())
     if not matches:
-        raise NotFound(f"no memory is called {reference!r}", hint="nacre list shows ids")
+        raise NotFound(f"there is no memory {reference!r}", hint="nacre list shows ids")
     if len(matches) > 1:
         names = ", ".join(memory.id for memory in matches)
-        raise Conflict(f"{reference!r} means several memories: {names}", hint="give more of the id")
+        raise Conflict(
+            f"{reference!r} matches several memories: {names}",
+            hint="give more characters of the id",
+        )
     return matches[0]
 
 
@@ -576,7 +579,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         memory = get(home, reference)
         refuse_broken(home, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
-            raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
+            raise MemoryInvalid(f"importance must be 1 to 10, not {changes['importance']}")
         if changes.get("project"):
             changes["project"] = _project_slug(home, changes["project"])
         if "project" in changes:
@@ -607,7 +610,9 @@ def refuse_changed(home: Home, reference: str, expected: str) -> None:
     """Raise EditConflict if a memory's file does not have the expected etag."""
     memory = get(home, reference)
     if expected != etag_of(home, memory):
-        raise EditConflict(f"{memory.subject!r} was changed meanwhile", hint="read it again")
+        raise EditConflict(
+            f"{memory.subject!r} has changed since you read it", hint="read it again"
+        )
 
 
 def etag_of(home: Home, memory: Memory) -> str | None:
@@ -632,8 +637,8 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
         already_retired = next((memory for memory in memories if memory.retired), None)
         if already_retired:
             raise Conflict(
-                f"{already_retired.subject!r} is retired already",
-                hint=f"it lies in retired/: nacre show {already_retired.id}",
+                f"{already_retired.subject!r} is already retired",
+                hint=f"its file is in retired/: nacre show {already_retired.id}",
             )
         for memory in memories:
             refuse_broken(home, memory)
@@ -671,7 +676,7 @@ def open_todo(home: Home, reference: str) -> Memory:
         if total > 1:
             names = ", ".join(f"{todo.subject!r} ({todo.id[-8:]})" for todo in todos)
             raise Conflict(
-                f"{reference!r} means several todos: {names}", hint="give more words, or the id"
+                f"{reference!r} matches several todos: {names}", hint="give more words, or the id"
             ) from None
         if not todos:
             raise
@@ -709,7 +714,7 @@ def refuse_broken(home: Home, memory: Memory) -> None:
     )
     if problem:
         raise MemoryInvalid(
-            problem, hint="mend the file first; its last good version is recalled until then"
+            problem, hint="correct the file first; until then recall uses its last good version"
         )
 
 

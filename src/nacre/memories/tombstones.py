@@ -576,7 +576,9 @@ class Pattern:
         plain = re.compile(re.escape(text.strip()), re.IGNORECASE)
         self._search = Expression(text, _SEARCH_SECONDS).search if is_regex else plain.search
         if self.search(""):
-            raise QueryInvalid(f"{text!r} matches everything", hint="say what is to be forgotten")
+            raise QueryInvalid(
+                f"{text!r} matches everything", hint="say more exactly what to forget"
+            )
 
     def search(self, text: str) -> Any:
         """Return the first match, if any. Raises QueryInvalid if a text takes too long."""
@@ -585,7 +587,7 @@ class Pattern:
         except TimeoutError as error:
             raise QueryInvalid(
                 f"the expression took more than {_SEARCH_SECONDS:.0f} s on a text of {len(text):,} characters",
-                hint="repeat nothing within a repetition: a+ instead of (a+)+",
+                hint="avoid nested repetition: write a+ instead of (a+)+",
             ) from error
 
 

@@ -114,7 +114,7 @@ def embed_pending(
     except EmbedderUnavailable as error:
         work.stop(error)
     except KeyboardInterrupt:
-        work.note = "interrupted; the next ingest goes on"
+        work.note = "interrupted; the next ingest continues"
     return Embedded(work.done, work.left(), work.note, _tokens(home) - before)
 
 
@@ -169,7 +169,7 @@ def _switch(home: Home, work: _Work) -> None:
     except EmbedderHeld as error:
         work.stop(error)
     except EmbedderUnavailable as error:  # the new vectors replace them anyway
-        work.note = f"{home.vectors.setting()} answers no more: {error.message}"
+        work.note = f"{home.vectors.setting()} no longer answers: {error.message}"
     work.looks_at(home.other_vectors)
     if not work.is_asked and (refusal := wants_yes(home.settings, setting)):
         raise refusal
@@ -516,7 +516,7 @@ def _named(name: str) -> str:
     """Return a model's name as in the settings, with an absolute path for a folder."""
     if name == "none":
         raise InvalidInput(
-            "none is no model", hint="to do without vectors: nacre config set embedding.model none"
+            "none is not a model", hint="to turn vectors off: nacre config set embedding.model none"
         )
     if name.startswith("onnx:"):
         name = f"onnx:{Path(name.removeprefix('onnx:')).expanduser().absolute()}"
@@ -532,7 +532,8 @@ def _with_model(home: Home, setting: str) -> Home:
     origin = home.settings.values[_KEY].origin
     if home.settings[_KEY] != setting and origin.startswith("$"):
         raise SettingsInvalid(
-            f"{origin} says {home.settings[_KEY]!r}", hint=f"unset {origin.removeprefix('$')}"
+            f"{origin} already sets the model to {home.settings[_KEY]!r}",
+            hint=f"unset {origin.removeprefix('$')} first",
         )
     home = say_yes(home, setting)  # first, because it has no effect alone
     if home.settings[_KEY] != setting:
@@ -601,7 +602,10 @@ class ModelRequest(Request, frozen=True, kw_only=True):
     """An embedding model."""
 
     name: Annotated[
-        str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
+        str,
+        Meta(
+            description="minilm, onnx:FOLDER, or PROVIDER:MODEL; @N at the end sets N dimensions."
+        ),
     ]
 
 

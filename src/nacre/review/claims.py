@@ -155,7 +155,7 @@ class _BackfillRun:
         if not claims:
             return
         home = self.home
-        with home.change(CLAIMED, why="told by a model") as change:
+        with home.change(CLAIMED, why="inferred by a model") as change:
             catch_up(home)
             with change.transaction():
                 for memory, claim in claims:

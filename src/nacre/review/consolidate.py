@@ -249,10 +249,10 @@ def bounds(settings: Settings) -> EndingBounds:
 
 def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:
     if memory.expires_on and memory.expires_on <= day_of(now):
-        return _step(DreamAction.EXPIRE, memory, f"was to be used until {memory.expires_on}")
+        return _step(DreamAction.EXPIRE, memory, f"was valid until {memory.expires_on}")
     last = last_used(memory, used)
     if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
-        why = f"was meant for a while, and last said or recalled on {shown_day(last)}"
+        why = f"was meant to be temporary; last stated or recalled on {shown_day(last)}"
         return _step(DreamAction.EXPIRE, memory, why)
     return None
 
@@ -264,7 +264,7 @@ def _forgotten(memory: Memory, used: Usage, now: datetime, settings: Settings) -
         return None
     worth = score(memory, used, now)
     if worth < _MIN_SCORE:
-        why = f"last said or recalled on {shown_day(last)}, importance {memory.importance}, score {worth:.3f}"
+        why = f"last stated or recalled on {shown_day(last)}, importance {memory.importance}, score {worth:.3f}"
         return _step(DreamAction.FORGET, memory, why)
     return None
 
@@ -308,7 +308,7 @@ def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel |
         return
     try:
         if background and rests(home.settings):
-            yield None, "the writer is paused, or waits for the mains"
+            yield None, "the writer is paused or waiting for mains power"
         else:
             yield model, ""
     finally:

@@ -88,8 +88,10 @@ from nacre.vault import files
 Item = Annotated[
     str,
     Meta(
-        description="An item: a candidate or a memory by its id, a conflict by the ids of both memories, joined by +, "
-        "or of one that is in one conflict only."
+        description=(
+            "An item: a candidate or memory by its id, or a conflict by both memories' ids joined by +, or by one "
+            "of the ids if it is in one conflict only."
+        )
     ),
 ]
 
@@ -97,32 +99,33 @@ Item = Annotated[
 class ReviewRequest(Request, frozen=True, kw_only=True):
     """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
 
-    project: Annotated[str | None, Meta(description="Those of one project.")] = None
-    only: Annotated[PendingKind | None, Meta(description="Those of one kind.")] = None
-    limit: Annotated[int, Meta(description="Items at most; 0 for all.", ge=0)] = 50
+    project: Annotated[str | None, Meta(description="Only items of this project.")] = None
+    only: Annotated[PendingKind | None, Meta(description="Only items of this kind.")] = None
+    limit: Annotated[int, Meta(description="Maximum number of items; 0 for all.", ge=0)] = 50
     offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
 class ReviewDropRequest(Request, frozen=True, kw_only=True):
     """Drop candidates for good, and retire memories in doubt."""
 
-    references: Annotated[tuple[Item, ...], Meta(description="Items, by their ids.", min_length=1)]
+    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
     reason: Annotated[
-        str | None, Meta(description="Why memories are retired; that of the review if left out.")
+        str | None,
+        Meta(description="Why the memories are retired; default: the reason of the review."),
     ] = None
 
 
 class ReviewKeepRequest(Request, frozen=True, kw_only=True):
     """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
 
-    references: Annotated[tuple[Item, ...], Meta(description="Items, by their ids.", min_length=1)]
-    content: Annotated[str | None, Meta(description="Keep one item in these words.")] = None
+    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
+    content: Annotated[str | None, Meta(description="Keep the one item with this text.")] = None
     into: Annotated[
-        str | None, Meta(description="Merge one item into this memory, by its id or subject.")
+        str | None, Meta(description="Merge the one item into this memory, by its id or subject.")
     ] = None
     expected: Expected = None
     anyway: Annotated[
-        bool, Meta(description="Keep a candidate although a later statement departs from it.")
+        bool, Meta(description="Keep the candidate even if a later statement departs from it.")
     ] = False
 
 
@@ -130,8 +133,8 @@ class ReviewResolveRequest(Request, frozen=True, kw_only=True):
     """Say which of two memories in conflict holds."""
 
     reference: Item
-    choice: Annotated[Choice, Meta(description="Which one holds.")]
-    reason: Annotated[str | None, Meta(description="Why; it is kept in the ledger.")] = None
+    choice: Annotated[Choice, Meta(description="The memory that holds.")]
+    reason: Annotated[str | None, Meta(description="The reason; it is kept in the ledger.")] = None
 
 
 class ReviewUndoRequest(Request, frozen=True, kw_only=True):
@@ -144,32 +147,33 @@ class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
     """Have a model judge the memories that wait."""
 
     background: Annotated[
-        bool, Meta(description="As background work; else what failed is tried at once.")
+        bool,
+        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
     ] = True
     seconds: Annotated[
-        float | None, Meta(description="Longest time, in seconds; none: until all are judged.")
+        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
     ] = None
 
 
 class EstimateClaimsRequest(Request, frozen=True, kw_only=True):
     """What a backfill of claims would cost."""
 
-    limit: Annotated[int, Meta(description="Memories at most.", ge=1)] | None = None
+    limit: Annotated[int, Meta(description="Maximum number of memories.", ge=1)] | None = None
 
 
 class BackfillRequest(EstimateClaimsRequest, frozen=True, kw_only=True):
     """Have a model tell what older memories claim."""
 
     batch_size: Annotated[
-        int, Meta(description="Claims that are written together.", ge=1, le=1000)
+        int, Meta(description="Number of claims written together.", ge=1, le=1000)
     ] = 10
 
 
 class ReflectRequest(Request, frozen=True, kw_only=True):
     """What to ask the owner about memories that nothing connects, or that contradict each other."""
 
-    limit: Annotated[int, Meta(description="Questions at most.", ge=1, le=100)] = 5
-    project: Annotated[str | None, Meta(description="About one project only.")] = None
+    limit: Annotated[int, Meta(description="Maximum number of questions.", ge=1, le=100)] = 5
+    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
 
 
 class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
@@ -178,32 +182,36 @@ class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
     reference: Annotated[
         str,
         Meta(
-            description="Two memories, by their ids joined by +; a link leads from the first to the second."
+            description="Two memories: their ids joined by +. The link leads from the first to the second."
         ),
     ]
     text: Annotated[
-        str | None, Meta(description="What connects them, in a sentence: it becomes a memory.")
+        str | None, Meta(description="The connection, in a sentence. It becomes a memory.")
     ] = None
     link: Annotated[
-        Relates | None, Meta(description="How the first one relates to the second.")
+        Relates | None, Meta(description="How the first memory relates to the second.")
     ] = None
     keep: Annotated[
-        Choice | None, Meta(description="Which one holds, of two that contradict each other.")
+        Choice | None, Meta(description="The memory that holds, if the two contradict each other.")
     ] = None
-    skip: Annotated[bool, Meta(description="Do not ask about them again.")] = False
-    lesson: Annotated[bool, Meta(description="The sentence is a lesson; else a fact.")] = False
+    skip: Annotated[bool, Meta(description="Do not ask about this pair again.")] = False
+    lesson: Annotated[
+        bool, Meta(description="Store the sentence as a lesson; default: as a fact.")
+    ] = False
 
 
-GapReference = Annotated[str, Meta(description="The gap, by its id, or that of any of its cases.")]
+GapReference = Annotated[str, Meta(description="The gap, by its id or the id of any of its cases.")]
 
 
 class UnansweredRequest(Request, frozen=True, kw_only=True):
     """Questions that nacre was asked and did not answer, grouped by what they ask."""
 
-    days: Annotated[int, Meta(description="Questions of the last days.", ge=1, le=3650)] = 30
+    days: Annotated[
+        int, Meta(description="Only questions from this many last days.", ge=1, le=3650)
+    ] = 30
     project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
     min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1
-    limit: Annotated[int, Meta(description="Gaps at most.", ge=1, le=100)] = 10
+    limit: Annotated[int, Meta(description="Maximum number of gaps.", ge=1, le=100)] = 10
 
 
 class GapRequest(Request, frozen=True, kw_only=True):
@@ -471,7 +479,8 @@ def target_of(home: Home, reference: str, memory: Memory) -> Memory:
     if target.id == memory.id or not target.is_active:
         why = "the same memory" if target.id == memory.id else "superseded or retired"
         raise Conflict(
-            f"{target.subject!r} is {why}", hint="merge it into another memory: nacre list"
+            f"{target.subject!r} is {why}",
+            hint="merge it into another memory; nacre list shows ids",
         )
     refuse_broken(home, target)
     return target
@@ -494,7 +503,7 @@ def merge_into(change: Change, target: Memory, memory: Memory, content: str | No
     words = (words_of_both(target, memory) if content is None else content).strip()
     if not words:
         raise InvalidInput(
-            "a memory needs content", hint="leave the content out to join the words of both"
+            "the memory has no content", hint="leave out the content to join both texts"
         )
     merged = united(
         home, target, memory, Decision(Action.UPDATE, _BY, _REASON, target.id, merged=words)
@@ -556,11 +565,13 @@ def find(home: Home, reference: str) -> Pair:
         pairs = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
     if not pairs:
         raise NotFound(
-            f"no conflict is called {reference!r}", hint="nacre review list shows what waits"
+            f"there is no conflict {reference!r}", hint="nacre review list shows pending items"
         )
     if len(pairs) > 1:
         names = ", ".join(pair.id for pair in pairs)
-        raise Conflict(f"{reference!r} means several conflicts: {names}", hint="give the id of one")
+        raise Conflict(
+            f"{reference!r} matches several conflicts: {names}", hint="give the id of one of them"
+        )
     return pairs[0]
 
 
@@ -590,7 +601,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
     if older is None or newer is None or not _is_pending(older, newer):
-        raise Conflict(f"conflict {pair.id} is settled already", hint="nacre log tells how")
+        raise Conflict(f"conflict {pair.id} is already settled", hint="nacre log shows how")
     older, newer, others = _SETTLE[choice](
         home, without_doubt(older, newer.id), newer, reason or pair.reason
     )
@@ -704,7 +715,7 @@ def judge_waiting(
         )
     lock = FileLock(home.settings.home / JUDGE_LOCK)
     if not lock.acquire():
-        return JudgeReport(waiting=waiting, note="another process is at it")
+        return JudgeReport(waiting=waiting, note="another process is running it")
     try:
         catch_up(home)
         run = _Run(home, background, time.monotonic() + seconds, on_progress)
@@ -778,7 +789,7 @@ class _Run:
             if self.apply(item):
                 self.count("judged")
             elif not item.is_partial:
-                self.retry(memory_id, tries, "it was changed while a model was asked")
+                self.retry(memory_id, tries, "it changed while a model was asked")
         except (PromptTooLong, AnswerUnusable, EditConflict) as error:
             self.retry(memory_id, tries, error.message)
         except ModelUnavailable as error:
@@ -1032,7 +1043,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
         memory.content, sentences.language_of(memory.content)
     ):
         raise InvalidInput(
-            f"“{memory.content}” depends on something that it does not name",
+            f"“{memory.content}” refers to something that it does not name",
             hint="name it: nacre review keep ID --content WORDS",
         )
     kept = replace(memory.as_worded(), trust=Trust.TRUSTED, proposed=False)
@@ -1040,7 +1051,8 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
         kept = replace(kept, confirmed=(*kept.confirmed, Confirmation(home.now())))
     elif later := review_judgements.find_departure(home, kept):
         raise DepartedError(
-            f"later, on {later.at.astimezone():%Y-%m-%d}, you said: “{shorten(later.text, _LATER_CHARACTERS)}”",
+            f"on {later.at.astimezone():%Y-%m-%d}, after the candidate, you said: "
+            f"“{shorten(later.text, _LATER_CHARACTERS)}”",
             hint="drop the candidate, or keep it with --anyway",
         )
     with (
@@ -1087,7 +1099,9 @@ def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
     """Return a candidate by the beginning or end of its id. Raises Conflict."""
     candidates = home.candidates.find(reference.strip())
     if len(candidates) > 1:
-        raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
+        raise Conflict(
+            f"{reference!r} matches several candidates", hint="give more characters of the id"
+        )
     return candidates[0] if candidates else None
 
 
@@ -1096,7 +1110,7 @@ def _worded(memory: Memory, content: str | None) -> Memory:
         return memory
     if not content.strip():
         raise InvalidInput(
-            "a memory needs content", hint="nacre review drop does away with a candidate"
+            "the memory has no content", hint="nacre review drop removes a candidate"
         )
     subject = shorten(content.strip().rstrip(".。"), _SUBJECT_CHARACTERS)
     return replace(memory, content=content.strip(), subject=subject)

@@ -39,7 +39,7 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     tier: Annotated[
         int,
         Meta(
-            description="1: rules alone. 2: the writer, too. 3: also the inbox, pages and links.",
+            description="1: rules only. 2: also the writer. 3: also the inbox, pages and links.",
             ge=1,
             le=3,
         ),
@@ -48,18 +48,17 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
         Annotated[
             int,
             Meta(
-                description="Memories that may end; else 2 in 100 of what there is, and 20.", ge=0
+                description="Maximum number of memories to end; default: 2 % of all, at least 20.",
+                ge=0,
             ),
         ]
         | None
     ) = None
-    writer: Annotated[
-        bool, Meta(description="Ask the writer, where one is set (from tier 2 on).")
-    ] = True
+    writer: Annotated[bool, Meta(description="Ask the writer, if one is set (from tier 2).")] = True
     backfill: Annotated[
         bool,
         Meta(
-            description="Pages tell of sessions of any age, also of those before the last time (tier 3)."
+            description="Pages cover sessions of any age, including those before the last dream (tier 3)."
         ),
     ] = False
 
@@ -68,7 +67,7 @@ class AlikeRequest(Request, frozen=True, kw_only=True):
     """Memories that look alike."""
 
     project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
-    limit: Annotated[int, Meta(description="Groups at most.", ge=1, le=500)] = 20
+    limit: Annotated[int, Meta(description="Maximum number of groups.", ge=1, le=500)] = 20
 
 
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
@@ -76,10 +75,10 @@ class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
 
     steps: Annotated[
         tuple[str, ...] | None,
-        Meta(description="Only these steps of the plan, by their keys: those that were shown."),
+        Meta(description="Only these steps of a plan that was shown, by their keys."),
     ] = None
     first: Annotated[
-        bool, Meta(description="Do it also where no dream was planned in this home before.")
+        bool, Meta(description="Run even if no dream was ever planned in this home.")
     ] = False
 
 
@@ -281,16 +280,16 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
 
 FOLDER = "dreams"
 _HEADINGS = {
-    DreamAction.MERGE: "Said more than once, now one memory",
-    DreamAction.SUPERSEDE: "Ended by what was said later",
-    DreamAction.EXPIRE: "Meant for a while, and over",
-    DreamAction.FORGET: "Forgotten: never asked for",
+    DreamAction.MERGE: "Merged duplicates",
+    DreamAction.SUPERSEDE: "Superseded by a later statement",
+    DreamAction.EXPIRE: "Expired",
+    DreamAction.FORGET: "Forgotten: never recalled",
     DreamAction.SHELVE: "Retired from the inbox",
     DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages",
-    DreamAction.LINK: "Belongs together, and is linked",
-    DreamAction.JOIN: "Projects that are one",
-    DreamAction.UNLINK: "Links that led nowhere, and are dropped",
+    DreamAction.LINK: "Related memories, now linked",
+    DreamAction.JOIN: "Merged projects",
+    DreamAction.UNLINK: "Dropped dangling links",
 }
 _LINE_CHARACTERS = 160
 
@@ -304,7 +303,7 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
     """Return a dream as a section of its day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
-    summary = f"{plan.seen:,} memories seen, {ending:,} of them ended; {report.operation}."
+    summary = f"{plan.seen:,} memories seen, {ending:,} ended; {report.operation}."
     lines = [f"## {shown(now, '%H:%M')}", "", summary]
     left_ids = {id(step) for step, _ in report.left}
     for action, heading in _HEADINGS.items():
@@ -319,17 +318,18 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
     if plan.put_off:
         lines += [
             "",
-            f"{len(plan.put_off):,} more steps wait for another night: one ends {plan.most:,} memories at most.",
+            f"{len(plan.put_off):,} more steps are left for another night: a dream ends at most {plan.most:,} "
+            "memories.",
         ]
     if plan.refused:
         lines += [
             "",
-            f"{len(plan.refused):,} proposals of the writer's were not followed, and wait in `nacre review`.",
+            f"{len(plan.refused):,} proposals of the writer were not followed; see `nacre review`.",
         ]
     if plan.promotions:
         lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]
     if report.left:
-        lines += ["", *(f"- left: {_about(step, memories)}: {why}" for step, why in report.left)]
+        lines += ["", *(f"- skipped: {_about(step, memories)}: {why}" for step, why in report.left)]
     return "\n".join(lines) + "\n"
 
 
@@ -344,18 +344,18 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
         to = "; ".join(_named(link, memories) for link in step.links)
         return [f"- {_named(step.into or '', memories)}", f"  - {step.words}: {to}{_whose(step)}"]
     if step.action is DreamAction.MERGE:
-        goes = [f"  - goes: {_named(end, memories)}" for end in step.ends]
+        goes = [f"  - merged: {_named(end, memories)}" for end in step.ends]
         if not step.words:
-            return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
-        was = f"  - said before: {_named(step.into or '', memories)}"
+            return [f"- kept: {_named(step.into or '', memories)}{_whose(step)}", *goes]
+        was = f"  - before: {_named(step.into or '', memories)}"
         return [
-            f"- says now: {shorten(' '.join(step.words.split()), _LINE_CHARACTERS)}{_whose(step)}",
+            f"- now: {shorten(' '.join(step.words.split()), _LINE_CHARACTERS)}{_whose(step)}",
             was,
             *goes,
         ]
     if step.action is DreamAction.SUPERSEDE:
         holds = f"- holds: {_named(step.into or '', memories)}{_whose(step)}"
-        return [holds, *(f"  - over: {_named(end, memories)}" for end in step.ends)]
+        return [holds, *(f"  - ended: {_named(end, memories)}" for end in step.ends)]
     return [f"- {_named(end, memories)}: {step.why}" for end in step.ends or (step.into or "",)]
 
 
@@ -366,7 +366,7 @@ def _about(step: Step, memories: Mapping[str, Memory]) -> str:
 
 def _promotion(promotion: Promotion) -> str:
     signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in SIGNALS)
-    outcome = "; ".join(promotion.failed) or "worth its page"
+    outcome = "; ".join(promotion.failed) or "worth a page"
     return f"- {promotion.project}: score {promotion.score:.2f} ({signals}); sessions: {promotion.sessions}; {outcome}"
 
 
@@ -409,7 +409,7 @@ def _step_orphan_links(memory: Memory, gone: Collection[str]) -> Step:
         (),
         memory.id,
         memory.subject,
-        f"nothing is left at the end of {named}",
+        f"dangling link: {named}",
         targets,
     )
 
@@ -458,7 +458,7 @@ TRIES, PATIENCE = 3, timedelta(days=7)
 facts 3.1).
 """
 
-NOBODY_KNOWS = "nobody could say where it holds"
+NOBODY_KNOWS = "no project found for it"
 
 _TRIED = "dream tried to file"
 _NOWHERE = ""
@@ -486,7 +486,7 @@ class Filing:
         """
         reasons = self._by_sessions(memory)
         if memory.project:
-            reasons.setdefault(memory.project, "its file says so")
+            reasons.setdefault(memory.project, "its file names the project")
         if memory.is_vouched:
             reasons = self._names.named(f"{memory.subject}\n{memory.content}") | reasons
         if len(reasons) != 1:
@@ -497,11 +497,15 @@ class Filing:
     def objection(self, step: Step, memory: Memory | None) -> str | None:
         """Return the objection to filing a memory in its present state, or ``None``."""
         if memory is None or not memory.is_active or not memory.inbox:
-            return "it does not wait in the inbox any more"
+            return "it is no longer in the inbox"
         if step.mark != mark((memory,)):
             return "it has changed since"
         slug, _ = self.evidence(memory) or ("", "")
-        return None if slug == step.project else "nothing says any more that it belongs there"
+        return (
+            None
+            if slug == step.project
+            else "there is no longer any evidence that it belongs there"
+        )
 
     def _by_sessions(self, memory: Memory) -> dict[str, str]:
         """Return the projects of the memory's sessions; one without a project counts only if no other has
@@ -517,7 +521,9 @@ class Filing:
                     slug = stored.project or resolve_project(
                         self.home, stored.session, create=False
                     )
-                    reasons.setdefault(slug or _NOWHERE, f"said in a session of it, {name}")
+                    reasons.setdefault(
+                        slug or _NOWHERE, f"from session {name}, which belongs to the project"
+                    )
         return {} if set(reasons) == {_NOWHERE} else reasons
 
 
@@ -557,7 +563,7 @@ def shelved(
         if times < TRIES or now - first < PATIENCE or not may_be_shelved(memory, protected):
             continue
         if not usage.get(memory.id, Usage()).recall_count:
-            why = f"{NOBODY_KNOWS}: {times} dreams tried, from {shown_day(first)} on"
+            why = f"{NOBODY_KNOWS}: dreams tried {times} times since {shown_day(first)}"
             steps.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
     return steps
 

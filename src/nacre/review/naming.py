@@ -75,7 +75,7 @@ class ProjectNames:
             ]
             nearest = max((root for root, _ in above), key=len, default=None)
             yield from (
-                (slug, f"names a path of it, below {root}")
+                (slug, f"names one of its paths, below {root}")
                 for root, slug in above
                 if root == nearest
             )

@@ -73,7 +73,13 @@ def repeated(
         )
         if ends:
             steps.append(
-                Step(DreamAction.MERGE, ends, keeper.id, keeper.subject, "they are written alike")
+                Step(
+                    DreamAction.MERGE,
+                    ends,
+                    keeper.id,
+                    keeper.subject,
+                    "the texts are almost identical",
+                )
             )
     return steps
 
@@ -244,9 +250,9 @@ def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
     if step.mark != mark(named):
         return "they have changed since"
     if not all(may_be_one(named[0], memory) for memory in named[1:]):
-        return "they are not of one place, trust and time"
+        return "they differ in place, trust or time"
     if any(is_owners(memory) and not is_owners(named[0]) for memory in named[1:]):
-        return "an agent's words would stand for the owner's"
+        return "an agent's statement would replace the owner's"
     return (
         _unlike_a_merge(step, named) if step.action is DreamAction.MERGE else _unlike_an_end(named)
     )
@@ -256,9 +262,9 @@ def _unlike_an_end(named: Sequence[Memory]) -> str | None:
     """Reject ends of events and todos, and ends by an earlier statement."""
     later, *earlier = named
     if any(memory.kind in (Kind.EVENT, Kind.TODO) for memory in named):
-        return "what happened stays true, and a todo ends when it is done"
+        return "events stay true, and a todo ends when it is done"
     if not all((said(memory), memory.id) < (said(later), later.id) for memory in earlier):
-        return "it was said later"
+        return "it is the later statement"
     return None
 
 
@@ -270,13 +276,13 @@ def said(memory: Memory) -> datetime:
 def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
     """Reject a merge that loses a number, option, path or code name of any source."""
     if step.words and len({memory.speaker for memory in named}) > 1:
-        return "the owner and an agent said them"
+        return "one is from the owner, the other from an agent"
     words, sources = step.words or named[0].content, [memory.content for memory in named]
     if len(words) > sum(map(len, sources)) + _MAX_ADDED_CHARACTERS:
-        return "the words are more than all of theirs"
+        return "the text is longer than all of them together"
     for source in sources:
         if missing := _missing(source, words):
-            return f"the words leave out {missing}"
+            return f"the text leaves out {missing}"
     return _unlike_in_new_words(words, sources) if step.words else None
 
 
@@ -327,9 +333,9 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     new = _new_number(words, there)
     added = new or _missing(words, there) or new_word(words, sources) or swaps(words, sources)
     if added:
-        return f"the words add {added}"
+        return f"the text adds {added}"
     return (
-        "the words lose or add a denial"
+        "the text loses or adds a denial"
         if bool(negations(words)) != bool(negations(there))
         else None
     )
@@ -362,7 +368,7 @@ PROFILE = "profile.md"
 
 UNREADABLE = (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable)
 
-_NOTE = "*`nacre dream` writes this part anew; what you write outside of it stays.*"
+_NOTE = "*`nacre dream` rewrites this part; your text outside of it is kept.*"
 _HEADING = "## "
 _FALSE_WORDS = frozenset({"false", "no", "off"})
 
@@ -484,7 +490,7 @@ def join_objection(home: Home, step: Step) -> str | None:
     is_there = len(pages) == 2 and step.subject in projects.known_slugs(home)
     present = _step(home, step.subject, step.project, pages) if is_there else None
     if present is None:
-        return "nothing says any more that they are one"
+        return "there is no longer any evidence that they are one project"
     return None if present.mark == step.mark else "one of their pages was edited since"
 
 
@@ -711,14 +717,14 @@ def page_objection(home: Home, step: Step) -> str | None:
     if not page.is_wanted:
         return "its front matter says dreams: false"
     if without_secrets(home.redactor, page.text + step.words) is None:
-        return "the page holds what looks like a secret"
+        return "the page contains what looks like a secret"
     if step.mark != mark_of(home, page, step.project, step.words):
-        return "memories that it tells of have changed since"
+        return "some of its memories have changed since"
     if not _is_borne_out(home, step, page):
-        return "it would tell what no source says any more"
+        return "it would contain lines that no source supports any more"
     before, lost = _lost(home, step, page)
     if lost > MOST_LOST * before:
-        return f"{lost} of the {before} lines that nacre wrote would be lost"
+        return f"{lost} of the {before} lines written by nacre would be lost"
     return None
 
 
@@ -1022,7 +1028,7 @@ def _checked_step(
     promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
     """Return the step that writes a page, or the promotion with the objection to it."""
-    reason = "; ".join([*why, *([draft.why] if draft else [])]) or "what it rests on holds no more"
+    reason = "; ".join([*why, *([draft.why] if draft else [])]) or "its sources no longer hold"
     step = Step(
         DreamAction.PAGE,
         (),

@@ -288,7 +288,7 @@ _FRAME_TOKENS = 30
 _ANSWER_TOKENS = 2_500
 """Estimated tokens of both answers about a page."""
 
-_MISLED = "{} of {} pages of the writer's are not used: it took for borne out what surely is not"
+_MISLED = "{} of {} pages by the writer are not used: it accepted a statement that its sources do not support"
 _SOURCE_MARK_CHARACTERS = 8
 
 
@@ -362,7 +362,7 @@ def asked_for_pages(
 
 def _draft(page: Wanted, drafted: Drafted, model: LanguageModel) -> PageDraft:
     lines = sum(len(lines) for _, lines in drafted.sections)
-    refusals = f", {drafted.refused} more did not bear a look" if drafted.refused else ""
+    refusals = f", {drafted.refused} more failed the check" if drafted.refused else ""
     why = f"lines by the writer: {lines}, from {len(page.sources)} sources{refusals}"
     return PageDraft(page.project, drafted.sections, model.name, why)
 
@@ -604,7 +604,7 @@ def asked_of_writer(
     return outcome, unasked, problem or note
 
 
-_MISLED_WRITING = "{} of {} answers of the writer are not used: it took for the same, or for over, what surely is not"
+_MISLED_WRITING = "{} of {} answers of the writer are not used: it mistook different statements for equal or outdated"
 
 
 def _ask_in_batches(
@@ -676,7 +676,7 @@ def _clusters_to_ask(
     """Return clusters to ask about, the number left for later, and the reason if vectors are missing."""
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
-        return [], 0, "there are no vectors to tell what is alike: nacre embed"
+        return [], 0, "similarity needs vectors: run nacre embed"
     settled = set(asked(home))
     eligible = [
         cluster for cluster in clusters(home, memories) if fingerprint(cluster) not in settled

@@ -203,7 +203,7 @@ def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
     Raises NotFound, Conflict, EditConflict, InvalidInput, DepartedError.
     """
     if len(request.references) > 1 and (request.into is not None or request.content is not None):
-        raise InvalidInput("other words are for one item", hint="name one item")
+        raise InvalidInput("only one item can be kept with another text", hint="name a single item")
     kept: list[Memory] = []
     memories: list[str] = []
     for reference in request.references:
@@ -213,9 +213,7 @@ def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
             kept.append(store.get(home, outcome.memory_id))
         elif "+" in reference and request.into is None:
             if request.content is not None:
-                raise InvalidInput(
-                    "a conflict has no words of its own", hint="edit one of its memories"
-                )
+                raise InvalidInput("a conflict has no text", hint="edit one of its memories")
             kept.append(
                 contradictions.resolve(
                     home, contradictions.find(home, reference), Choice.KEEP_BOTH
@@ -239,12 +237,12 @@ def _keep_doubted(
     content = request.content
     kept = [memory for memory, _ in _waiting(home, references)]
     if content is not None and not content.strip():
-        raise InvalidInput("a memory needs content", hint="nacre review drop retires a memory")
+        raise InvalidInput("the memory has no content", hint="nacre review drop retires a memory")
     if request.into is not None:
         return [_merge(home, kept[0], request.into, content)]
     usage = home.usage.of([memory.id for memory in kept])
     pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(home, memory)]
-    why = "they hold beside each other" if pairs else "kept in review"
+    why = "both hold" if pairs else "kept in review"
     with home.change(REVIEW, subject=subject_of(kept), why=why) as change:
         if request.expected is not None:
             scan(home)
@@ -332,7 +330,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
     absent = next((memory for memory in referenced.values() if memory.id not in waiting), None)
     if absent:
         raise NotFound(
-            f"{absent.subject!r} waits for no review", hint="nacre review lists what does"
+            f"{absent.subject!r} is not waiting for review", hint="nacre review lists pending items"
         )
     return [waiting[memory_id] for memory_id in referenced]
 
@@ -466,7 +464,10 @@ def _not_skipped(home: Home, questions: Iterable[Question]) -> Iterator[Question
 def _contradicting(home: Home) -> Iterator[Question]:
     for pair in pending(home):
         yield Question(
-            pair.newer, pair.older, pair.reason or "one of them may be outdated", contradicts=True
+            pair.newer,
+            pair.older,
+            pair.reason or "one of them may be out of date",
+            contradicts=True,
         )
 
 
@@ -497,13 +498,13 @@ def _unconnected(home: Home) -> list[Question]:
         key = _key(first, second)
         names = shared.get(pair) or shared.get((pair[1], pair[0])) or ()
         cosine = max(near.get(pair, 0.0), near.get((pair[1], pair[0]), 0.0))
-        why = f"both name {', '.join(names[:3])}" if names else "near in meaning"
+        why = f"both name {', '.join(names[:3])}" if names else "similar in meaning"
         at = first.last_said.timestamp()
         ranked[key] = (
             uses[first.id] + uses[second.id],
             cosine,
             at,
-            Question(first, second, f"{why}; no link"),
+            Question(first, second, f"{why}; not linked"),
         )
     best_first = sorted(ranked.values(), key=lambda entry: entry[:3], reverse=True)
     return [question for _, _, _, question in best_first]
@@ -527,7 +528,7 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     given = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
     if len(given) != 1:
         raise InvalidInput(
-            "an answer is a link, a sentence, what to keep, or to skip",
+            "an answer needs one of: a link, a sentence, the memory to keep, skip",
             hint='nacre reflect answer ID --link depends_on, or "a sentence", or --skip',
         )
     catch_up(home)
@@ -541,7 +542,7 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     if request.keep:
         if pair is None:
             raise Conflict(
-                "these two are in no conflict", hint="--link contradicts says that they are"
+                "these two memories have no conflict", hint="--link contradicts creates one"
             )
         settled = contradictions.resolve(home, pair, request.keep)
         return _reflected("settled", settled, first)
@@ -555,17 +556,19 @@ def _meant(home: Home, reference: str) -> tuple[Memory, Memory]:
     ends = [end.strip() for end in reference.split("+")]
     if len(ends) != 2 or not all(ends):
         raise InvalidInput(
-            f"{reference!r} names no question", hint="nacre reflect shows ids, as 5f0c2a4d+91d0a4be"
+            f"there is no question {reference!r}",
+            hint="nacre reflect shows ids such as 5f0c2a4d+91d0a4be",
         )
     first, second = (get(home, end) for end in ends)
     if first.id == second.id or not first.shares_place(second):
         raise Conflict(
-            "a question is about two memories of one project", hint="nacre reflect shows which"
+            "the two memories of a question must belong to one project",
+            hint="nacre reflect shows the questions",
         )
     inactive = next((end for end in (first, second) if not end.is_active), None)
     if inactive:
         raise Conflict(
-            f"{inactive.subject!r} holds no more", hint=f"nacre show {inactive.id[-8:]} tells why"
+            f"{inactive.subject!r} no longer holds", hint=f"nacre show {inactive.id[-8:]} shows why"
         )
     return first, second
 
@@ -581,7 +584,9 @@ def _linked(
     """Add a link. A link between memories in conflict keeps both; a new conflict belongs to the later one."""
     if link == CONTRADICTS:
         if pair:
-            raise Conflict("these two are in doubt already", hint="--keep says which one holds")
+            raise Conflict(
+                "these two memories are already in doubt", hint="choose the valid one with --keep"
+            )
         first, second = (second, first) if second.is_said_after(first) else (first, second)
     elif pair:
         pair = settle(change, pair, Choice.KEEP_BOTH)
@@ -650,7 +655,9 @@ def reopen(home: Home, request: ReviewUndoRequest) -> Memory:
     reference = request.reference.strip()
     candidates = home.candidates.settled(reference)
     if len(candidates) > 1:
-        raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
+        raise Conflict(
+            f"{reference!r} matches several candidates", hint="give more characters of the id"
+        )
     return _reopen_candidate(home, candidates[0]) if candidates else _reopen_review(home, reference)
 
 
@@ -660,8 +667,8 @@ def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
     kept = home.memories.find(candidate.memory.id)
     if not is_undone and kept and kept.is_active:
         raise Conflict(
-            "what this decision wrote is not known any more, after a rebuild without git",
-            hint=f"nacre retire {kept.id[-8:]} takes the memory out",
+            "the changes of this decision are unknown after a rebuild without git",
+            hint=f"nacre retire {kept.id[-8:]} retires the memory",
         )
     with home.database.transaction():
         home.candidates.unsettle(candidate.memory.id)
@@ -674,8 +681,8 @@ def _reopen_review(home: Home, reference: str) -> Memory:
     settled = home.reviews.settled(memories[0].id)
     if settled is None and len(ids) == 1:
         raise NotFound(
-            f"nothing was decided about {memories[0].subject!r} in review",
-            hint="nacre undo takes back other changes",
+            f"there is no review decision about {memories[0].subject!r}",
+            hint="nacre undo reverts other changes",
         )
     since, at = settled or (0, 0)
     if len(ids) > 1:
@@ -690,7 +697,8 @@ def _reopen_review(home: Home, reference: str) -> Memory:
     )
     if not is_undone and len(ids) > 1:
         raise NotFound(
-            f"nothing was decided about {reference}", hint="nacre undo takes back other changes"
+            f"there is no review decision about {reference}",
+            hint="nacre undo reverts other changes",
         )
     with home.database.transaction():
         home.reviews.reopen(memories[0].id, at)
@@ -900,10 +908,10 @@ def _find(home: Home, reference: str) -> list[_Wording]:
     ]
     if not matching:
         raise NotFound(
-            f"no gap is called {reference!r}", hint="nacre gaps lists what was not answered"
+            f"there is no gap {reference!r}", hint="nacre gaps lists the unanswered questions"
         )
     if len(matching) > 1:
-        raise Conflict(f"{reference!r} means several gaps", hint="give more of the id")
+        raise Conflict(f"{reference!r} matches several gaps", hint="give more characters of the id")
     return matching[0]
 
 

@@ -396,9 +396,9 @@ class Consultation:
 
     def _rejection(self, result: Compared | None) -> str:
         if result is None:
-            return "nobody looked at it again"
+            return "it was not checked a second time"
         what = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
-        return f"a second look says: {result.finding} {what}".rstrip()
+        return f"the second check says: {result.finding} {what}".rstrip()
 
 
 def _named(answer: Sorted) -> Iterator[int]:
@@ -426,7 +426,7 @@ _TOGETHER = 12
 _TEXT_CHARACTERS = 600
 _PAIR_TOKENS = 80
 _ANSWER_TOKENS_RELATIONS = 100
-_MISLED = "{} of {} answers of the writer are not used: it connected what has nothing in common"
+_MISLED = "{} of {} answers of the writer are not used: it connected unrelated memories"
 _MARKED = "link "
 
 
@@ -641,17 +641,17 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
     pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
     if source is None or target is None or not (source.is_active and target.is_active):
-        return "they are not there any more"
+        return "they no longer exist"
     if step.mark not in (mark((source, target)), mark((target, source))):
         return "they have changed since"
     if step.words not in list(Relates) or source.id == target.id or not source.shares_place(target):
-        return "it is no link between two memories of one place"
+        return "it does not link two memories of one place"
     if not (source.is_vouched and target.is_vouched):
-        return "nobody answers for one of them"
+        return "one of them comes from an untrusted source"
     if {source.id, target.id} & {link.to for link in (*source.links, *target.links)}:
         return "they are linked already"
     if step.words == Relates.CONTRADICTS and is_owners(target) and not is_owners(source):
-        return "an agent's words would put the owner's in doubt"
+        return "an agent's statement would put the owner's in doubt"
     return None
 
 

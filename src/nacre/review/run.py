@@ -282,31 +282,31 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     gone = [present.get(end) for end in step.ends]
     is_unique = len(set(step.ends)) == len(step.ends)
     if not is_unique or any(memory is None or not memory.is_active for memory in gone):
-        return "it is not there any more"
+        return "it no longer exists"
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
     ending = [memory for memory in gone if memory]
     if any(is_protected(memory, protected) for memory in ending):
-        return "it is protected now"
+        return "it is now protected"
     if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
         keeper = present.get(step.into or "")
         if keeper is None or not keeper.is_active or keeper.id in step.ends:
-            return "what was to stay is not there any more"
+            return "the memory to keep no longer exists"
         if step.by:
             return unfit(step, present)
         if any(
             memory.kind is not keeper.kind or not memory.shares_place(keeper) for memory in ending
         ):
-            return "they are not of one kind and place any more"
+            return "they no longer share their kind and place"
         return (
             None
             if all(holds(keeper, memory) for memory in ending)
-            else "what stays does not hold all of it any more"
+            else "the kept memory no longer contains all of it"
         )
     if step.action is DreamAction.SHELVE and not all(
         may_be_shelved(memory, protected) for memory in ending
     ):
-        return "it does not wait in the inbox any more, or is a person's"
+        return "it is no longer in the inbox, or it was stated by a person"
     return _objection_without_an_end(step, present)
 
 
@@ -314,19 +314,19 @@ def _objection_without_an_end(step: Step, present: Mapping[str, Memory]) -> str 
     if step.action is DreamAction.LINK:
         return link_objection(step, present)
     if step.action is DreamAction.PAGE:
-        return "a page ends nothing" if step.ends else None
+        return "a page cannot end memories" if step.ends else None
     if step.action is DreamAction.FILE:
-        return None if step.project and not step.ends else "it names no project"
-    return "it names what stays" if step.into else None
+        return None if step.project and not step.ends else "the step names no project"
+    return "the step names a memory to keep" if step.into else None
 
 
 def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
     memory = present.get(step.into or "")
     if memory is None or not memory.is_active:
-        return "it is not there any more"
+        return "it no longer exists"
     if step.ends or not step.links or not {link.to for link in memory.links}.issuperset(step.links):
-        return "it has other links now"
-    return "a link leads somewhere again" if any(link in present for link in step.links) else None
+        return "its links have changed"
+    return "a link has a target again" if any(link in present for link in step.links) else None
 
 
 # -- Executing a dream --------------------------------------------------------
@@ -344,14 +344,14 @@ _SHOWN_BY_WRITER = "dream shown by a writer"
 """Keys of the times when the owner was shown a plan, and a plan with a writer's steps."""
 
 _PROPOSALS = {
-    DreamAction.MERGE: "takes it for the same as",
-    DreamAction.SUPERSEDE: "says that it was ended by",
+    DreamAction.MERGE: "considers it the same as",
+    DreamAction.SUPERSEDE: "considers it ended by",
 }
 
 A_DAY = timedelta(hours=20)
 """Minimum time between automatic dreams."""
 
-_PAGE = "# Dreams of {day}\n\nWhat nacre did to memories by itself; `nacre undo` takes a dream back.\n\n"
+_PAGE = "# Dreams of {day}\n\nChanges that nacre made to memories on its own. `nacre undo` reverts a dream.\n\n"
 
 
 def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
@@ -512,7 +512,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
             if memory_id
         ):
             stays = present[step.into or ""]
-            words = f", in these words: {step.words}" if step.words else ""
+            words = f", with this text: {step.words}" if step.words else ""
             detail = f"a writer {_PROPOSALS[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
             for end in step.ends:
                 home.reviews.add(end, Reason.MERGE, detail, to_ms(home.now()) or 0, once=True)
@@ -584,7 +584,7 @@ def _objections(
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
         if not why and step.action is DreamAction.UNLINK and not gone.issuperset(step.links):
-            why = "a link may lead somewhere again"
+            why = "a link may have a target again"
         if not why and step.action is DreamAction.FILE:
             why = filing.objection(step, memories.get(step.into or ""))
         if not why and step.action is DreamAction.PAGE:

@@ -107,7 +107,7 @@ def learn_now(
     if not home.settings.flag("extraction.enabled"):
         return None
     report = notify or (lambda _: None)
-    subject = session.session.id if session else "what waits"
+    subject = session.session.id if session else "the pending work"
     with noting(home, TraceKind.INDEX, subject) as trace, home.run("ingest") as run:
         lessons = learn(
             home, report, only=session.row if session else None, is_over=is_over, run=run
@@ -276,13 +276,19 @@ class Worklist:
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
         if kind is None:
-            self.give_up(waits, replace_note(chore, f"this nacre knows no chore {chore.kind!r}"))
+            self.give_up(
+                waits,
+                replace_note(
+                    chore, f"this version of nacre does not know the chore {chore.kind!r}"
+                ),
+            )
         elif chore.tries >= MOST_TRIES:
             self.give_up(
-                waits, chore if chore.note else replace_note(chore, "its process ended each time")
+                waits,
+                chore if chore.note else replace_note(chore, "its process ended at every attempt"),
             )
         elif now - chore.at > _KEPT_SECONDS:
-            self.give_up(waits, replace_note(chore, "it is too old to be of use"))
+            self.give_up(waits, replace_note(chore, "too old to be useful"))
         else:
             begun = msgspec.structs.replace(
                 chore, tries=chore.tries + 1, after=now + _RETRY_SECONDS * 3**chore.tries, note=""
@@ -562,8 +568,8 @@ def do_waiting(
             pass
     except OSError as error:
         raise StoreUnusable(
-            f"what is to be done cannot be noted: {error.strerror}",
-            hint="is the disk full? it waits till there is room",
+            f"cannot save the pending work: {error.strerror}",
+            hint="check for free disk space; it waits until then",
         ) from error
     return replace(work.report, left=len(waiting(home.settings.home)))
 

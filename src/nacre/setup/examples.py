@@ -80,7 +80,7 @@ def present(home: Home) -> tuple[str, ...]:
 def plan_to_forget(home: Home) -> ForgetPlan:
     """Return the plan for forgetting the examples. Raises NotFound if they are not in this memory."""
     if not (sessions := present(home)):
-        raise NotFound("the example sessions are not in this memory")
+        raise NotFound("this memory does not contain the example sessions")
     return forgetting.plan(home, ForgetRequest(sessions=sessions))
 
 

@@ -94,16 +94,14 @@ class SetRequest(SettingRequest, frozen=True, kw_only=True):
 
     value: Annotated[
         Any,
-        Meta(description="Text, a number, true or false; lists and tables are written as in TOML."),
+        Meta(description="Text, a number, true or false; write lists and tables as in TOML."),
     ]
 
 
 class TryModelRequest(Request, frozen=True, kw_only=True):
     """Ask a model one short question."""
 
-    name: Annotated[str, Meta(description="provider:model; by default that of models.default.")] = (
-        ""
-    )
+    name: Annotated[str, Meta(description="provider:model; default: models.default.")] = ""
 
 
 class ProviderRequest(Request, frozen=True, kw_only=True):
@@ -123,15 +121,13 @@ class WriterRequest(Request, frozen=True, kw_only=True):
 
     writer: Annotated[str, Meta(description="provider:model, as claude-cli:haiku.", min_length=1)]
     tokens_per_day: (
-        Annotated[
-            int, Meta(description="Tokens a day, for a writer that a subscription pays.", ge=1)
-        ]
+        Annotated[int, Meta(description="Tokens per day, for a writer paid by subscription.", ge=1)]
         | None
     ) = None
     dollars_per_day: (
         Annotated[
             float,
-            Meta(description="US dollars a day that all models may take in the background.", ge=0),
+            Meta(description="US dollars per day for all models in the background.", ge=0),
         ]
         | None
     ) = None
@@ -249,8 +245,8 @@ def replace_key(settings: Settings, provider: str, secret: str) -> str:
     own, chosen = method_of(provider, secret), methods().get(settings.text("models.auth"))
     if own and chosen and chosen.provider == provider and own != chosen:
         raise CredentialsUnusable(
-            f"that is no credential for {chosen.name}, which is set",
-            hint=f"for another way to sign in: nacre setup --auth {own.name}",
+            f"this credential is not for the selected method {chosen.name}",
+            hint=f"to select another method: nacre setup --auth {own.name}",
         )
     place = keep(settings, provider, secret)
     _drop_from_config(settings, provider)
@@ -285,7 +281,7 @@ def remove(settings: Settings, provider: str) -> list[str]:
     except Unavailable as error:
         if not credentials.why_not():
             raise Unavailable(
-                f"{error.message}: the key was not removed", hint=error.hint
+                f"{error.message}; the key was not removed", hint=error.hint
             ) from error
     if credentials.drop(settings, provider):
         removed.append(str(credentials.path_of(settings)))
@@ -293,8 +289,11 @@ def remove(settings: Settings, provider: str) -> list[str]:
         removed.append(str(settings.config))
     if not removed:
         raise NotFound(
-            f"nacre keeps no key of {provider}",
-            hint=f"what lies in {', '.join(f'${name}' for name in variables)} or in other tools' files is not nacre's",
+            f"nacre has no stored key for {provider}",
+            hint=(
+                f"nacre does not remove keys from {', '.join(f'${name}' for name in variables)} or from other "
+                "tools' files"
+            ),
         )
     return removed
 
@@ -363,13 +362,13 @@ _MAX_CALL_TOKENS = 31_000
 """Tokens for reading the largest session twice, with the prompts. With fewer left, a refused session keeps waiting."""
 
 STATES: Mapping[str, str] = {
-    "ready": "writes when a session is over",
+    "ready": "writes after each session",
     "paused": "paused",
-    "resting": "waits for the mains",
-    "spent": "has taken what it may today",
-    "short": "may take too little to write",
-    "failing": "failed when it was asked last",
-    "unavailable": "cannot be reached",
+    "resting": "waiting for mains power",
+    "spent": "daily limit reached",
+    "short": "daily limit too low to write",
+    "failing": "failed at the last call",
+    "unavailable": "not reachable",
     "off": "off",
 }
 """Descriptions of a writer's states."""
@@ -461,7 +460,7 @@ def _faring(
         return (
             "failing",
             failing.told,
-            f"it is asked again by itself; at once by nacre models test {name}",
+            f"it is retried automatically; to retry now: nacre models test {name}",
         )
     most = home.settings.whole(CALLS)
     has_called = limit is not None and 0 < most <= usage[1]
@@ -470,13 +469,13 @@ def _faring(
         return (
             "spent",
             None,
-            f"it goes on at {shown_minute(resets_at(home))}; for more: nacre config set {key} …",
+            f"it continues at {shown_minute(resets_at(home))}; to raise the limit: nacre config set {key} …",
         )
     if rests(home.settings):
         return (
             "resting",
             None,
-            "it goes on with mains power",
+            "it continues on mains power",
         )
     return "ready", None, None
 
@@ -505,10 +504,12 @@ def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     key = key_of_billing(settings, target.provider)
     if not key:
         return unpriced(name)
-    message = f"{target.provider.label} would be billed to the key in {key}, and nobody knows what {name} costs"
+    message = (
+        f"{target.provider.label} would bill the key in {key}, and the price of {name} is unknown"
+    )
     return ModelRefused(
         message,
-        hint=f"sign in to {target.provider.label}, or take another writer: nacre writer set",
+        hint=f"sign in to {target.provider.label}, or choose another writer: nacre writer set",
     )
 
 
@@ -550,7 +551,7 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
     """
     check_obstacle(settings, request.writer)
     if is_without_bound(settings, request):
-        message = f"{request.writer} is paid by subscription: say what it may take"
+        message = f"{request.writer} is paid by subscription and needs a daily limit"
         raise InvalidInput(message, hint="--tokens-per-day 100000")
     dollars = settings.number(DAILY) if request.dollars_per_day is None else request.dollars_per_day
     if not dollars and not is_by_subscription(settings, request.writer):
@@ -561,7 +562,7 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
     if holds_none:
         raise InvalidInput(
             holds_none,
-            hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate tells what waits",
+            hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate shows the pending amount",
         )
 
 
@@ -570,7 +571,7 @@ def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
     least = estimate.least_day(settings, name, llm_providers.describe(settings, name)[1])
-    message = f"{tokens:,} tokens a day hold not one small session for {name}: that takes {least:,} at least"
+    message = f"{tokens:,} tokens a day are too few for one small session with {name}; it needs at least {least:,}"
     return message if tokens < least else None
 
 
@@ -835,8 +836,8 @@ def method_for(provider: str, auth: str | None, secret: str | None) -> Method | 
         return chosen or by_form
     if not (chosen.begins or by_form.begins):
         return chosen
-    hint = f"it looks like one for --auth {by_form.name}"
-    raise CredentialsUnusable(f"that is no credential for {chosen.name}", hint=hint)
+    hint = f"it looks like a credential for --auth {by_form.name}"
+    raise CredentialsUnusable(f"not a valid credential for {chosen.name}", hint=hint)
 
 
 def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
@@ -882,7 +883,8 @@ def check_bound(settings: Settings, wish: Wish) -> None:
     is_asked = wish.background or (wish.model and after.flag("models.background"))
     if is_asked and not after.whole(TOKENS) and is_by_subscription(after, name):
         raise InvalidInput(
-            f"{name} is paid by subscription: say what it may take", hint="--tokens-per-day 100000"
+            f"{name} is paid by subscription and needs a daily limit",
+            hint="--tokens-per-day 100000",
         )
     if is_asked or wish.tokens_per_day is not None:
         holds_none = too_few(after, named(after), after.whole(TOKENS))
@@ -939,7 +941,7 @@ def _as_given(wish: Wish, text: str) -> str:
     variable = _variable_of(wish)
     replacement = "run it again with another key"
     return text.replace(f"export {variable}=NEW_KEY", replacement).replace(
-        f"in ${variable}", "that was given"
+        f"in ${variable}", "given on the command line"
     )
 
 
@@ -961,7 +963,7 @@ def apply(settings: Settings, wish: Wish) -> Done:
         raise Unavailable(f"cannot write {settings.config}: {error.strerror}", hint=hint) from error
     after = load_settings(settings.home, settings.environ)
     notes = [
-        f"${_variable(key)} is set and goes before the file"
+        f"${_variable(key)} is set and takes precedence over the file"
         for key in changed
         if _is_overridden(settings, key)
     ]
@@ -976,7 +978,7 @@ def _outdone(after: Settings, wish: Wish) -> list[str]:
     credential = credential_for(after, wish.provider)
     if credential is None or credential.secret == wish.secret:
         return []
-    return [f"{credential.origin} holds another key, and goes before the one that was kept"]
+    return [f"{credential.origin} has another key, which takes precedence over the stored one"]
 
 
 def _idle(after: Settings) -> list[str]:
@@ -1163,7 +1165,7 @@ def _refuse_unknown(names: Sequence[str]) -> None:
     for name in names:
         if name not in tools:
             raise SettingsInvalid(
-                f"no tool is called {name!r}", hint=f"known tools: {', '.join(tools)}"
+                f"there is no tool {name!r}", hint=f"known tools: {', '.join(tools)}"
             )
 
 

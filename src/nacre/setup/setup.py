@@ -177,13 +177,13 @@ class WriterProposal:
         if self.request.tokens_per_day is not None:
             calls = f" or {count(self.calls, 'call')}" if self.calls else ""
             most = f"{self.request.tokens_per_day:,} tokens{calls} a day"
-            return f"stops at {most} (its last answer may go a little beyond)"
+            return f"stops at {most} (the last answer may exceed this slightly)"
         if self.writer.is_free:
             return "costs nothing"
         billing = f", billed to the key in {self.writer.payer}" if self.writer.payer else ""
         return (
-            f"never costs more than US$ {self.request.dollars_per_day:,.2f} a day{billing}, with all that models do in "
-            "the background"
+            f"never costs more than US$ {self.request.dollars_per_day:,.2f} a day{billing} for all background models "
+            "together"
         )
 
 
@@ -255,7 +255,9 @@ class Foreseen:
         often = (
             f"{self.sessions * days:.0f} sessions" if self.sessions * days >= 1.5 else "one session"
         )
-        return f"about {often} and {round(self.tokens * days, -2):,} tokens a {span}, by {week}"
+        return (
+            f"about {often} and {round(self.tokens * days, -2):,} tokens a {span}, based on {week}"
+        )
 
 
 def foreseen(home: Home, writer: str = "") -> Foreseen:
