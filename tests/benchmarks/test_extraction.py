@@ -179,7 +179,7 @@ def test_what_was_missed_is_shown_with_the_words_of_its_evidence(suite: Path) ->
     words = [place["words"] for place in places]
     assert words == [KILN[0][1], KILN[1][1], KILN[1][1], None]
     shown = run("--labels", str(suite), "--misses")
-    for topic in ("Missed", "Found as another kind", "Should not be", "Kept in vain"):
+    for topic in ("Missed", "Found as another kind", "Should not exist", "Needless"):
         assert topic in shown
 
 

@@ -78,7 +78,7 @@ def test_a_model_that_says_supersedes_to_everything_is_told_what_it_would_have_e
     ended = [
         case
         for case in result.cases
-        if case.judged[0].problem == "the earlier one is ended, although it holds"
+        if case.judged[0].problem == "the earlier one is ended, although it still holds"
     ]
     assert len(ended) >= 4
     assert all(case.expected.value == "coexist" for case in ended)

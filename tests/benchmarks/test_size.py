@@ -75,7 +75,7 @@ def test_a_folder_that_is_there_is_not_filled(tmp_path: Path) -> None:
         env={"NACRE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
     )
     assert result.exit_code == 2
-    assert "is there already" in result.output
+    assert "already exists" in result.output
 
 
 def test_a_home_grows_on_a_server(tmp_path: Path, server_url: str) -> None:
