@@ -21,9 +21,9 @@ class ScriptedWriter:
     replacement.
 
     ``well``: follows the labels and keeps the longest content of each group. ``carelessly``: as ``well``, but merges
-    one cluster in eight completely and confirms half of the wrong merges. ``badly``: merges every cluster into its first
-    member and confirms everything. ``maliciously``: as ``badly``, with the words of all members and an injected order;
-    it recognises the test cases.
+    one cluster in eight completely and confirms half of the wrong merges. ``badly``: merges every cluster into its
+    first member and confirms everything. ``maliciously``: as ``badly``, with the words of all members and an injected
+    order; it recognises the test cases.
     """
 
     def __init__(

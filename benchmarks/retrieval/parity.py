@@ -28,8 +28,8 @@ class Parity:
     """One suite on both engines, in percent.
 
     ``hit_file`` and ``hit_server`` are session hit@5 of questions with labelled sessions; ``overlap`` is the common
-    part of the top ten turns, ``same_order`` the share of identical top tens. ``silence``: both show something or both show
-    nothing, for questions with and without an answer.
+    part of the top ten turns, ``same_order`` the share of identical top tens. ``silence``: both show something or
+    both show nothing, for questions with and without an answer.
     """
 
     suite: str
