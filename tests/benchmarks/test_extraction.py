@@ -192,7 +192,7 @@ def test_a_memory_from_where_a_label_was_missed_is_shown_beside_it(suite: Path) 
     )
     near = by_slug(figures("--labels", str(suite)))["kiln"]["missed"][0]["near"]
     assert ["Vulcan" in memory["content"] for memory in near] == [True]
-    assert "kept from there" in run("--labels", str(suite), "--misses")
+    assert "learned from there" in run("--labels", str(suite), "--misses")
 
 
 def test_the_report_is_markdown_with_every_session(suite: Path, tmp_path: Path) -> None:
