@@ -111,14 +111,14 @@ def test_an_unsure_answer_and_another_word_for_the_same_are_told() -> None:
     unsure = measure_judge(one, ScriptedModel([verdict("coexists", 0.05)])).cases[0].judged[0]
     assert (unsure.score, unsure.problem) == (
         0.8,
-        f"as sure as {case.confidence[0]:g} to {case.confidence[1]:g} is right",
+        f"the confidence should be {case.confidence[0]:g} to {case.confidence[1]:g}",
     )
     other = (
         measure_judge(one, ScriptedModel([verdict("unrelated", case.confidence[1])]))
         .cases[0]
         .judged[0]
     )
-    assert other.problem == "the relation is coexists, which comes to the same here"
+    assert other.problem == "the relation is coexists; the outcome is the same"
 
 
 @pytest.mark.parametrize(

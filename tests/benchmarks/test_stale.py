@@ -117,7 +117,7 @@ def test_a_repetition_that_was_missed_is_told_in_words(tmp_path: Path) -> None:
     file.write_text(json.dumps({**DATA, "pairs": twins}), encoding="utf-8")
     result = measure(load_cases(file, "stale", StaleData), tmp_path / "run", None)
     missed = [one for one in result.failures if one.what == "duplicate missed"]
-    assert [one.note for one in missed] == ["both say the same"]
+    assert [one.note for one in missed] == ["same meaning"]
 
 
 def test_nacres_own_data_can_be_read() -> None:
@@ -131,5 +131,5 @@ def test_nacres_own_data_can_be_read() -> None:
 def test_other_data_is_refused_with_a_reason(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text('{"changes": 3}', encoding="utf-8")
-    with pytest.raises(QueryInvalid, match="no data of this benchmark"):
+    with pytest.raises(QueryInvalid, match="not in the format of this benchmark"):
         load_cases(file, "stale", StaleData)
