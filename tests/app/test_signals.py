@@ -119,7 +119,7 @@ def end(world: World, session: str, folder: str = FOLDER) -> None:
     write_state(world.home, session, state)
 
 
-def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it_had_before(
+def test_reset_session_ignores_news_stored_under_its_old_name(
     home: World,
 ) -> None:
     third, fourth = "claude-code:5e55-0003", "claude-code:5e55-0004"
@@ -140,7 +140,7 @@ def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it
     assert len(told(prompt(home, session=fifth))) == 1, "that one ended long before"
 
 
-def test_what_an_agent_stores_is_told_to_no_other_session_until_the_owner_keeps_it(
+def test_agents_memory_is_signalled_only_after_the_owner_keeps_it(
     home: World,
 ) -> None:
     start(home, OTHER)
@@ -163,7 +163,7 @@ def test_a_new_session_begins_to_listen_now(home: World) -> None:
     assert len(told(prompt(home, session=third))) == 1
 
 
-def test_a_session_whose_start_nobody_told_of_listens_from_its_first_prompt_on(home: World) -> None:
+def test_session_without_start_event_listens_from_its_first_prompt(home: World) -> None:
     fourth = "claude-code:5e55-0004"
     stores(home)
     assert told(prompt(home, session=fourth)) == []
@@ -187,7 +187,7 @@ THINGS = [
 ]
 
 
-def test_three_are_told_at_once_then_there_is_a_pause_and_ten_in_all(home: World) -> None:
+def test_three_signals_are_shown_then_a_pause_until_ten(home: World) -> None:
     for thing in THINGS:
         stores(
             home,
@@ -212,7 +212,7 @@ def test_what_is_older_than_five_minutes_is_no_news(home: World) -> None:
     assert told(prompt(home)) == []
 
 
-def test_what_was_said_long_ago_is_no_news_when_it_is_learned_now(home: World) -> None:
+def test_old_statements_are_no_news_when_learned_now(home: World) -> None:
     said = "Remember: never deploy the gateway on a Friday, this is very important."
     old = says("user", said, uuid="o1", session="old", at="2026-03-01T09:00:00.000Z", cwd=FOLDER)
     home.transcript("old", old)
@@ -293,7 +293,7 @@ def test_the_owner_says_how_much_a_session_is_told(
     assert len(told(prompt(home))) == count
 
 
-def test_the_owner_says_how_old_news_may_be_and_how_long_the_pause_is(home: World) -> None:
+def test_settings_limit_age_of_news_and_the_pause(home: World) -> None:
     home.environ = {
         "NACRE_SIGNALS_MAX_AGE_SECONDS": "3600",
         "NACRE_SIGNALS_COOLDOWN_SECONDS": "600",
@@ -321,7 +321,7 @@ def test_the_owner_says_how_old_news_may_be_and_how_long_the_pause_is(home: Worl
         (SignalLimits(min_importance=1, most_at_once=9), 2),
     ],
 )
-def test_a_host_may_ask_for_fewer_signals_than_the_owner_allows_and_not_for_more(
+def test_host_may_request_fewer_signals_but_not_more(
     home: World, limits: SignalLimits, count: int
 ) -> None:
     home.environ = {"NACRE_SIGNALS_MOST_AT_ONCE": "2"}
@@ -364,7 +364,7 @@ def test_an_agent_that_stores_nothing_is_reminded_every_eight_turns_three_times(
     assert talk_on(home, 40) == [8, 16, 24]
 
 
-def test_a_store_of_the_agent_or_of_its_session_starts_the_count_again(home: World) -> None:
+def test_store_by_agent_or_session_restarts_the_count(home: World) -> None:
     assert talk_on(home, 7) == []
     stores(home, importance=5, session=None, speaker=Speaker.AGENT)
     assert talk_on(home, 8) == []
@@ -378,7 +378,7 @@ def test_what_other_sessions_store_does_not_count(home: World) -> None:
     assert talk_on(home, 1) == [1]
 
 
-def test_who_has_no_tools_is_not_reminded_and_reminders_can_be_switched_off(home: World) -> None:
+def test_reminders_need_tools_and_can_be_switched_off(home: World) -> None:
     assert talk_on(home, 20, session="aider:1") == []
     home.environ = {"NACRE_CONTEXT_NUDGES": "false"}
     assert talk_on(home, 20) == []

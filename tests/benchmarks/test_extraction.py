@@ -159,7 +159,7 @@ def test_a_session_that_no_adapter_reads_counts_as_empty_and_is_named(suite: Pat
     assert "scan counts as empty" in run("--labels", str(suite))
 
 
-def test_sessions_that_come_along_are_all_read_and_nothing_is_written_to_the_home(
+def test_bundled_sessions_are_read_without_writing_to_the_home(
     user_home: Path,
 ) -> None:
     result = figures()
@@ -169,7 +169,7 @@ def test_sessions_that_come_along_are_all_read_and_nothing_is_written_to_the_hom
     assert not (user_home / ".nacre").exists()
 
 
-def test_nothing_is_lost_of_what_a_model_says_that_says_what_the_labels_say() -> None:
+def test_perfect_model_answers_lose_nothing_in_extraction() -> None:
     result = figures("--model", "scripted-gold", "--no-vectors")
     assert result["score"] >= result["gold"] - 0.02
 

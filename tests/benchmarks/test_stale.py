@@ -74,7 +74,7 @@ def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: 
     assert {failure.what for failure in result.failures} == {"missed", "stale hit"}
 
 
-def test_a_stale_hit_that_is_marked_is_counted_apart_from_one_that_is_not(tmp_path: Path) -> None:
+def test_marked_stale_hit_is_counted_separately(tmp_path: Path) -> None:
     first = {"text": "Uploads may be 10 MB", "date": "2025-01-01"}
     second = {"text": "Uploads have changed to 25 MB", "date": "2025-02-01"}
     change = {

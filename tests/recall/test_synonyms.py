@@ -11,7 +11,7 @@ from nacre.base.text import words
 from nacre.recall.question import KIND_SHARE, SAME_SHARE, reading, synonyms_of
 
 
-def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_sees_them() -> None:
+def test_synonym_table_lines_match_columns_and_index_forms() -> None:
     table = tomllib.loads(
         files("nacre.recall").joinpath("synonyms.toml").read_text(encoding="utf-8")
     )
@@ -29,7 +29,7 @@ def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_
         assert len(set(line.split())) == len(line.split()) > 1, line
 
 
-def test_a_word_has_kin_that_mean_the_same_and_synonyms_of_its_kind() -> None:
+def test_word_has_same_meaning_kin_and_related_synonyms() -> None:
     forms = synonyms_of("open a PR with SQLAlchemy models").forms
     assert forms["pr"]["pull request"] == SAME_SHARE
     assert forms["sqlalchemy"]["orm"] == KIND_SHARE
@@ -59,7 +59,7 @@ def test_a_prompt_in_another_language_is_read_word_by_word(
     assert (read.english if read else None) == english
 
 
-def test_terms_that_begin_with_a_word_of_two_letters_are_found_as_others_are() -> None:
+def test_terms_with_two_letter_beginnings_are_found() -> None:
     assert "deploy" in synonyms_of("when do we go live?").forms["go"]
     assert reading("was ist noch zu tun bis morgen?") is not None
     assert "todo" in synonyms_of("was ist noch zu tun bis morgen?", foreign=True).forms["zu"]
