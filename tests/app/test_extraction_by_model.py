@@ -987,7 +987,7 @@ def test_extract_shows_what_would_be_learned_and_stores_nothing(world: World) ->
         assert memory._home.sessions.to_extract() == []
 
 
-def test_extract_estimates_parts_and_owners_words_only_if_requested(
+def test_extract_reads_parts_or_only_owners_words_if_requested(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "The sequence is in the database now."))

@@ -41,7 +41,7 @@ def test_untrusted_expired_and_other_projects_memories_are_left_out(
     assert told(world) == ["- We answer in English."]
 
 
-def test_context_part_names_items_only_and_repeats_nothing(world: World) -> None:
+def test_digest_joins_a_context_only_by_name_without_repetition(world: World) -> None:
     kept(world, "Mend the gate of the yard.", kind=Kind.TODO, importance=7, project=None)
     kept(world, "The honey is sold by weight.", kind=Kind.DECISION, importance=7, project=None)
     kept(world, "The extractor takes nine frames.", project=None)

@@ -406,7 +406,7 @@ def test_a_session_is_a_local_models_also_where_another_one_answered_last(
     assert not model.prompts
 
 
-def test_sessions_are_shown_chronologically_with_latest_groups_first(
+def test_sessions_are_shown_chronologically_with_the_latest_block_first(
     world: World,
 ) -> None:
     days = list(range(1, BLOCK + 3))

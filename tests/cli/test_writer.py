@@ -469,7 +469,7 @@ def test_estimate_counts_remaining_subscription_tokens(
     assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
 
 
-def test_estimate_groups_small_sessions_and_names_their_writer(
+def test_estimate_groups_small_sessions_and_explains_the_rest(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     for number in range(5):
@@ -778,7 +778,7 @@ def test_a_project_that_is_not_there_is_left_out_with_a_warning(
     assert len(nacre("config", "get", "writer.exclude_projects", "--json").json["value"]) == 3
 
 
-def test_reading_settings_and_missing_readers_are_reported(
+def test_readers_of_sessions_are_reported_with_alternatives(
     nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")

@@ -26,7 +26,7 @@ def stamp(folder: Path, packages: dict[str, str]) -> None:
     (folder / "installed.json").write_text(json.dumps(packages))
 
 
-def test_host_and_tool_versions_are_in_the_shipped_tables() -> None:
+def test_host_versions_ship_with_nacre_and_tool_versions_with_suites() -> None:
     for name, entry in TABLE.items():
         assert all(("@" in package[1:]) is (name not in PROVEN) for package in entry["packages"]), (
             name

@@ -534,7 +534,7 @@ def test_a_queued_prompt_is_one_turn_whether_it_is_delivered_or_not(
 
 
 @pytest.mark.parametrize("reason", ["absorbed_mid_turn", "cleared_on_cancel", None])
-def test_dequeued_name_is_said_where_it_is_delivered(
+def test_message_removed_from_the_queue_counts_where_it_is_delivered(
     read: Any, write: Any, reason: str | None
 ) -> None:
     def queue(operation: str, **more: Any) -> Record:
