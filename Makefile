@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
-export PYTHONDONTWRITEBYTECODE :=  # what one worker has compiled the others need not
+export PYTHONDONTWRITEBYTECODE :=  # share bytecode between workers
 
 CODE := src benchmarks tests scripts
 SUITE := not live and not hosts and not web and not citus
@@ -20,60 +20,60 @@ quickstart: $(VENV)/.installed  ## install into .venv, read this machine's trans
 	@$(BIN)/nacre quickstart
 
 .PHONY: test
-test: lint  ## linters, types, import contracts, tests; without those on the list tests/slow.toml
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(SUITE) and not slow"  # two cores idle while tests wait for processes
+test: lint  ## linters, types, import contracts, and all tests not listed in tests/slow.toml
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(SUITE) and not slow"  # cores are idle while tests wait for processes
 
 .PHONY: test-slow
-test-slow: $(VENV)/.installed-dev  ## the tests on the list tests/slow.toml
+test-slow: $(VENV)/.installed-dev  ## the tests listed in tests/slow.toml
 	$(BIN)/python -m pytest -n 3 -m "$(SUITE) and slow"
 
 .PHONY: test-hosts
-test-hosts: $(VENV)/.installed-dev  ## drive real hosts, installed with npm into .hosts, or HOSTS_DIR=…; their newest versions: HOSTS=newest
+test-hosts: $(VENV)/.installed-dev  ## test real hosts, installed with npm into .hosts or HOSTS_DIR=…; newest versions: HOSTS=newest
 	$(BIN)/python scripts/install_hosts.py
 	$(BIN)/python -m pytest -m hosts tests/hosts -k "not goes_wrong"
-	$(BIN)/python -m pytest -n 2 -m hosts tests/hosts/test_writers.py -k goes_wrong  # they wait, and no hook is in a hurry
+	$(BIN)/python -m pytest -n 2 -m hosts tests/hosts/test_writers.py -k goes_wrong  # these wait and have no time limits
 
 .PHONY: test-cluster
-test-cluster: $(VENV)/.installed-dev  ## storage and all operations on many nodes: CITUS_SRC=/path of the source of Citus
+test-cluster: $(VENV)/.installed-dev  ## test storage and all operations on many nodes: CITUS_SRC=/path to the source of Citus
 	$(BIN)/python scripts/test_cluster.py $(CITUS_SRC)
 
 .PHONY: test-live
-test-live: $(VENV)/.installed-dev  ## ask real models, judged: of every provider whose key is in the environment
+test-live: $(VENV)/.installed-dev  ## test real models of every provider with a key in the environment
 	$(BIN)/python -m pytest -m live
 
 .PHONY: cassettes
-cassettes: named-model $(VENV)/.installed-dev  ## have a model answer the prompts of the tests: MODEL=provider:model
+cassettes: named-model $(VENV)/.installed-dev  ## record a model's answers to the prompts of the tests: MODEL=provider:model
 	$(BIN)/python scripts/record_cassettes.py $(MODEL)
 
 .PHONY: named-model
 named-model:
-	@test -n "$(MODEL)" || { echo "which model? make cassettes MODEL=provider:model" >&2; exit 2; }
+	@test -n "$(MODEL)" || { echo "name a model: make cassettes MODEL=provider:model" >&2; exit 2; }
 
 .PHONY: benchmark
-benchmark: $(VENV)/.installed-dev  ## measure: NAME="retrieval --suite coding"; without NAME it lists what there is
+benchmark: $(VENV)/.installed-dev  ## run a benchmark: NAME="retrieval --suite coding"; without NAME list all benchmarks
 	$(BIN)/python -m benchmarks $(NAME)
 
 FUZZ_SECONDS ?= 600
 
 .PHONY: fuzz
-fuzz: $(VENV)/.installed-dev  ## look for input that breaks a parser: 10 minutes, or FUZZ_SECONDS=…
+fuzz: $(VENV)/.installed-dev  ## fuzz the parsers for 10 minutes, or FUZZ_SECONDS=…
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(PIP) install -c constraints.txt -e '.[fuzz]' || true
 	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ_SECONDS) --jobs 2
 
 KILLS ?= 300
 
 .PHONY: trust
-trust: $(VENV)/.installed-dev  ## interrupt nacre at every point, and at 300 random times, or KILLS=…
+trust: $(VENV)/.installed-dev  ## interrupt nacre at every point and at 300 random times, or KILLS=…
 	$(BIN)/python scripts/trust.py --kills $(KILLS)
 
 DAMAGES ?= 500
 
 .PHONY: damage
-damage: $(VENV)/.installed-dev  ## damage homes at random, 500 times each part, or DAMAGES=…, and follow the remedies
+damage: $(VENV)/.installed-dev  ## damage each part of homes 500 times, or DAMAGES=…, and follow the remedies
 	$(BIN)/python scripts/damage.py --runs $(DAMAGES)
 
 .PHONY: docs
-docs: $(VENV)/.installed-dev  ## build the site of the documentation into build/site; a broken link fails
+docs: $(VENV)/.installed-dev  ## build the documentation site into build/site; a broken link fails
 	$(BIN)/python scripts/build_docs.py
 
 .PHONY: lint
@@ -85,11 +85,11 @@ lint: $(VENV)/.installed-dev lint-web  ## linters, types, import contracts, size
 	$(BIN)/python scripts/check_house.py
 
 .PHONY: format
-format: $(VENV)/.installed-dev  ## rewrite the code in the one style
+format: $(VENV)/.installed-dev  ## format the code
 	$(BIN)/ruff format $(CODE)
 
 .PHONY: format-check
-format-check: $(VENV)/.installed-dev  ## is the code in the one style?
+format-check: $(VENV)/.installed-dev  ## check the format of the code
 	$(BIN)/ruff format --check $(CODE)
 
 .PHONY: web
@@ -99,33 +99,33 @@ web: web/node_modules/.installed  ## build the dashboard into src/nacre/serve/st
 .PHONY: lint-web
 lint-web:
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory checked-web; \
-	  else echo "npm is not here: the dashboard's source is not checked" >&2; fi
+	  else echo "npm is not installed: the dashboard's source is not checked" >&2; fi
 
 .PHONY: checked-web
 checked-web: web/node_modules/.installed
 	cd web && npm run --silent check && npm test --silent
 
 .PHONY: test-web
-test-web: $(VENV)/.installed-dev web  ## drive the dashboard in a real Chromium
+test-web: $(VENV)/.installed-dev web  ## test the dashboard in Chromium
 	$(BIN)/python scripts/install_chromium.py
 	$(BIN)/python -m pytest -n 2 -m web tests/web
 
 .PHONY: programs
-programs: $(VENV)/.installed-dev  ## install the programs that test-web and test-hosts drive
+programs: $(VENV)/.installed-dev  ## install the programs for test-web and test-hosts
 	$(BIN)/python scripts/install_chromium.py
 	$(BIN)/python scripts/install_hosts.py
 
 .PHONY: model
-model: build/model/bin/python  ## build the bundled embedding model anew
+model: build/model/bin/python  ## rebuild the bundled embedding model
 	$< -m pip install --quiet --no-input $$(sed -n 's/^ *python -m pip install //p' scripts/build_minilm.py)
 	$< scripts/build_minilm.py
 
 .PHONY: dist
-dist: $(VENV)/.installed-dev web  ## build what is published, install it anew, and try it
+dist: $(VENV)/.installed-dev web  ## build the distributions, install them and test them
 	$(BIN)/python scripts/check_distribution.py dist
 
 .PHONY: clean
-clean:  ## remove what was built or installed here
+clean:  ## remove built and installed files
 	rm -rf $(VENV) .hosts build dist web/node_modules src/nacre/serve/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -143,7 +143,7 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 	cd web && npm ci --no-audit --no-fund
 	@touch $@
 
-# Asked rather than trusted: a python3 may be too old, a shim without a Python behind it, or without venv.
+# Test each interpreter: it may be too old, a shim without a Python, or lack venv.
 %/bin/python:
 	@for python in $(PYTHONS); do \
 	  if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -151,5 +151,5 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 	  fi; \
 	done; \
 	echo "nacre needs Python 3.11 or newer, with venv: none of '$(strip $(PYTHONS))' is." >&2; \
-	echo "Install one (Debian, Ubuntu: apt install python3-venv), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; \
+	echo "Install one (Debian, Ubuntu: apt install python3-venv), or set it: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; \
 	exit 1

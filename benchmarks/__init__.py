@@ -1,1 +1,1 @@
-"""Benchmarks for whoever develops nacre: ``python -m benchmarks NAME``. README.md beside this file lists them."""
+"""Benchmarks for developers of nacre: ``python -m benchmarks NAME``. See README.md in this folder."""

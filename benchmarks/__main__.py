@@ -1,4 +1,4 @@
-"""``python -m benchmarks``, from a checkout."""
+"""The command line of the benchmarks: ``python -m benchmarks``, from a checkout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if sys.platform != "win32":
 
 benchmarks = Program(
     name="python -m benchmarks",
-    help="Measure nacre, to develop it. Users have nacre eval and nacre benchmark speed.",
+    help="Measure nacre during development. Users have nacre eval and nacre benchmark speed.",
     examples=[
         "python -m benchmarks retrieval --suite coding",
         "python -m benchmarks extraction --misses",

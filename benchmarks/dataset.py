@@ -1,4 +1,4 @@
-"""The data that the benchmarks bring along, and files of the same shape."""
+"""Bundled data of the benchmarks, and files in the same format."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ D = TypeVar("D")
 
 
 def load_cases(file: Path | None, name: str, type_: type[D]) -> D:
-    """The cases in a JSON file, by default those of ``data/NAME.json``. Raises NotFound, QueryInvalid."""
+    """Read the cases in a JSON file, by default ``data/NAME.json``. Raises NotFound, QueryInvalid."""
     try:
         return msgspec.json.decode((file or DATA / f"{name}.json").read_bytes(), type=type_)
     except FileNotFoundError as error:
-        raise NotFound(f"there is no {file}") from error
+        raise NotFound(f"{file} does not exist") from error
     except msgspec.DecodeError as error:
-        raise QueryInvalid(f"{file or 'the data'} is no data of this benchmark: {error}") from error
+        raise QueryInvalid(
+            f"{file or 'the data'} is not in the format of this benchmark: {error}"
+        ) from error

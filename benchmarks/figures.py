@@ -1,4 +1,4 @@
-"""Figures of many measurements."""
+"""Statistics of measurements."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from nacre.cli.speed import percentile
 
-_EVEN = 0.5, 0.95, 0.99, 1.0
+_SHARES = 0.5, 0.95, 0.99, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How long something took: milliseconds."""
+    """Percentiles of durations in milliseconds."""
 
     count: int
     p50: float
@@ -22,13 +22,13 @@ class Spread:
 
 
 def spread(seconds: Iterable[float]) -> Spread:
-    """Of times in seconds; zeros where there are none."""
-    found = [1000 * one for one in seconds]
-    if not found:
+    """Return percentiles of durations in seconds; zeros if there are none."""
+    times = [1000 * time for time in seconds]
+    if not times:
         return Spread(0, 0.0, 0.0, 0.0, 0.0)
-    return Spread(len(found), *(round(percentile(found, share), 1) for share in _EVEN))
+    return Spread(len(times), *(round(percentile(times, share), 1) for share in _SHARES))
 
 
 def percent(values: Sequence[float]) -> float:
-    """The mean of values from 0 to 1 in percent; 0 where there are none."""
+    """Return the mean of values from 0 to 1 in percent; 0 if there are none."""
     return round(100 * sum(values) / len(values), 1) if values else 0.0

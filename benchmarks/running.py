@@ -1,4 +1,4 @@
-"""What the commands share: types of options, a folder to measure in, progress."""
+"""Shared parts of the commands: option types, temporary folders, progress."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def progress_shown(run: Run) -> Iterator[OnProgress]:
 
 @contextmanager
 def workspace(run: Run, new: Path | None = None) -> Iterator[tuple[Path, OnProgress]]:
-    """A folder to measure in, and progress: the new folder that is named, else a temporary one.
+    """Yield a folder for a measurement (``new`` or a temporary one) and a progress callback.
 
-    Raises InvalidInput where the named folder exists.
+    Raises InvalidInput if ``new`` exists.
     """
     if new and new.exists():
-        raise InvalidInput(f"{new} is there already", hint="name a folder that is not there yet")
+        raise InvalidInput(f"{new} already exists", hint="choose a new folder")
     with (
         tempfile.TemporaryDirectory(prefix="nacre-benchmark-") as folder,
         progress_shown(run) as notify,

@@ -1,6 +1,6 @@
-// Makes what is shipped of what is written here: JavaScript that hosts run as it is, in step with nacre's version.
+// Build the JavaScript that hosts run, with nacre's version.
 //   cd plugins && npm install && npm run build
-// Another folder may be named, into which the JavaScript goes.
+// Optionally name another target folder.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ rmSync(library, { recursive: true, force: true });
 mkdirSync(library, { recursive: true });
 for (const name of ["index", "config", "idle", "link", "server", "tools"]) writeFileSync(join(library, `${name}.js`), note(`${name}.ts`) + built(name));
 
-// OpenCode takes every export of a file for a plugin, and every file of the folder: one file, with one export.
+// OpenCode loads every export of every file in the folder as a plugin, so there is one file with one export.
 const link = built("link").replace(/^export \{\};\n/m, "").replace(/^export /gm, "");
 const plugin = built("opencode").replace(/^import .* from "\.\/link\.js";\n/m, "");
 mkdirSync(join(target, "opencode"), { recursive: true });

@@ -1,5 +1,5 @@
-# A formula for Homebrew. Blank until the first version is published: homepage, url, sha256; then
-# `brew update-python-resources --package-name="nacre-memory[full]" nacre-memory` writes the resources.
+# Homebrew formula. After the first release, fill in homepage, url and sha256, and write the resources with
+# `brew update-python-resources --package-name="nacre-memory[full]" nacre-memory`.
 class NacreMemory < Formula
   include Language::Python::Virtualenv
 

@@ -1,10 +1,10 @@
-"""Build the site of the documentation: README.md, docs/ and what they lead to, and a reference made from the code.
+"""Build the documentation site: README.md, docs/ and linked files, and a reference generated from the code.
 
-    python scripts/build_docs.py                       # into build/site; any broken link or anchor fails
-    python scripts/build_docs.py --source FOLDER TO    # of another folder that has a README.md and docs/README.md
+    python scripts/build_docs.py                       # into build/site; a broken link or anchor fails
+    python scripts/build_docs.py --source FOLDER TO    # another folder with README.md and docs/README.md
 
-docs/README.md is the map: its sections and their links are the navigation. Pages of a folder that is named like a page,
-or in which the page named README.md lies, stand below that page. Nothing that is built loads anything from elsewhere.
+The sections and links of docs/README.md are the navigation. Pages in a folder named like a page, or in the folder of a
+README.md page, are listed below that page. The built site loads nothing from other hosts.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ OPTIONS = {
         "light_css_variables": {"color-brand-primary": "#6b4a99", "color-brand-content": "#6b4a99"},
         "dark_css_variables": {"color-brand-primary": "#c3a6ee", "color-brand-content": "#c3a6ee"},
     },
-    "smartquotes": False,  # they would make one dash of the two before an option
-    # A page that only a link leads to is none of the navigation.
+    "smartquotes": False,  # they would replace the two dashes of options
+    # Pages outside the navigation that are only linked.
     "suppress_warnings": ["toc.not_included"],
 }
-"""For Sphinx. Pages are CommonMark with GitHub's anchors, as a forge shows them."""
+"""Options for Sphinx. Pages are CommonMark with GitHub's anchors."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading of the map with the pages below it: what each is called there, and where it lies."""
+    """A heading of the navigation with the titles and paths of its pages."""
 
     title: str
     pages: tuple[tuple[str, Path], ...]
 
 
 def sections(source: Path) -> Iterator[Section]:
-    """The navigation, as docs/README.md has it."""
+    """Yield the sections of docs/README.md."""
     for part in re.split(r"^## ", (source / MAP).read_text(encoding="utf-8"), flags=re.MULTILINE)[
         1:
     ]:
@@ -73,24 +73,24 @@ def sections(source: Path) -> Iterator[Section]:
 
 
 def inside(source: Path, path: Path) -> Path:
-    """A path relative to the source."""
+    """Return a path relative to the source."""
     return path.resolve().relative_to(source.resolve())
 
 
 def stage(source: Path, target: Path, made: Mapping[str, str]) -> None:
-    """Lay out what the site is made of: pages and what they lead to, generated pages, and the navigation."""
+    """Copy pages and linked files into a folder, and add generated pages and the navigation."""
     waiting = [
         ENTRANCE,
         *(inside(source, path) for path in sorted((source / "docs").rglob("*.md"))),
     ]
-    known = set(waiting)
+    seen = set(waiting)
     while waiting:
         name = waiting.pop()
         text = (source / name).read_bytes()
         if name.suffix == ".md":
             page = text.decode("utf-8")
-            further = linked(source, name, page) - known
-            known |= further
+            further = linked(source, name, page) - seen
+            seen |= further
             waiting += further
             text = (page + navigation(source, name, made)).encode("utf-8")
         write(target / ("index.md" if name == ENTRANCE else name), text)
@@ -99,7 +99,7 @@ def stage(source: Path, target: Path, made: Mapping[str, str]) -> None:
 
 
 def linked(source: Path, name: Path, page: str) -> set[Path]:
-    """The files that a page leads to; a folder, or what is not there, is left to Sphinx to complain of."""
+    """Return the files linked from a page. Sphinx reports folders and missing files."""
     targets = [
         (source / name).parent / target
         for target in LINK.findall(CODE.sub("", page))
@@ -113,7 +113,7 @@ def linked(source: Path, name: Path, page: str) -> set[Path]:
 
 
 def navigation(source: Path, name: Path, made: Mapping[str, str]) -> str:
-    """What a page has below it in the navigation; the entrance has everything."""
+    """Return the navigation below a page; for the front page, all of it."""
     if name == ENTRANCE:
         trees = []
         for section in sections(source):
@@ -136,18 +136,18 @@ def navigation(source: Path, name: Path, made: Mapping[str, str]) -> str:
 
 
 def tree(lines: list[str]) -> str:
-    """A hidden table of contents: it stands in the sidebar alone."""
+    """Return a table of contents that appears only in the sidebar."""
     return "\n".join(["", "```{toctree}", ":hidden:", *lines, "```", ""])
 
 
 def write(path: Path, content: bytes) -> None:
-    """A file in folders that are made for it."""
+    """Write a file and create its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 
 
 def build(source: Path, target: Path) -> int:
-    """Build the site; the exit code is 1 where anything is wrong with it."""
+    """Build the site. Return exit code 1 on any problem."""
     from sphinx.application import Sphinx
 
     work = target.with_name(f"{target.name}-source")
@@ -172,14 +172,14 @@ def build(source: Path, target: Path) -> int:
 
 
 def main() -> None:
-    """Build what the arguments name."""
+    """Build the site named by the arguments."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--source", type=Path, default=PROJECT)
     parser.add_argument("target", type=Path, nargs="?", default=PROJECT / "build" / "site")
-    asked = parser.parse_args()
-    code = build(asked.source.resolve(), asked.target.resolve())
+    options = parser.parse_args()
+    code = build(options.source.resolve(), options.target.resolve())
     print(
-        f"{asked.target}/index.html" if not code else "the site has faults, see above",
+        f"{options.target}/index.html" if not code else "the site has errors, see above",
         file=sys.stderr,
     )
     raise SystemExit(code)

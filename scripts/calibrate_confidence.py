@@ -1,16 +1,16 @@
-"""Fit how sure a hit is: the constants of src/nacre/recall/confidence.toml.
+"""Fit the confidence of hits: the constants of src/nacre/recall/confidence.toml.
 
     python scripts/calibrate_confidence.py --data bench --absent never.json --cache /tmp/homes --level turns
 
-Prints, with vectors and without, the weights of a logistic model of each question's surest hit among ten, and what
-borders around zero would mean: points of recall@10 lost and the share of absent questions that get nothing. The file
-itself is written by hand, rounded: differences in the second digit are noise.
+Prints, with and without vectors, the weights of a logistic model of the most confident of ten hits, and the effects of
+borders around zero: points of recall@10 lost, and the share of absent questions that get nothing. Edit the file by hand
+with rounded values: differences in the second digit are noise.
 
 Turns are measured on the homes of LoCoMo, LongMemEval (with our paraphrased questions) and DevMemBench; memories on
-LoCoMo's observations, each stored as a memory. ``--absent`` takes the lists of ``python -m benchmarks silence``.
+LoCoMo's observations, each stored as a memory. ``--absent`` takes lists as for ``python -m benchmarks silence``.
 
-A new embedding model needs two numbers alone, both read off the same homes: the mean cosine of questions to turns of
-other homes (``unrelated``), and the upper quartile of the cosines to their own evidence (``related``).
+A new embedding model needs only two numbers, measured on the same homes: the mean cosine of questions to turns of other
+homes (``unrelated``), and the upper quartile of the cosines to their own evidence (``related``).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
 BORDERS = (-1.0, -0.75, -0.5, -0.25, 0.0)
 NAMES = ("meaning", "words", "unknown", "unknown_name", "bias")
 WEIGHTS = {"real": 1.0, "absent": 3.0, "other": 1.0}
-"""Near-topic questions without an answer are the ones to learn from: another home's are easy."""
+"""Near-topic questions without an answer weigh most; questions of another home are easy."""
 
 RIDGE = 1.0
 Vector = NDArray[np.float64]
@@ -69,7 +69,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Asked:
-    """One question: its group, the signals of its ten best hits, and recall@10 where it has an answer."""
+    """A question: its group, the signals of its ten best hits, and recall@10 if it has an answer."""
 
     group: tuple[str, str]
     signals: tuple[Signals, ...]
@@ -77,7 +77,7 @@ class Asked:
 
 
 def main() -> None:
-    """Collect signals, fit, print."""
+    """Collect signals, fit the model and print it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path, required=True)
@@ -87,15 +87,15 @@ def main() -> None:
     absent = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in options.absent}
     for vectors in (True, False):
         collect = ask_turns if options.level == "turns" else ask_memories
-        asked = list(collect(options.data, options.cache, absent, vectors=vectors))
+        items = list(collect(options.data, options.cache, absent, vectors=vectors))
         print(f"\n[{options.level}.{'with_meaning' if vectors else 'words_alone'}]")
-        report(fit(asked, unknown=options.level == "turns"), asked)
+        report(fit(items, unknown=options.level == "turns"), items)
 
 
 def ask_turns(
     data: Path, cache: Path, absent: dict[str, list], *, vectors: bool
 ) -> Iterator[Asked]:
-    """Every question of every suite, asked of its own home, and what its home cannot answer."""
+    """Yield the questions of every suite, and questions that its homes cannot answer."""
     for name in SUITES:
         suite = load_suite(name, data)
         for at, (haystack, context) in enumerate(
@@ -126,7 +126,7 @@ def ask_turns(
 def ask_memories(
     data: Path, cache: Path, absent: dict[str, list], *, vectors: bool
 ) -> Iterator[Asked]:
-    """The same of memories: what LoCoMo's makers observed, each stored as one."""
+    """Yield the same for memories: LoCoMo's observations, each stored as a memory."""
     suite = load_suite("locomo", data)
     observed = {
         f"locomo/{sample['sample_id']}": sample["observation"]
@@ -155,14 +155,16 @@ def ask_memories(
         context.database.close()
 
 
-def observations(haystack: Haystack, told: dict, cache: Path) -> tuple[Home, dict[str, list[str]]]:
-    """A home with a memory for each observation, and the turns each was drawn from."""
+def observations(
+    haystack: Haystack, observed_of: dict, cache: Path
+) -> tuple[Home, dict[str, list[str]]]:
+    """Return a home with a memory for each observation, and the turns of each."""
     folder = cache / f"observed-{haystack.id.replace('/', '-')}"
     settings = load_settings(folder, {"HOME": str(folder)})
     embedder = RememberingEmbedder(load_minilm(), cache / "vectors.db")
     context = open_home(settings, load_embedder=lambda _: embedder)
     evidence: dict[str, list[str]] = {}
-    for people in told.values():
+    for people in observed_of.values():
         for observed in (entry for entries in people.values() for entry in entries):
             stored = store(context, StoreRequest(content=observed[0]))
             places = observed[1] if isinstance(observed[1], list) else [observed[1]]
@@ -174,7 +176,7 @@ def observations(haystack: Haystack, told: dict, cache: Path) -> tuple[Home, dic
 
 
 def questions(haystack: Haystack, other: Haystack, absent: dict[str, list]) -> Iterator[tuple]:
-    """Kind, text, and where the answer lies."""
+    """Yield kind, text and evidence of questions."""
     for question in haystack.questions:
         if question.category != ADVERSARIAL and (question.turns or question.sessions):
             yield "real", question.text, question.turns, question.sessions
@@ -186,12 +188,14 @@ def questions(haystack: Haystack, other: Haystack, absent: dict[str, list]) -> I
     for text in haystack.absent:
         yield "absent", text, nowhere, nowhere
     if other.id != haystack.id:
-        for question in [asked for asked in other.questions if asked.category != ADVERSARIAL][::4]:
+        for question in [
+            question for question in other.questions if question.category != ADVERSARIAL
+        ][::4]:
             yield "other", question.text, nowhere, nowhere
 
 
 def read(context: Home, haystack: Haystack, text: str) -> Question:
-    """The question, as recall takes it apart."""
+    """Parse a question as recall does."""
     sessions = context.sessions
     return read_question(
         text, now=haystack.asked, authors=sessions.authors(), projects=sessions.projects()
@@ -199,7 +203,7 @@ def read(context: Home, haystack: Haystack, text: str) -> Question:
 
 
 def embedded(context: Home, question: Question, *, vectors: bool) -> QueryVector | None:
-    """The question's vector, where there are to be any."""
+    """Return the question's vector if vectors are used."""
     return (
         QueryVector(configured_embedder(context).embed([question.semantic])[0], context.vectors)
         if vectors
@@ -208,7 +212,7 @@ def embedded(context: Home, question: Question, *, vectors: bool) -> QueryVector
 
 
 def row(signals: Signals, *, unknown: bool) -> Vector:
-    """A hit as the model sees it."""
+    """Return a hit's features for the model."""
     meaning = (
         calibration_of(MODEL_NAME).meaning(signals.cosine) if signals.cosine is not None else 0.0
     )
@@ -216,18 +220,18 @@ def row(signals: Signals, *, unknown: bool) -> Vector:
     return np.array([meaning, signals.coverage, missing, float(signals.unknown_name), 1.0])
 
 
-def fit(asked: Sequence[Asked], *, unknown: bool) -> Vector:
-    """Logistic regression on each question's surest hit, which depends on the weights: a few rounds settle it."""
-    asked = [item for item in asked if item.signals and not item.signals[0].empty]
-    hits = [np.array([row(signals, unknown=unknown) for signals in item.signals]) for item in asked]
-    real = np.array([item.found is not None for item in asked], float)
+def fit(items: Sequence[Asked], *, unknown: bool) -> Vector:
+    """Fit a logistic regression on the most confident hits. These depend on the weights, so it takes a few rounds."""
+    items = [item for item in items if item.signals and not item.signals[0].empty]
+    hits = [np.array([row(signals, unknown=unknown) for signals in item.signals]) for item in items]
+    real = np.array([item.found is not None for item in items], float)
     sizes = {
-        group: sum(item.group == group for item in asked)
-        for group in {item.group for item in asked}
+        group: sum(item.group == group for item in items)
+        for group in {item.group for item in items}
     }
-    shares = np.array([WEIGHTS[item.group[1]] / sizes[item.group] ** 0.5 for item in asked])
+    shares = np.array([WEIGHTS[item.group[1]] / sizes[item.group] ** 0.5 for item in items])
     for side in (0.0, 1.0):
-        shares[real == side] *= len(asked) / 2 / shares[real == side].sum()
+        shares[real == side] *= len(items) / 2 / shares[real == side].sum()
     weights = np.array([5.0, 3.0, -1.0, -1.0, -5.0])
     for _ in range(15):
         best = np.array([rows[int(np.argmax(rows @ weights))] for rows in hits])
@@ -235,24 +239,24 @@ def fit(asked: Sequence[Asked], *, unknown: bool) -> Vector:
     return weights
 
 
-def logistic(rows: Vector, wanted: Vector, shares: Vector) -> Vector:
-    """Newton's method with a ridge on all but the bias."""
+def logistic(rows: Vector, targets: Vector, shares: Vector) -> Vector:
+    """Fit with Newton's method and a ridge on all weights but the bias."""
     weights = np.zeros(rows.shape[1])
     ridge = np.diag([RIDGE] * (rows.shape[1] - 1) + [1e-6])
     for _ in range(40):
         chance = 1 / (1 + np.exp(-rows @ weights))
-        slope = rows.T @ (shares * (wanted - chance)) - ridge @ weights
+        slope = rows.T @ (shares * (targets - chance)) - ridge @ weights
         bend = (rows.T * (shares * chance * (1 - chance))) @ rows + ridge
         weights = weights + np.linalg.solve(bend, slope)
     return weights
 
 
 def report(weights: Vector, asked: Sequence[Asked]) -> None:
-    """The weights, and what each border would cost."""
+    """Print the weights and the cost of each border."""
     print("  ".join(f"{name} {value:.2f}" for name, value in zip(NAMES, weights, strict=True)))
     unknown = bool(weights[2])
     for border in BORDERS:
-        told = []
+        parts = []
         for group in dict.fromkeys(item.group for item in asked):
             items = [item for item in asked if item.group == group]
             silent = [surest(item, weights, unknown=unknown) < border for item in items]
@@ -260,14 +264,14 @@ def report(weights: Vector, asked: Sequence[Asked]) -> None:
                 lost = statistics.fmean(
                     (item.found or 0.0) * quiet for item, quiet in zip(items, silent, strict=True)
                 )
-                told.append(f"{group[0]} -{100 * lost:.1f}")
+                parts.append(f"{group[0]} -{100 * lost:.1f}")
             else:
-                told.append(f"{group[0]}/{group[1]} {100 * statistics.fmean(silent):.0f}")
-        print(f"  border {border:+.2f}: {' | '.join(told)}")
+                parts.append(f"{group[0]}/{group[1]} {100 * statistics.fmean(silent):.0f}")
+        print(f"  border {border:+.2f}: {' | '.join(parts)}")
 
 
 def surest(item: Asked, weights: Vector, *, unknown: bool) -> float:
-    """The best hit's sum before the logistic function."""
+    """Return the best hit's sum before the logistic function."""
     return max(
         (
             float(row(signals, unknown=unknown) @ weights)

@@ -1,9 +1,9 @@
-"""Build what is published into a folder, install it into environments of their own, and try it there.
+"""Build the distributions into a folder, install them into new environments, and test them there.
 
-    python scripts/check_distribution.py dist             # from whatever index pip is set up with
-    python scripts/check_distribution.py dist --offline   # with the libraries of this environment
+    python scripts/check_distribution.py dist             # from pip's configured index
+    python scripts/check_distribution.py dist --offline   # with this environment's libraries
 
-The small installation is tried, and the full one; each may take so much room and so many packages as stands below.
+Tests the small and the full installation, and checks the limits below on size and number of packages.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PIP = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-ver
 
 @dataclass(frozen=True)
 class Installation:
-    """One way to install it, and what it may come to: MB as ``du -sm`` counts them, without bytecode, and packages."""
+    """An installation with limits: MB as counted by ``du -sm`` without bytecode, and packages."""
 
     extra: str
     megabytes: int
@@ -66,7 +66,7 @@ FULL = Installation("[full]", 195, 32, has_vectors=True)
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """The wheel and the source distribution."""
+    """Build the wheel and the source distribution."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.absolute())]
     subprocess.run(command, cwd=_ROOT, check=True, stderr=subprocess.DEVNULL)
@@ -75,11 +75,11 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 
 def check_contents(wheel: Path, source: Path) -> None:
-    """What has to be in them is, and what they say of themselves is whole."""
+    """Check the files and the metadata of both distributions."""
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
         (about,) = (name for name in names if name.endswith(".dist-info/METADATA"))
-        told = Parser().parsestr(packed.read(about).decode())
+        metadata = Parser().parsestr(packed.read(about).decode())
     missing = [name for name in _IN_WHEEL if name not in names]
     with tarfile.open(source) as packed_source:
         inside = {name.partition("/")[2] for name in packed_source.getnames()}
@@ -88,28 +88,32 @@ def check_contents(wheel: Path, source: Path) -> None:
         name for name in names | inside if "node_modules" in name or name.endswith((".pyc", ".db"))
     )
     need(not missing, f"missing: {missing}")
-    need(not odd, f"not to be published: {odd}")
-    said = (told["Name"], told["License-Expression"], told["Description-Content-Type"])
-    need(said == ("nacre-memory", "Apache-2.0", "text/markdown"), f"it says of itself: {said}")
+    need(not odd, f"must not be published: {odd}")
+    fields = (
+        metadata["Name"],
+        metadata["License-Expression"],
+        metadata["Description-Content-Type"],
+    )
+    need(fields == ("nacre-memory", "Apache-2.0", "text/markdown"), f"wrong metadata: {fields}")
 
 
 def check_dashboard(wheel: Path) -> None:
-    """What is published holds the built dashboard; a checkout may not have built it."""
+    """Check that the wheel contains the built dashboard."""
     with zipfile.ZipFile(wheel) as packed:
         need(
             "nacre/serve/static/index.html" in packed.namelist(),
-            "the dashboard is missing: make web",
+            "the dashboard is missing: run make web",
         )
 
 
 def environment(folder: Path) -> Path:
-    """A new environment; its Python."""
+    """Create an environment and return its Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
 
-def install(python: Path, wheel: Path, wanted: Installation, *, offline: bool) -> None:
-    """Install the wheel; offline, what it needs is taken from this environment."""
+def install(python: Path, wheel: Path, installation: Installation, *, offline: bool) -> None:
+    """Install the wheel. Offline, use this environment's libraries."""
     pip = [*_PIP, "--python", str(python), "install"]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     if offline:
@@ -117,17 +121,17 @@ def install(python: Path, wheel: Path, wanted: Installation, *, offline: bool) -
         needs = sysconfig.get_path("purelib")
         (packages_of(python) / "needs.pth").write_text(f"{needs}\n", encoding="utf-8")
         return
-    what = f"nacre-memory{wanted.extra} @ {wheel.absolute().as_uri()}"
+    what = f"nacre-memory{installation.extra} @ {wheel.absolute().as_uri()}"
     subprocess.run([*pip, "-c", str(_ROOT / "constraints.txt"), what], env=environ, check=True)
 
 
 def packages_of(python: Path) -> Path:
-    """Where an environment has its packages."""
+    """Return the package folder of an environment."""
     return Path(asked(python, "import sysconfig; print(sysconfig.get_path('purelib'))"))
 
 
 def asked(python: Path, code: str, environ: dict[str, str] | None = None) -> str:
-    """What a program prints, run from a folder without a nacre."""
+    """Return the output of a program, run outside the checkout."""
     done = subprocess.run(
         [python, "-c", code],
         env=environ,
@@ -140,13 +144,13 @@ def asked(python: Path, code: str, environ: dict[str, str] | None = None) -> str
 
 
 def need(is_so: bool, message: str) -> None:
-    """End with a message where something is not so."""
+    """Exit with a message if a condition is false."""
     if not is_so:
         sys.exit(f"error: {message}")
 
 
-def try_it(python: Path, wanted: Installation, *, offline: bool) -> None:
-    """Store a memory and find it, from a home and a folder that are empty."""
+def try_it(python: Path, installation: Installation, *, offline: bool) -> None:
+    """Store a memory and recall it, with an empty home and folder."""
     nacre = str(python.with_name("nacre"))
     with tempfile.TemporaryDirectory() as home:
         environ = {"HOME": home, "PATH": os.environ["PATH"], "NACRE_DAEMON_ENABLED": "false"}
@@ -163,48 +167,55 @@ def try_it(python: Path, wanted: Installation, *, offline: bool) -> None:
             f"CHANGELOG.md has no {version}",
         )
         where = asked(python, "import nacre; print(nacre.__file__)", environ)
-        need(Path(where).is_relative_to(packages_of(python)), f"another nacre runs: {where}")
+        need(Path(where).is_relative_to(packages_of(python)), f"another nacre is imported: {where}")
         run("store", "The ferry leaves from pier seven.")
-        found = json.loads(run("recall", "where does the ferry leave?", "--json"))
-        need("pier seven" in str(found["hits"]), f"not found: {found}")
-        lanes = {lane["name"]: lane["state"] for lane in found["lanes"]}
-        need(offline or (lanes["vector"] != "unavailable") == wanted.has_vectors, f"lanes: {lanes}")
+        answer = json.loads(run("recall", "where does the ferry leave?", "--json"))
+        need("pier seven" in str(answer["hits"]), f"not found: {answer}")
+        lanes = {lane["name"]: lane["state"] for lane in answer["lanes"]}
+        need(
+            offline or (lanes["vector"] != "unavailable") == installation.has_vectors,
+            f"lanes: {lanes}",
+        )
 
 
-def weigh(python: Path, wanted: Installation) -> str:
-    """How large it is, where that is not too large."""
+def weigh(python: Path, installation: Installation) -> str:
+    """Return a line on the size. Exit if it exceeds the limits."""
     packages = packages_of(python)
     files = [
         file for file in packages.rglob("*") if file.is_file() and "__pycache__" not in file.parts
     ]
     ours = [file for file in files if not file.relative_to(packages).parts[0].startswith(_NOT_OURS)]
     megabytes = sum(-(-file.stat().st_size // 4096) * 4096 for file in ours) / (1 << 20)
-    count = sum(not one.name.startswith(_NOT_OURS) for one in packages.glob("*.dist-info"))
-    told = f"nacre-memory{wanted.extra}: {megabytes:.0f} MB, {count} packages"
-    need(megabytes <= wanted.megabytes and count <= wanted.packages, f"{told}: too much")
-    return told
+    count = sum(not folder.name.startswith(_NOT_OURS) for folder in packages.glob("*.dist-info"))
+    line = f"nacre-memory{installation.extra}: {megabytes:.0f} MB, {count} packages"
+    need(
+        megabytes <= installation.megabytes and count <= installation.packages, f"{line}: too large"
+    )
+    return line
 
 
 def main() -> None:
-    """Build, look into it, install and try it."""
+    """Build, check, install and test the distributions."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="where the wheel and the source distribution go")
     parser.add_argument(
-        "--offline", action="store_true", help="take the libraries of this environment"
+        "folder", type=Path, help="folder for the wheel and the source distribution"
     )
-    given = parser.parse_args()
-    wheel, source = build(given.folder)
+    parser.add_argument(
+        "--offline", action="store_true", help="use the libraries of this environment"
+    )
+    options = parser.parse_args()
+    wheel, source = build(options.folder)
     check_contents(wheel, source)
-    if not given.offline:
+    if not options.offline:
         check_dashboard(wheel)
-    for wanted in (FULL,) if given.offline else (SMALL, FULL):
+    for installation in (FULL,) if options.offline else (SMALL, FULL):
         with tempfile.TemporaryDirectory() as folder:
             python = environment(Path(folder) / "env")
-            install(python, wheel, wanted, offline=given.offline)
-            try_it(python, wanted, offline=given.offline)
-            print("tried" if given.offline else weigh(python, wanted))
+            install(python, wheel, installation, offline=options.offline)
+            try_it(python, installation, offline=options.offline)
+            print("tried" if options.offline else weigh(python, installation))
     print(f"{wheel} and {source.name} are ready; nothing was uploaded")
 
 

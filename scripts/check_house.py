@@ -79,7 +79,7 @@ def parse(source: Path) -> dict[str, Module]:
     return modules
 
 
-def _imports(tree: ast.AST, known: Iterable[str], *, is_local: bool = False) -> Iterator[Import]:
+def _imports(tree: ast.AST, modules: Iterable[str], *, is_local: bool = False) -> Iterator[Import]:
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.If() if "TYPE_CHECKING" in ast.unparse(node.test):
@@ -87,7 +87,7 @@ def _imports(tree: ast.AST, known: Iterable[str], *, is_local: bool = False) -> 
             case ast.ImportFrom(module=str(module)):
                 for alias in node.names:
                     full = f"{module}.{alias.name}"
-                    yield Import(full if full in known else module, is_local, node.lineno)
+                    yield Import(full if full in modules else module, is_local, node.lineno)
             case ast.Import():
                 yield from (Import(alias.name, is_local, node.lineno) for alias in node.names)
             case ast.Assign(
@@ -95,7 +95,7 @@ def _imports(tree: ast.AST, known: Iterable[str], *, is_local: bool = False) -> 
             ):
                 yield Import(name, is_local=False, line=node.lineno)
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from _imports(node, known, is_local=is_local or is_function)
+        yield from _imports(node, modules, is_local=is_local or is_function)
 
 
 def module_breaches(modules: Mapping[str, Module]) -> Iterator[str]:

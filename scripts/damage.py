@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Damage homes at random, follow what nacre says is to be done, and write what came of it into a table.
+"""Damage homes at random, follow nacre's hints, and write the results into a table.
 
-``make damage`` runs this. ``--runs 500`` says how many damages there are of each kind, ``--kind`` names one kind,
-``--seed`` repeats a run. Ends with 1 where a command failed in a way that nobody foresaw, or a remedy did not help.
+Run by ``make damage``. ``--runs 500`` sets the number of damages of each kind, ``--kind`` selects one kind, ``--seed``
+repeats a run. Exits with 1 if a command failed unexpectedly, or a remedy did not help.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _OF_OTHERS = ("NACRE_", "CLAUDE", "CODEX_", "OPENCLAW_", "XDG_", "PI_")
 
 
 def try_some(kind: str, seed: int, first: int, count: int) -> list[Result]:
-    """Some damages of a kind, each known by its number."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
+    """Run numbered damages of a kind."""
+    memory = Path("/dev/shm")  # noqa: S108 - a new folder is created there
     folder = Path(
         tempfile.mkdtemp(prefix="nacre-damage-", dir=memory if os.access(memory, os.W_OK) else None)
     )
@@ -48,30 +48,30 @@ def try_some(kind: str, seed: int, first: int, count: int) -> list[Result]:
 
 
 def line(kind: str, results: list[Result]) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     noticed, mended = (
-        sum(one.noticed for one in results),
-        sum(bool(one.remedies) for one in results),
+        sum(result.noticed for result in results),
+        sum(bool(result.remedies) for result in results),
     )
-    findings = sum(bool(one.wrong) for one in results)
+    findings = sum(bool(result.wrong) for result in results)
     return f"| {kind} | {len(results)} | {noticed} | {mended} | {findings} |"
 
 
 def write_table(results: list[Result], seed: int) -> None:
-    """Put the table where the document has its place."""
+    """Replace the table in the document."""
     head = "| damaged part | damages | reported | fixed by the remedy | findings |\n|---|---|---|---|---|\n"
-    found = {kind: [one for one in results if one.kind == kind] for kind in KINDS}
-    body = "".join(f"{line(kind, of_kind)}\n" for kind, of_kind in found.items() if of_kind)
-    told = f"{len(results):,} damages, {datetime.now(UTC):%Y-%m-%d}, seed {seed}.\n\n"
+    results_of = {kind: [result for result in results if result.kind == kind] for kind in KINDS}
+    body = "".join(f"{line(kind, of_kind)}\n" for kind, of_kind in results_of.items() if of_kind)
+    introduction = f"{len(results):,} damages, {datetime.now(UTC):%Y-%m-%d}, seed {seed}.\n\n"
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     text = TABLE.read_text(encoding="utf-8")
     TABLE.write_text(
-        pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8"
+        pattern.sub(lambda _: f"{BEGIN}\n{introduction}{head}{body}\n{END}", text), encoding="utf-8"
     )
 
 
 def main() -> int:
-    """Run, tell, write the table."""
+    """Run, report and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=2)
@@ -88,15 +88,15 @@ def main() -> int:
             for kind, first in starts
         ]
         for (kind, first), done in zip(starts, waiting, strict=True):
-            found = done.result()
-            results += found
-            print(line(f"{kind} from {first}", found), flush=True)
-            for number, one in enumerate(found, first):
-                for finding in one.wrong:
-                    print(f"    {number}: {one.damage[:200]}: {finding[:1500]}", flush=True)
+            new_results = done.result()
+            results += new_results
+            print(line(f"{kind} from {first}", new_results), flush=True)
+            for number, result in enumerate(new_results, first):
+                for finding in result.wrong:
+                    print(f"    {number}: {result.damage[:200]}: {finding[:1500]}", flush=True)
     if not options.no_table:
         write_table(results, options.seed)
-    return int(any(one.wrong for one in results))
+    return int(any(result.wrong for result in results))
 
 
 if __name__ == "__main__":

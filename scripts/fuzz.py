@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fuzz every parser for a while: ``scripts/fuzz.py [--seconds N] [--jobs N] [target …]``.
+"""Fuzz the parsers: ``scripts/fuzz.py [--seconds N] [--jobs N] [target …]``.
 
-With atheris (``pip install nacre-memory[fuzz]``) coverage guides the inputs; without it, hypothesis makes them.
-Seeds lie in ``tests/fuzz/corpus/<target>/``, and an adapter's sample is one. An input that breaks a promise is kept in
-``build/fuzz/<target>/``, to be looked at with ``scripts/fuzz.py <target> --show <file>``; then the exit code is 1.
+With atheris (``pip install nacre-memory[fuzz]``) inputs are guided by coverage; without it, hypothesis generates them.
+Seeds are in ``tests/fuzz/corpus/<target>/``, together with the samples of adapters. Failing inputs are saved in
+``build/fuzz/<target>/``; inspect them with ``scripts/fuzz.py <target> --show <file>``. The exit code is then 1.
 """
 
 from __future__ import annotations
@@ -28,41 +28,39 @@ _SLOW_SECONDS = 20
 
 
 def main() -> int:
-    """Run the targets, each in processes of its own."""
+    """Run the targets in separate processes."""
     arguments = argparse.ArgumentParser(description="Fuzz every parser of nacre.")
+    arguments.add_argument("targets", nargs="*", help="targets to fuzz (default: all)")
     arguments.add_argument(
-        "targets", nargs="*", help="targets to fuzz; all of them where none is named"
+        "--seconds", type=int, default=600, help="CPU time for all targets together"
     )
-    arguments.add_argument(
-        "--seconds", type=int, default=600, help="time for all targets together, on one processor"
-    )
-    arguments.add_argument("--jobs", type=int, default=2, help="targets side by side")
-    arguments.add_argument("--show", type=Path, help="run one target on one file, as it was kept")
+    arguments.add_argument("--jobs", type=int, default=2, help="parallel targets")
+    arguments.add_argument("--show", type=Path, help="run one target on a saved file")
     arguments.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    given = arguments.parse_args()
+    options = arguments.parse_args()
 
-    if given.here:
-        return _fuzz(given.targets[0], given.seconds)
+    if options.here:
+        return _fuzz(options.targets[0], options.seconds)
 
     from tests.fuzz.targets import TARGETS
 
-    unknown = set(given.targets) - set(TARGETS)
+    unknown = set(options.targets) - set(TARGETS)
     if unknown:
         arguments.error(
-            f"no such target: {', '.join(sorted(unknown))}; there are: {', '.join(TARGETS)}"
+            f"unknown target: {', '.join(sorted(unknown))}; available: {', '.join(TARGETS)}"
         )
-    names = given.targets or list(TARGETS)
-    if given.show:
-        TARGETS[names[0]](given.show.read_bytes())
+    names = options.targets or list(TARGETS)
+    if options.show:
+        TARGETS[names[0]](options.show.read_bytes())
         return 0
     guided = find_spec("atheris") is not None
     print(
         "guided by coverage (atheris)"
         if guided
-        else "atheris is not installed: hypothesis makes the inputs"
+        else "atheris is not installed: hypothesis generates the inputs"
     )
-    each = max(1, given.seconds // len(names))
-    with ThreadPoolExecutor(given.jobs) as pool:
+    each = max(1, options.seconds // len(names))
+    with ThreadPoolExecutor(options.jobs) as pool:
         results = list(pool.map(lambda name: _run(name, each), names))
     return max(results)
 
@@ -77,7 +75,7 @@ def _run(name: str, seconds: int) -> int:
         code = subprocess.run(
             command, stdout=output, stderr=subprocess.STDOUT, check=False, cwd=ROOT
         ).returncode
-    state = "held" if code == 0 else f"BROKEN: {log.relative_to(ROOT)}"
+    state = "passed" if code == 0 else f"BROKEN: {log.relative_to(ROOT)}"
     print(
         f"{name:<12} {time.monotonic() - start:5.0f} s  {_runs(log):>9,} inputs  {state}",
         flush=True,
@@ -86,7 +84,7 @@ def _run(name: str, seconds: int) -> int:
 
 
 def _runs(log: Path) -> int:
-    """How many inputs were tried, as the last line that says so tells."""
+    """Return the number of inputs from the last such line of a log."""
     words = log.read_text(encoding="utf-8", errors="replace").split()
     counts = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("Done", "tried")]
     return int(counts[-1]) if counts and counts[-1].isdigit() else 0

@@ -1,6 +1,6 @@
-"""Find a Chromium for the tests of the dashboard, and print where it is; on Debian, as root, install one.
+"""Find a Chromium for the tests of the dashboard and print its path. On Debian, as root, install it.
 
-Playwright's own browsers are not used: any Chromium or Chrome of this machine will do.
+Any Chromium or Chrome will do; Playwright's browsers are not used.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import sys
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MISSING = "Chromium is not here: install it or Chrome, or name one, CHROMIUM=/path/to/it"
+MISSING = "Chromium is not installed: install it or Chrome, or set CHROMIUM=/path/to/it"
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 
 def find() -> str | None:
-    """The program, if there is one."""
+    """Return the program's path, or ``None``."""
     named = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     return named or (str(MAC) if MAC.is_file() else None)
 
 
 def install() -> None:
-    """Install Debian's; raises OSError or CalledProcessError where that is impossible."""
+    """Install Debian's package. Raises OSError, CalledProcessError."""
     for arguments in (
         ["update", "-q"],
         ["install", "-y", "-q", "--no-install-recommends", "chromium"],

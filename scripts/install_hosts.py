@@ -1,7 +1,7 @@
-"""Install the hosts that `make test-hosts` drives with npm: at the pinned versions, with HOSTS=newest the newest ones.
+"""Install the hosts for `make test-hosts` with npm, at the pinned versions (HOSTS=newest: the newest ones).
 
-Each goes into a folder of its own in .hosts/, or in HOSTS_DIR; what is there at the right version is left alone. What
-cannot be installed here is told, and noted in <folder>/missing.txt: its tests skip with these words.
+Each has its own folder in .hosts/ or HOSTS_DIR. Hosts installed at the right version are skipped. If a host cannot be
+installed, the reason is printed and saved in <folder>/missing.txt, and its tests are skipped with it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _AT_ONCE = 3
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("names", nargs="*", help="only these hosts, and the Node they need")
-    asked = parser.parse_args()
-    unknown = sorted(set(asked.names) - set(TABLE))
+    parser.add_argument("names", nargs="*", help="only these hosts, and their Node")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(TABLE))
     if unknown:
         parser.error(f"hosts.toml has no {', '.join(unknown)}")
-    names = set(asked.names or TABLE)
+    names = set(options.names or TABLE)
     names |= {str(TABLE[name]["node"]) for name in names if "node" in TABLE[name]}
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        told = threads.map(_install, sorted(names))
-        for name, line in zip(sorted(names), told, strict=True):
+        lines = threads.map(_install, sorted(names))
+        for name, line in zip(sorted(names), lines, strict=True):
             print(f"{name:16} {line}", flush=True)
 
 
 def _install(name: str) -> str:
-    """Install one, where it is not; what became of it in words."""
+    """Install a host if necessary. Return the result as text."""
     folder = CHOSEN.place(name)
     missing = folder / "missing.txt"
     began = time.monotonic()
@@ -59,7 +59,7 @@ def _install(name: str) -> str:
     packages = CHOSEN.packages(name) if reason else _dated(CHOSEN.packages(name))
     versions = ", ".join(packages.values())
     if CHOSEN.installed(name) == packages:
-        return f"{versions} is there"
+        return f"{versions} is installed"
     folder.mkdir(parents=True, exist_ok=True)
     reason = reason or _npm(folder, packages, str(TABLE[name].get("start", "package.json")))
     if reason:
@@ -71,19 +71,19 @@ def _install(name: str) -> str:
 
 
 def _reason() -> str:
-    """Why nothing can be installed on this machine, if so."""
+    """Return the reason why nothing can be installed on this machine, or an empty text."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         return (
             f"the programs are for Linux on x86_64, this is {sys.platform} on {platform.machine()}"
         )
-    return "" if shutil.which("npm") else "npm is not there"
+    return "" if shutil.which("npm") else "npm is not installed"
 
 
 def _dated(packages: dict[str, str]) -> dict[str, str]:
-    """Packages with the version that each has now, where the newest is wanted; as they are where npm does not say."""
+    """Return packages with the current version for ``LATEST``, unchanged if npm does not answer."""
     return {
-        name: _latest(name) or wanted if wanted == LATEST else wanted
-        for name, wanted in packages.items()
+        name: _latest(name) or version if version == LATEST else version
+        for name, version in packages.items()
     }
 
 
@@ -94,11 +94,11 @@ def _latest(package: str) -> str:
 
 
 def _npm(folder: Path, packages: dict[str, str], start: str) -> str:
-    """Let npm do it; why it failed, if it did. It begins anew: what a broken installation left is no ground."""
+    """Install with npm from scratch. Return the reason if it failed, or an empty text."""
     shutil.rmtree(folder / "node_modules", ignore_errors=True)
     (folder / "package-lock.json").unlink(missing_ok=True)
-    wanted = {"private": True, "dependencies": packages}
-    (folder / "package.json").write_text(json.dumps(wanted, indent=2), encoding="utf-8")
+    manifest = {"private": True, "dependencies": packages}
+    (folder / "package.json").write_text(json.dumps(manifest, indent=2), encoding="utf-8")
     try:
         run = _run(*_NPM, folder=folder)
     except subprocess.TimeoutExpired:
@@ -106,7 +106,7 @@ def _npm(folder: Path, packages: dict[str, str], start: str) -> str:
     if run.returncode:
         errors = [line for line in run.stderr.splitlines() if "error" in line.lower()]
         return f"npm failed: {' '.join(errors[:2]) or f'code {run.returncode}'}"
-    return "" if (folder / start).exists() else f"npm brought no {start}"
+    return "" if (folder / start).exists() else f"npm installed no {start}"
 
 
 def _run(

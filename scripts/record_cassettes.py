@@ -1,10 +1,10 @@
 #!/usr/bin/env python
-"""Play the scenarios of tests/llm with a model, and keep what it answered in tests/llm/cassettes.
+"""Run the scenarios of tests/llm with a model, and save its answers in tests/llm/cassettes.
 
-``make cassettes MODEL=provider:model`` runs this, with the keys and the configuration of whoever runs it. Prompts whose
-cassettes still fit are not asked again, unless ``--again``. A scenario that comes to its good end gets its cassettes
-replaced, stale ones go; of one that does not, the answers are left in build/cassettes, to be looked at, and the script
-ends with 1. ``--only NAME`` plays one scenario; it may be given several times.
+Run by ``make cassettes MODEL=provider:model`` with your keys and configuration. Prompts with valid cassettes are not
+sent again, except with ``--again``. If a scenario passes, its cassettes are replaced and stale ones deleted. If it
+fails, the answers are left in build/cassettes for inspection, and the script exits with 1. ``--only NAME`` runs one
+scenario and may be repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FRESH = ROOT / "build/cassettes"
 
 
 class Recorder:
-    """A model whose answers are kept in ``fresh``; what ``known`` holds is taken over. Implements LanguageModel."""
+    """A LanguageModel that saves answers in ``fresh`` and copies known answers from ``known``."""
 
     def __init__(self, model: LanguageModel, known: Path, fresh: Path) -> None:
         self.name = model.name
@@ -51,7 +51,7 @@ class Recorder:
         self._recording = RecordingModel(model, fresh, Redactor().clean)
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises what the model raises."""
+        """Answer a prompt. Raises the model's errors."""
         path = self._known / file_name(prompt)
         if path.exists():
             self._fresh.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ class Recorder:
         return self._recording.complete(prompt)
 
     def close(self) -> None:
-        """Whoever opened the model closes it."""
+        """Do nothing; the caller closes the model."""
 
 
 def main() -> int:
@@ -70,9 +70,9 @@ def main() -> int:
     )
     parser.add_argument("model", help="provider:model")
     parser.add_argument(
-        "--only", action="append", choices=SCENARIOS, metavar="NAME", help="this scenario alone"
+        "--only", action="append", choices=SCENARIOS, metavar="NAME", help="only this scenario"
     )
-    parser.add_argument("--again", action="store_true", help="ask every prompt anew")
+    parser.add_argument("--again", action="store_true", help="send every prompt again")
     options = parser.parse_args()
     try:
         model = open_model(load_settings(), options.model)
@@ -89,12 +89,12 @@ def main() -> int:
         ]
     finally:
         model.close()
-    print(f"{sum(good)} of {len(good)} scenarios came to a good end")
+    print(f"{sum(good)} of {len(good)} scenarios passed")
     return 0 if all(good) else 1
 
 
 def record(scenario: Scenario, model: LanguageModel, *, again: bool) -> bool:
-    """Play one scenario; whether its cassettes are as they should be now."""
+    """Run a scenario. Return True if its cassettes are up to date."""
     kept, fresh = CASSETTES / scenario.name, FRESH / scenario.name
     shutil.rmtree(fresh, ignore_errors=True)
     recorder = Recorder(model, FRESH / "none" if again else kept, fresh)
@@ -107,14 +107,14 @@ def record(scenario: Scenario, model: LanguageModel, *, again: bool) -> bool:
     except (AssertionError, LookupError, ValueError) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         print(
-            f"✗ {scenario.name}: line {where.lineno} of {Path(where.filename).name} does not hold: {where.line}"
+            f"✗ {scenario.name}: line {where.lineno} of {Path(where.filename).name} failed: {where.line}"
         )
-        print(f"  what was answered is in {fresh.relative_to(ROOT)}")
+        print(f"  the answers are in {fresh.relative_to(ROOT)}")
         return False
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(fresh, kept)
     shutil.rmtree(fresh)
-    print(f"✓ {scenario.name} ({recorder.asked} asked)", flush=True)
+    print(f"✓ {scenario.name} ({recorder.asked} prompts sent)", flush=True)
     return True
 
 

@@ -1,11 +1,10 @@
-"""Record a terminal in which nacre is tried, as docs/terminal.svg; print the words alone with --show.
+"""Record a terminal session with nacre as docs/terminal.svg; print only the text with --show.
 
-    python scripts/record_terminal.py          # or into another file, which is named
+    python scripts/record_terminal.py          # or with the name of another file
 
-Each command runs for real, one after the other, in a home of its own with the example sessions. So that the same code
-gives the same picture, the clock begins at NOW and stands while a command runs, ids come from a seed, and how long
-something took is said to be TOOK. The picture is plain SVG: CSS moves it, without script or font, and it stands still
-where the reader asked for less motion.
+The commands run one after another in a temporary home with the example sessions. To get the same picture from the same
+code, the clock starts at NOW and stops while a command runs, ids come from a seed, and durations are TOOK. The picture
+is plain SVG, animated by CSS without scripts or fonts. It is static if the reader prefers reduced motion.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from nacre.base import environment as ancestry, ids
 now, seed = datetime.fromisoformat(sys.argv.pop(1)), sys.argv.pop(1)
 ids.utc_now = lambda: now
 ids.uuid7_source.__defaults__ = (ids.utc_now, random.Random(seed).randbytes)
-ancestry.own_agent = lambda: None  # it is the owner's terminal, whoever records it
+ancestry.own_agent = lambda: None  # record as the owner's terminal
 from nacre.__main__ import main
 main()
 """
@@ -54,7 +53,7 @@ main()
 COLUMNS, ROWS = 92, 26
 FONT, WIDTH, HEIGHT, MARGIN, BAR = 14, 8.4, 20, 18, 34
 TYPING, PAUSE, READING, END = 0.03, 0.5, 0.16, 5.0
-"""Seconds: for a character, after a command, for a line that is to be read, and before it begins anew."""
+"""Seconds for a character, after a command, to read a line, and before the animation restarts."""
 
 STYLE = """
 text {
@@ -73,14 +72,14 @@ CONTROL = re.compile(r"\x1b\[[\d;?]*[A-Za-ln-z]|\x1b\][^\x07]*\x07|\r")
 
 @dataclass(frozen=True)
 class Step:
-    """A command, and the lines that it showed, with their colours."""
+    """A command and its output lines with colours."""
 
     command: str
     lines: tuple[str, ...]
 
 
 def record() -> Iterator[Step]:
-    """Run the commands."""
+    """Run the commands and yield their steps."""
     with tempfile.TemporaryDirectory() as home:
         environ = {
             "PATH": os.environ["PATH"],
@@ -112,7 +111,7 @@ def record() -> Iterator[Step]:
 
 
 def run(arguments: Sequence[str], environ: dict[str, str], folder: str) -> str:
-    """What a program writes to a terminal; progress and complaints go elsewhere."""
+    """Return the output of a program on a terminal, without progress and errors."""
     mine, theirs = pty.openpty()
     with subprocess.Popen(
         arguments,
@@ -127,7 +126,7 @@ def run(arguments: Sequence[str], environ: dict[str, str], folder: str) -> str:
         while True:
             try:
                 read = os.read(mine, 4096)
-            except OSError:  # Linux tells the end so
+            except OSError:  # the end of output on Linux
                 break
             if not read:
                 break
@@ -140,8 +139,10 @@ def run(arguments: Sequence[str], environ: dict[str, str], folder: str) -> str:
 
 
 def picture(steps: Sequence[Step]) -> str:
-    """The SVG: rows that appear one after the other, in a window that scrolls. The first answer is there at once, so
-    that whatever shows no motion shows that."""
+    """Return the SVG: rows that appear one after another in a scrolling window.
+
+    The first answer is visible at once, for viewers without animation.
+    """
     film = Film()
     for step in steps:
         film.type(step.command)
@@ -163,7 +164,7 @@ def picture(steps: Sequence[Step]) -> str:
 
 
 def pages(lines: Sequence[str]) -> Iterator[Sequence[str]]:
-    """A long answer in parts that can be read one after the other; each ends before a heading, if it can."""
+    """Yield parts of a long answer. Each ends before a heading if possible."""
     rest = list(lines)
     while len(rest) > ROWS - 4:
         ends = [at for at in range(ROWS // 3, ROWS - 4) if not rest[at].strip()]
@@ -174,7 +175,7 @@ def pages(lines: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 class Film:
-    """What is seen when: rows with the class that lets them appear, and where the window stands."""
+    """The animation: rows with the class that shows them, and the position of the window."""
 
     def __init__(self) -> None:
         self.rows: list[str] = []
@@ -185,8 +186,8 @@ class Film:
         self._scrolled: list[tuple[float, int]] = []
 
     def type(self, command: str) -> None:
-        """A prompt, and a command that is typed."""
-        self._row += bool(self._row)  # a line of air
+        """Add a prompt and a typed command."""
+        self._row += bool(self._row)  # an empty line
         begun, kind = self._appear(1), "b"
         if self._now:
             kind = f"b t{len(self._typed)}"
@@ -199,7 +200,7 @@ class Film:
         self._row += 1
 
     def show(self, lines: Sequence[str]) -> None:
-        """Lines that appear at once, and the time to read them."""
+        """Add lines that appear together, and the time to read them."""
         begun = self._appear(len(lines))
         shown = []
         for line in lines:
@@ -209,20 +210,20 @@ class Film:
         self._now += max(1.2, READING * len([line for line in lines if line.strip()]))
 
     def rules(self) -> str:
-        """The CSS that moves it."""
+        """Return the CSS of the animation."""
         whole = self._now + END
-        found = ["", f"[class^=a], .window, [class*=t] {{ animation: {whole:.2f}s infinite }}"]
+        rules = ["", f"[class^=a], .window, [class*=t] {{ animation: {whole:.2f}s infinite }}"]
         for number, moment in enumerate(self._shown):
-            found.append(
+            rules.append(
                 f".a{number} {{ animation-name: a{number}; animation-timing-function: step-end }}"
             )
-            found.append(
+            rules.append(
                 f"@keyframes a{number} {{ 0% {{ opacity: 0 }} {moment / whole:.3%} {{ opacity: 1 }} }}"
             )
         for number, (begun, end, characters) in enumerate(self._typed):
             hidden, seen = "clip-path: inset(0 100% 0 0)", "clip-path: inset(0 0 0 0)"
-            found.append(f".t{number} {{ animation-name: t{number} }}")
-            found.append(
+            rules.append(f".t{number} {{ animation-name: t{number} }}")
+            rules.append(
                 f"@keyframes t{number} {{ 0% {{ {hidden} }} {begun / whole:.3%} {{ {hidden};"
                 f" animation-timing-function: steps({characters}) }} {end / whole:.3%}, 100% {{ {seen} }} }}"
             )
@@ -230,12 +231,12 @@ class Film:
             f" {moment / whole:.3%} {{ transform: translateY({-row * HEIGHT}px) }}"
             for moment, row in self._scrolled
         )
-        found.append(".window { animation-name: window; animation-timing-function: step-end }")
-        found.append(f"@keyframes window {{ 0% {{ transform: translateY(0) }}{places} }}")
-        return "\n".join(found) + "\n"
+        rules.append(".window { animation-name: window; animation-timing-function: step-end }")
+        rules.append(f"@keyframes window {{ 0% {{ transform: translateY(0) }}{places} }}")
+        return "\n".join(rules) + "\n"
 
     def _appear(self, rows: int) -> str:
-        """The class of rows that are seen from now on, for which the window may have to scroll."""
+        """Return the class of rows visible from now on, and scroll if necessary."""
         over = self._row + rows - ROWS
         if over > 0:
             self._scrolled.append((self._now, over))
@@ -257,12 +258,12 @@ class Film:
 
 
 def spans(line: str) -> Iterator[tuple[int, str, str]]:
-    """The words of a line that look alike: column, words, class."""
+    """Yield column, text and class of the parts of a line with the same style."""
     column, kind, names = 0, "", {"1": "b", "2": "d", "3": "i"}
     for part in re.split(f"({SGR.pattern.replace('(', '(?:')})", line):
-        found = SGR.fullmatch(part)
-        if found:
-            codes = [code for code in found[1].split(";") if code not in ("", "0")]
+        match = SGR.fullmatch(part)
+        if match:
+            codes = [code for code in match[1].split(";") if code not in ("", "0")]
             kind = " ".join(names.get(code, f"c{code}") for code in codes)
             continue
         for words in re.finditer(r"\S+(?: \S+)*", part):
@@ -271,18 +272,18 @@ def spans(line: str) -> Iterator[tuple[int, str, str]]:
 
 
 def main() -> None:
-    """Record, and write what was recorded."""
+    """Record and write the picture."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("target", type=Path, nargs="?", default=PICTURE)
-    parser.add_argument("--show", action="store_true", help="print the words, and write nothing")
-    asked = parser.parse_args()
+    parser.add_argument("--show", action="store_true", help="print the text and write nothing")
+    options = parser.parse_args()
     steps = list(record())
-    if asked.show:
+    if options.show:
         for step in steps:
             print(f"$ {step.command}", *(SGR.sub("", line) for line in step.lines), sep="\n")
     else:
-        asked.target.write_text(picture(steps), encoding="utf-8")
-        print(asked.target)
+        options.target.write_text(picture(steps), encoding="utf-8")
+        print(options.target)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pages of the site that are made from the code: commands, settings, tools for agents, Python."""
+"""Generate pages of the site from the code: commands, settings, tools for agents, Python."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Every command has `--help` with examples, and `--json`, which prints one object 
 
 SETTINGS_PAGE = """# Settings
 
-`nacre config show` tells what is set and where that comes from; `nacre config set KEY VALUE` writes `config.toml` in
-nacre's home (`~/.nacre`, or `NACRE_HOME`). A variable of the environment goes before the file: `NACRE_RECALL_LIMIT` for
-`recall.limit`. No setting has to be set.
+`nacre config show` shows all settings and their sources. `nacre config set KEY VALUE` writes `config.toml` in nacre's
+home (`~/.nacre`, or `NACRE_HOME`). Environment variables override the file: `NACRE_RECALL_LIMIT` sets `recall.limit`.
+All settings are optional.
 """
 
 TOOLS = """# Tools for agents
 
-What `nacre mcp` offers to agents; [more about it](../docs/mcp.md). *Core* tools are offered unless `--tools all` or
-`mcp.tools` asks for all.
+`nacre mcp` offers these tools to agents; see [MCP](../docs/mcp.md). Only *core* tools are offered by default;
+`--tools all` or `mcp.tools` adds the others.
 """
 
 PYTHON = """# Python
@@ -48,18 +48,18 @@ with nacre.open_memory() as memory:
     print(memory.recall("when do we deploy?").hits)
 ```
 
-Every error is a `NacreError` with a `hint`. Operations without a function of their own are
+Every error is a `NacreError` with a `hint`. Operations without a function are
 [called by name](../docs/json.md#requests-of-operations).
 """
 
 EVERYWHERE = ("--json", "--help", "-h, --help")
-"""Options that every command has."""
+"""Options of every command."""
 
 TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
 
 def reference_pages() -> dict[str, str]:
-    """Each page by its place in the site."""
+    """Return the pages by path in the site."""
     sections = {title: f"reference/commands/{title.lower()}.md" for title in SECTIONS}
     return {
         "reference/commands.md": commands_page(sections),
@@ -71,11 +71,11 @@ def reference_pages() -> dict[str, str]:
 
 
 def commands_page(sections: dict[str, str]) -> str:
-    """Every command in a line, and the pages that say more."""
+    """Return a page with a line for each command."""
     parts = [COMMANDS]
     for title, place in sections.items():
         page = place.removeprefix("reference/")
-        parts += [f"\n## {title}\n\n| command | what it does |\n|---|---|\n"]
+        parts += [f"\n## {title}\n\n| command | description |\n|---|---|\n"]
         parts += [
             f"| [`nacre {name}`]({page}#nacre-{name}) | {entry.summary} |\n"
             for name, entry in SECTIONS[title].items()
@@ -87,7 +87,7 @@ def commands_page(sections: dict[str, str]) -> str:
 
 
 def section_page(title: str) -> str:
-    """The commands of a section, each with its subcommands."""
+    """Return a page with the commands of a section and their subcommands."""
     root = click.Context(cli, info_name="nacre")
     parts = [f"# Commands: {title.lower()}\n"]
     for name, entry in SECTIONS[title].items():
@@ -96,57 +96,66 @@ def section_page(title: str) -> str:
 
 
 def command(context: click.Context, level: int) -> Iterator[str]:
-    """What --help says of a command, and of those below it."""
-    found = context.command
-    usage = " ".join([context.command_path, *found.collect_usage_pieces(context)])
+    """Yield the help of a command and its subcommands."""
+    current = context.command
+    usage = " ".join([context.command_path, *current.collect_usage_pieces(context)])
     yield f"\n{'#' * level} {context.command_path}\n\n```text\n{usage}\n```\n\n"
-    for paragraph in (found.help or "").split("\n\n"):
+    for paragraph in (current.help or "").split("\n\n"):
         yield f"{plain(paragraph)}\n\n"
-    told = [record for one in found.get_params(context) if (record := one.get_help_record(context))]
-    rows = [option(names, help_) for names, help_ in told if help_ and names not in EVERYWHERE]
+    records = [
+        record
+        for parameter in current.get_params(context)
+        if (record := parameter.get_help_record(context))
+    ]
+    rows = [option(names, help_) for names, help_ in records if help_ and names not in EVERYWHERE]
     if rows:
-        yield table(("option", "what it does"), rows)
-    examples = found.examples if isinstance(found, (Command, Group)) else ()
+        yield table(("option", "description"), rows)
+    examples = current.examples if isinstance(current, (Command, Group)) else ()
     if examples:
         yield "\n```sh\n" + "\n".join(examples) + "\n```\n"
-    if isinstance(found, click.Group):
-        for name in found.list_commands(context):
-            below = found.get_command(context, name)
+    if isinstance(current, click.Group):
+        for name in current.list_commands(context):
+            below = current.get_command(context, name)
             if below and not below.hidden:
                 yield from command(click.Context(below, info_name=name, parent=context), level + 1)
 
 
 def option(names: str, help_: str) -> tuple[str, str]:
-    """An option and what it does; long lists of choices stand with the latter."""
+    """Return an option and its help. Choices are listed in the help."""
     names = re.sub(r"(INTEGER|FLOAT)( RANGE)?", "NUMBER", names)
     name, _, choices = names.removesuffix("]").partition(" [")
     if "|" not in choices:
         return f"`{escaped(names)}`", plain(help_)
     return (
         f"`{name}`",
-        f"{plain(help_)} One of {', '.join(f'`{one}`' for one in choices.split('|'))}.",
+        f"{plain(help_)} One of {', '.join(f'`{choice}`' for choice in choices.split('|'))}.",
     )
 
 
 def settings_page() -> str:
-    """Every setting, by its section."""
+    """Return a page with all settings by section."""
     parts = [SETTINGS_PAGE]
     for section, settings in groupby(sorted(SETTINGS, key=section_of), section_of):
         rows = [
-            (f"`{one.key}`", type_of(one.type), default_of(one.default), plain(one.summary))
-            for one in settings
+            (
+                f"`{setting.key}`",
+                type_of(setting.type),
+                default_of(setting.default),
+                plain(setting.summary),
+            )
+            for setting in settings
         ]
-        parts += [f"\n## {section}\n\n", table(("key", "type", "default", "what it does"), rows)]
+        parts += [f"\n## {section}\n\n", table(("key", "type", "default", "description"), rows)]
     return "".join(parts)
 
 
 def section_of(setting: Setting) -> str:
-    """The part of a key before its dot."""
+    """Return the part of a key before its dot."""
     return setting.key.partition(".")[0]
 
 
 def type_of(kind: Any) -> str:
-    """A type in words."""
+    """Return the name of a type."""
     if isinstance(kind, types.GenericAlias):
         inner = get_args(kind)
         return f"list of {type_of(inner[0])}s" if get_origin(kind) is list else "table"
@@ -154,15 +163,15 @@ def type_of(kind: Any) -> str:
 
 
 def default_of(value: Any) -> str:
-    """A default as a file would have it; what is empty is none."""
+    """Return a default as in the configuration file, or a dash if it is empty."""
     if value in ("", [], {}):
         return "–"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def tools_page() -> str:
-    """Every tool with what it takes."""
-    core = {one.name for one in offered(everything=False)}
+    """Return a page with all tools and their arguments."""
+    core = {tool.name for tool in offered(everything=False)}
     parts = [TOOLS]
     for tool in described(offered(everything=True)):
         schema = tool["inputSchema"]
@@ -174,16 +183,16 @@ def tools_page() -> str:
 
 
 def fields(schema: dict[str, Any], margin: str = "") -> Iterator[str]:
-    """What an object holds, and below a list of objects what each of them does."""
-    for name, one in schema.get("properties", {}).items():
-        yield f"{margin}- {field(name, one, name in schema.get('required', ()), {})}\n"
-        yield from fields(one.get("items", {}), f"{margin}  ")
+    """Yield the fields of an object, and of the objects in its lists."""
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{margin}- {field(name, inner, name in schema.get('required', ()), {})}\n"
+        yield from fields(inner.get("items", {}), f"{margin}  ")
 
 
 def python_page() -> str:
-    """The functions of the package, and what an open home can do."""
+    """Return a page with the functions of the package and the methods of an open home."""
     module = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
-    (home,) = [one for one in module.body if isinstance(one, ast.ClassDef)]
+    (home,) = [statement for statement in module.body if isinstance(statement, ast.ClassDef)]
     package = ["\n## The package\n", *functions(module.body, "")]
     opened = [
         f"\n## An open home\n\n{words(ast.get_docstring(home))}\n",
@@ -193,40 +202,44 @@ def python_page() -> str:
 
 
 def functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
-    """Each public function: its name, how it is called, what its docstring says."""
-    for one in body:
+    """Yield name, signature and docstring of public functions."""
+    for statement in body:
         if (
-            isinstance(one, ast.FunctionDef)
-            and not one.name.startswith("_")
-            and not one.decorator_list
+            isinstance(statement, ast.FunctionDef)
+            and not statement.name.startswith("_")
+            and not statement.decorator_list
         ):
-            given = (
-                ast.unparse(one.args).removeprefix("self").removeprefix(", ").replace("=", " = ")
+            arguments = (
+                ast.unparse(statement.args)
+                .removeprefix("self")
+                .removeprefix(", ")
+                .replace("=", " = ")
             )
-            answer = ast.unparse(one.returns) if one.returns else "None"
-            called = f"{prefix or 'nacre.'}{one.name}({given}) -> {answer}"
+            answer = ast.unparse(statement.returns) if statement.returns else "None"
+            called = f"{prefix or 'nacre.'}{statement.name}({arguments}) -> {answer}"
             lines = textwrap.wrap(re.sub(r"(?<!,) ", "\xa0", called), 96, subsequent_indent="    ")
             called = "\n".join(lines).replace("\xa0", " ")
-            yield f"\n### {prefix}{one.name}\n\n```python\n{called}\n```\n\n{words(ast.get_docstring(one))}\n"
+            text = words(ast.get_docstring(statement))
+            yield f"\n### {prefix}{statement.name}\n\n```python\n{called}\n```\n\n{text}\n"
 
 
 def words(docstring: str | None) -> str:
-    """A docstring as Markdown: names of code without their roles, paragraphs as they are."""
+    """Return a docstring as Markdown, with names of code without their roles."""
     return re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", (docstring or "").replace("``", "`"))
 
 
 def plain(text: str) -> str:
-    """One line of text that Markdown shows as it is."""
+    """Escape a line of text for Markdown."""
     line = " ".join(text.replace("\b", "").split())
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", line)
 
 
 def escaped(code: str) -> str:
-    """Code in the cell of a table."""
+    """Escape code for a cell of a table."""
     return code.replace("|", "\\|")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown."""
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

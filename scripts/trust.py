@@ -1,10 +1,9 @@
 #!/usr/bin/env python
-"""Interrupt nacre at every point of every scenario, and at random times; write what came of it into a table.
+"""Interrupt nacre at every point of every scenario and at random times, and write the results into a table.
 
-``make trust`` runs this. ``--kills 1000`` says how many random kills there are, ``--programs 10`` how many whole
-programs are killed in each scenario of commands, ``--errors 500`` how many errors of the system a scenario meets,
-``--every 5`` kills at each fifth point only, ``--scenario`` names one scenario. Ends with 1 where anything was lost,
-doubled or left half done.
+Run by ``make trust``. ``--kills 1000`` sets the number of random kills, ``--programs 10`` the killed processes in each
+scenario of commands, ``--errors 500`` the system errors in a scenario. ``--every 5`` kills only at each fifth point,
+``--scenario`` selects a scenario. Exits with 1 if anything was lost, doubled or left incomplete.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ TABLE = ROOT / "docs/crash-safety.md"
 BEGIN, END = "<!-- table: make trust -->\n", "<!-- end of table -->"
 FAULTS = ("kill", "random kill", "kill of a program", "ENOSPC", "EROFS", "EIO", "EACCES")
 DEEP_EVERY, GIT_EVERY = 3, 15
-"""Every home is opened and compared. In each third run the commands are given again, and the database is made anew; in
-each fifteenth a vault without a history gets its first commit before."""
+"""Every home is opened and compared. In each third run the commands are repeated and the database is rebuilt; in each
+fifteenth a vault without a history gets its first commit before."""
 
 STARTING = 0.3
-"""The part of a program's time in which it only starts."""
+"""Share of a program's run time for starting."""
 
 
 @dataclass
 class Row:
-    """What came of one sort of fault in one scenario."""
+    """The results of one type of fault in one scenario."""
 
     scenario: str
     fault: str
@@ -60,8 +59,8 @@ class Row:
         self.findings += [f"{at}: {finding}" for finding in run["wrong"]]
 
     def line(self) -> str:
-        """The row in Markdown."""
-        doubled = sum("doubled" in one or "twice" in one for one in self.findings)
+        """Return the row in Markdown."""
+        doubled = sum("doubled" in finding or "twice" in finding for finding in self.findings)
         lost = len(self.findings) - doubled
         outcome = (
             "goes on"
@@ -76,7 +75,7 @@ class Row:
 def try_all(
     client: Client, scenario: str, options: argparse.Namespace, kills_wanted: int
 ) -> list[Row]:
-    """Every fault of one scenario."""
+    """Yield results of every fault of a scenario."""
     rows = {fault: Row(scenario, fault) for fault in FAULTS}
     events, seconds = client.events(scenario)
     for number, fault in enumerate(
@@ -113,13 +112,13 @@ def scenario_line(name: str, rows: list[Row]) -> str:
 
 
 def write_table(rows: list[Row], options: argparse.Namespace) -> None:
-    """Put the table where the document has its place."""
+    """Replace the table in the document."""
     points, findings = sum(row.points for row in rows), sum(len(row.findings) for row in rows)
     sums = Counter(
         {fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS}
     )
     part = f", killed at each {options.every}th point" if options.every > 1 else ""
-    told = (
+    introduction = (
         f"{points:,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), {findings} findings. "
         f"Commit {options.commit}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, seed {options.seed}{part}.\n\n"
@@ -132,12 +131,12 @@ def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     text = TABLE.read_text(encoding="utf-8")
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     TABLE.write_text(
-        pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8"
+        pattern.sub(lambda _: f"{BEGIN}\n{introduction}{head}{body}\n{END}", text), encoding="utf-8"
     )
 
 
 def main() -> int:
-    """Run, tell, write the table."""
+    """Run, report and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--every", type=int, default=1)
@@ -158,7 +157,7 @@ def main() -> int:
     chosen = options.scenario or list(SCENARIOS)
     share = -(-options.kills // len(chosen))
     print(f"seed {options.seed}, {share * len(chosen)} random kills")
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
+    memory = Path("/dev/shm")  # noqa: S108 - a new folder is created there
     sandbox = Path(tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if memory.is_dir() else None))
 
     done: dict[str, list[Row]] = {}
@@ -173,7 +172,7 @@ def main() -> int:
             for finding in row.findings[:5]:
                 print(f"    {finding[:600]}", flush=True)
         done[scenario] = rows
-        if not options.no_table:  # after each, so that a run that is stopped has told something
+        if not options.no_table:  # after each scenario, in case the run is stopped
             write_table([row for name in SCENARIOS if name in done for row in done[name]], options)
 
     try:

@@ -43,8 +43,8 @@ def page() -> str:
     """Return the whole page."""
     rows = [row(adapter) for adapter in builtins().values()]
     driven = [
-        (ALL_HOSTS[name].label, one.pinned, one.newest, str(one.on))
-        for name, one in proven_versions().items()
+        (ALL_HOSTS[name].label, version.pinned, version.newest, str(version.on))
+        for name, version in proven_versions().items()
     ]
     return INTRODUCTION + table(rows) + DRIVEN + table(driven)
 
@@ -68,11 +68,11 @@ def row(adapter: Adapter) -> tuple[str, ...]:
 def place(adapter: Adapter) -> str:
     """Return the first folder that is searched."""
     roots = adapter.roots(Places(Path("/~"), {}, "linux"))
-    found = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
+    places = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
     return (
-        f"{found[0]} and {len(roots) - 1} more"
+        f"{places[0]} and {len(roots) - 1} more"
         if len(roots) > 1
-        else "".join(found) or "files given by path"
+        else "".join(places) or "files given by path"
     )
 
 

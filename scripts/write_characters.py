@@ -1,12 +1,12 @@
-"""Write src/nacre/llm/characters.json: what BERT's uncased models make of every character.
+"""Write src/nacre/llm/characters.json: how BERT's uncased models normalise each character.
 
-Asked of the library ``tokenizers``, character by character, so that nacre makes the same tokens without it:
+The data comes from the library ``tokenizers``, so that nacre creates the same tokens without it:
 
     python -m pip install tokenizers==0.23.3
     python scripts/write_characters.py
 
-Numbers are runs of code points: how many lie before one and after the run before it, then how many are in it. Of
-Hangul nothing is written: its syllables become their letters.
+Numbers are runs of code points: the distance to the previous run, then the length. Hangul is left out: its syllables
+become their letters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SYLLABLES = range(0xAC00, 0xD7A4)
 
 
 def runs(codes: Iterable[int]) -> list[int]:
-    """Code points, in order, as runs."""
+    """Return sorted code points as runs."""
     numbers: list[int] = []
     end = 0
     for code in codes:
@@ -37,20 +37,20 @@ def runs(codes: Iterable[int]) -> list[int]:
 
 
 def main() -> None:
-    """Ask, and write."""
+    """Query the library and write the file."""
     normalizer = normalizers.BertNormalizer(lowercase=True)
     cutter = pre_tokenizers.BertPreTokenizer()
     dropped, space, apart, becomes = [], [], [], {}
     for code in range(sys.maxunicode + 1):
         if code in _SURROGATES:
             continue
-        told = normalizer.normalize_str(chr(code))
-        bare = told.strip(" ")
-        if not told:
+        normalised = normalizer.normalize_str(chr(code))
+        bare = normalised.strip(" ")
+        if not normalised:
             dropped.append(code)
         elif not bare:
             space.append(code)
-        elif told != bare or len(cutter.pre_tokenize_str(f"a{bare}a")) > 1:
+        elif normalised != bare or len(cutter.pre_tokenize_str(f"a{bare}a")) > 1:
             apart.append(code)
         if bare and bare != chr(code) and code not in _SYLLABLES:
             becomes[chr(code)] = bare

@@ -1,7 +1,7 @@
-"""Write requirements-hashed.txt: the versions of constraints.txt that nacre runs with, each with its wheels' hashes.
+"""Write requirements-hashed.txt: nacre's run-time versions of constraints.txt with the hashes of their wheels.
 
-For `pip install --require-hashes`. pip is asked what it would install, for every Python and machine of _PYTHONS and
-_PLATFORMS, from whatever index it is set up with; nothing is installed, and no address is written.
+For `pip install --require-hashes`. pip reports the packages for every Python and machine of _PYTHONS and _PLATFORMS
+from its configured index. Nothing is installed, and no address is written.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _SECONDS = 600
 
 
 def pinned() -> list[Requirement]:
-    """What stands below "to run" in constraints.txt."""
+    """Return the requirements below "to run" in constraints.txt."""
     part = (_ROOT / "constraints.txt").read_text().partition("# to run\n")[2].partition("\n\n")[0]
     return [Requirement(line) for line in part.splitlines()]
 
 
 def hashes(python: str) -> dict[str, str]:
-    """Name → hash of the wheel that pip would take there. Raises CalledProcessError."""
+    """Return the hashes of the wheels for a Python version by name. Raises CalledProcessError."""
     here = {"python_version": python, "python_full_version": f"{python}.0"}
-    wanted = [pin for pin in pinned() if pin.marker is None or pin.marker.evaluate(here)]
+    pins = [pin for pin in pinned() if pin.marker is None or pin.marker.evaluate(here)]
     machine = [word for platform in _PLATFORMS for word in ("--platform", platform)]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
@@ -62,28 +62,31 @@ def hashes(python: str) -> dict[str, str]:
                 folder,
                 "--report",
                 str(report),
-                *(f"{pin.name}{pin.specifier}" for pin in wanted),
+                *(f"{pin.name}{pin.specifier}" for pin in pins),
             ],
             check=True,
             timeout=_SECONDS,
         )
-        found = json.loads(report.read_text())["install"]
-    names = {one["metadata"]["name"].lower().replace("_", "-"): one for one in found}
-    told = {pin.name: names[pin.name.lower().replace("_", "-")] for pin in wanted}
+        entries = json.loads(report.read_text())["install"]
+    names = {entry["metadata"]["name"].lower().replace("_", "-"): entry for entry in entries}
+    packages = {pin.name: names[pin.name.lower().replace("_", "-")] for pin in pins}
     return {
-        name: one["download_info"]["archive_info"]["hashes"]["sha256"] for name, one in told.items()
+        name: package["download_info"]["archive_info"]["hashes"]["sha256"]
+        for name, package in packages.items()
     }
 
 
 def main() -> None:
-    """Ask for every Python, and write the file."""
+    """Get the hashes for every Python and write the file."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(hashes, _PYTHONS))
+        results = list(pool.map(hashes, _PYTHONS))
     lines = [_HEAD]
     for pin in pinned():
-        known = sorted({of_python[pin.name] for of_python in found if pin.name in of_python})
+        pin_hashes = sorted({of_python[pin.name] for of_python in results if pin.name in of_python})
         lines.append(
-            " \\\n    ".join([str(pin), *(f"--hash=sha256:{known_hash}" for known_hash in known)])
+            " \\\n    ".join(
+                [str(pin), *(f"--hash=sha256:{known_hash}" for known_hash in pin_hashes)]
+            )
             + "\n"
         )
     (_ROOT / "requirements-hashed.txt").write_text("".join(lines))

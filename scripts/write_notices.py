@@ -1,4 +1,4 @@
-"""Write the part of NOTICE about what the dashboard bundles, from web/package-lock.json and web/node_modules."""
+"""Write the section of NOTICE on the dashboard's packages, from web/package-lock.json and web/node_modules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ The built dashboard, nacre/serve/static, contains parts of these npm packages, e
 """
 BEGIN = "Permission is hereby granted"
 MODEL = "preact"
-"""The package whose licence text stands for all: that they are the same is checked."""
+"""The package whose licence text is printed. The script checks that all texts are the same."""
 
 
 def bundled() -> dict[str, str]:
-    """What is bundled, by name, with its version: what the lock does not need for building alone."""
+    """Return names and versions of bundled packages: those in the lock that are not only for building."""
     packages = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     return {
         path.rpartition("node_modules/")[2]: package["version"]
@@ -29,22 +29,22 @@ def bundled() -> dict[str, str]:
 
 
 def text_of(name: str) -> str:
-    """Its licence. Raises FileNotFoundError where npm did not install it."""
+    """Return a package's licence. Raises FileNotFoundError if npm did not install it."""
     return next((WEB / "node_modules" / name).glob("LICENSE*")).read_text(encoding="utf-8")
 
 
 def is_mit(text: str) -> bool:
-    """Whether it is the licence in the usual words."""
+    """Return True if a text is the MIT licence."""
     return _permission(text).split() == _permission(text_of(MODEL)).split()
 
 
 def section() -> str:
-    """The part of NOTICE."""
+    """Return the section of NOTICE."""
     lines = []
     for name, version in bundled().items():
         text = text_of(name)
         if not is_mit(text):
-            sys.exit(f"{name} is not under the MIT licence: NOTICE has to tell its own")
+            sys.exit(f"{name} does not have the MIT licence: add its licence to NOTICE")
         owners = [
             " ".join(line.split()) for line in text.splitlines() if line.startswith("Copyright ")
         ]

@@ -1,4 +1,4 @@
-"""Write the tools that the plugin for OpenClaw offers: as ``nacre mcp`` describes them."""
+"""Write the tool descriptions of ``nacre mcp`` for the OpenClaw plugin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATH = Path(__file__).parents[1] / "src" / "nacre" / "hosts" / "plugins" / "open
 
 
 def main() -> None:
-    """Write them all; the plugin chooses."""
+    """Write all tools; the plugin selects some."""
     tools = described(offered(everything=True))
     PATH.write_text(json.dumps(tools, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(tools)} tools: {PATH}")

@@ -1,7 +1,7 @@
 """Write the dashboard's types of requests and results from the catalogue; print them with --show.
 
-What a request leaves out takes its default, so its fields with a default are optional. A result always holds all of
-its fields. A value that occurs in both has therefore two types; the one for requests is called ``…Input``.
+In requests, fields with a default are optional. Results always have all fields. Values used in both therefore have two
+types; the one for requests is named ``…Input``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Schema = dict[str, Any]
 
 
 class Types:
-    """The types of requests, or of results; ``renamed`` are names that the other side uses, too."""
+    """The types of requests or results. ``renamed`` has names that the other side also uses."""
 
     def __init__(
         self, roots: list[Any], *, are_requests: bool, taken: Mapping[str, Schema] | None = None
@@ -47,11 +47,11 @@ class Types:
         }
 
     def roots(self) -> list[str]:
-        """The types that were asked for, in order."""
+        """Return the root types in order."""
         return [self._type(schema) for schema in self._roots]
 
     def declarations(self, leave_out: Mapping[str, Schema]) -> list[str]:
-        """Each type's declaration, but for those that the other side has declared already."""
+        """Return declarations of types, except those that the other side declares."""
         return [
             self._declaration(name, schema)
             for name, schema in sorted(self.known.items())
@@ -63,8 +63,8 @@ class Types:
             return f"export type {self._name(name)} = {self._type(schema)};\n"
         required = schema["required"]
         fields = "".join(
-            f"  {key}{'?' if self._are_requests and key not in required else ''}: {self._type(one)};\n"
-            for key, one in schema["properties"].items()
+            f"  {key}{'?' if self._are_requests and key not in required else ''}: {self._type(inner)};\n"
+            for key, inner in schema["properties"].items()
         )
         return f"export interface {self._name(name)} {{\n{fields}}}\n"
 
@@ -76,15 +76,17 @@ class Types:
         if "$ref" in schema:
             return self._name(schema["$ref"].removeprefix(REFERENCE))
         if "anyOf" in schema:
-            return " | ".join(dict.fromkeys(self._type(one) for one in schema["anyOf"]))
+            return " | ".join(dict.fromkeys(self._type(option) for option in schema["anyOf"]))
         if "enum" in schema or "const" in schema:
-            return " | ".join(_literal(one) for one in schema.get("enum", [schema.get("const")]))
+            return " | ".join(
+                _literal(value) for value in schema.get("enum", [schema.get("const")])
+            )
         return self._composed(schema)
 
     def _composed(self, schema: Schema) -> str:
         kind = schema.get("type")
         if kind == "array" and "prefixItems" in schema:
-            return f"[{', '.join(self._type(one) for one in schema['prefixItems'])}]"
+            return f"[{', '.join(self._type(item) for item in schema['prefixItems'])}]"
         if kind == "array":
             return f"Array<{self._type(schema.get('items') or {})}>"
         if kind == "object":
@@ -94,13 +96,16 @@ class Types:
 
 
 def page() -> str:
-    """The whole file."""
-    results = Types([one.result for one in CATALOGUE.values()], are_requests=False)
+    """Return the whole file."""
+    results = Types([operation.result for operation in CATALOGUE.values()], are_requests=False)
     requests = Types(
-        [one.request for one in CATALOGUE.values()], are_requests=True, taken=results.known
+        [operation.request for operation in CATALOGUE.values()],
+        are_requests=True,
+        taken=results.known,
     )
     asked = [
-        "Record<string, never>" if one.request is Nothing else None for one in CATALOGUE.values()
+        "Record<string, never>" if operation.request is Nothing else None
+        for operation in CATALOGUE.values()
     ]
     rows = "".join(
         f'  "{name}": [{nothing or request}, {result}];\n'

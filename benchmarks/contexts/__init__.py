@@ -1,1 +1,1 @@
-"""Whether agents are given what a prompt needs."""
+"""Benchmark of the context that agents receive with a prompt."""

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import click
 
-from benchmarks.contexts.measuring import ContextFigures, Told, measure_context, read_prompts
+from benchmarks.contexts.measuring import (
+    ContextFigures,
+    PromptResult,
+    measure_context,
+    read_prompts,
+)
 from benchmarks.running import FILE, progress_shown
 from nacre.base.text import shorten
 from nacre.cli.command import Paper, Run, bold, command, dim
@@ -23,14 +28,13 @@ from nacre.llm.local_model import load_minilm
         "python -m benchmarks context --data mine.toml",
     ],
 )
-@click.option("--data", type=FILE, help="Other prompts of this shape.")
-@click.option("--misses", is_flag=True, help="Also tell which prompts went wrong.")
+@click.option("--data", type=FILE, help="Use other prompts in this format.")
+@click.option("--misses", is_flag=True, help="Also list the prompts that went wrong.")
 @click.pass_obj
 def context(run: Run, data: Path | None, misses: bool) -> None:
-    """Tell whether an agent is given what a prompt needs, and nothing where it needs nothing.
+    """Measure whether agents get the memory a prompt needs, and nothing if it needs none.
 
-    The prompts come after nacre's example sessions, which are ingested into a home of their own. Nothing is written to
-    yours.
+    The prompts follow nacre's example sessions, which are ingested into a temporary home. Nothing is written to yours.
     """
 
     prompts = read_prompts(data)
@@ -39,7 +43,7 @@ def context(run: Run, data: Path | None, misses: bool) -> None:
             measure_context(prompts, lambda _: load_minilm(), alone=alone, notify=notify)
             for alone in (False, True)
         ]
-    answer = {"figures": [dataclasses.asdict(one) for one in figures]}
+    answer = {"figures": [dataclasses.asdict(figure) for figure in figures]}
     run.answer(answer, lambda paper: _render_context(paper, figures, misses=misses))
 
 
@@ -47,29 +51,31 @@ _PROMPT_CHARACTERS = 76
 
 
 def _render_context(paper: Paper, figures: Sequence[ContextFigures], *, misses: bool) -> None:
-    """A line for each way of looking, and the prompts that went wrong."""
+    """Print one line for each mode, and the prompts that went wrong."""
     paper.line(bold("Context"), dim("  of prompts, in percent"))
     rows = [
         (
-            one.mode,
-            f"{one.found:.1f}",
-            f"{one.found_in_all:.1f}",
-            f"{one.silent:.1f}",
-            f"{one.start_tokens:.0f} / {one.prompt_tokens:.0f}",
-            f"{one.start_ms:.0f} / {one.prompt_ms:.0f}",
+            figure.mode,
+            f"{figure.found:.1f}",
+            f"{figure.found_in_all:.1f}",
+            f"{figure.silent:.1f}",
+            f"{figure.start_tokens:.0f} / {figure.prompt_tokens:.0f}",
+            f"{figure.start_ms:.0f} / {figure.prompt_ms:.0f}",
         )
-        for one in figures
+        for figure in figures
     ]
     headings = ("", "found", "with the start", "silent", "tokens: start / prompt", "ms")
     paper.table([[dim(name) for name in headings], *rows], indent=2)
-    for one in figures if misses else ():
-        _list(paper, f"Missed, {one.mode}", one.missed)
-        _list(paper, f"Told in vain, {one.mode}", one.noise)
+    for figure in figures if misses else ():
+        _list(paper, f"Missed, {figure.mode}", figure.missed)
+        _list(paper, f"Needless context, {figure.mode}", figure.noise)
 
 
-def _list(paper: Paper, title: str, told: Sequence[Told]) -> None:
-    if told:
+def _list(paper: Paper, title: str, results: Sequence[PromptResult]) -> None:
+    if results:
         paper.heading(title)
-    for one in told:
-        note = "" if one.with_start is one.is_right else "  (the start tells it)"
-        paper.line(shorten(one.prompt, _PROMPT_CHARACTERS), dim(note), indent=2, hang=2)
+    for result in results:
+        note = (
+            "" if result.with_start is result.is_right else "  (found at the start of the session)"
+        )
+        paper.line(shorten(result.prompt, _PROMPT_CHARACTERS), dim(note), indent=2, hang=2)

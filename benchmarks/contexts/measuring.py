@@ -1,7 +1,7 @@
-"""Whether an agent is given what it needs, and nothing where it needs nothing: prompts after nacre's example sessions.
+"""Measure whether agents get the context they need, and none if they need none.
 
-Two answers count. With the prompt alone: what a hook adds to it. With the whole session: that, and what the session was
-given as it started, which is what stands before the agent.
+The prompts follow nacre's example sessions. There are two figures: for the text that a hook adds to the prompt, and for
+that text together with the context from the start of the session.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from nacre.values.context import ContextBlock, ContextRequest, Moment
 from nacre.values.reports import OnProgress, Progress
 
 _ASKED_ON = datetime(2026, 11, 20, 9, tzinfo=UTC)
-"""Some days after the last of the example sessions."""
+"""Some days after the last example session."""
 
 
 class FollowUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A prompt in a folder, and a pattern that the memory holds which it needs."""
+    """A prompt in a folder, and a pattern that matches the memory it needs."""
 
     prompt: str
     folder: str
@@ -48,15 +48,15 @@ class Unrelated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Prompts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A set of both."""
+    """Prompts that need a memory, and prompts that need none."""
 
     follow_up: list[FollowUp]
     unrelated: list[Unrelated]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One prompt, and the context that came with it; ``with_start`` also counts what the session started with."""
+class PromptResult:
+    """One prompt and its context. ``with_start`` also counts the context from the start of the session."""
 
     prompt: str
     is_right: bool
@@ -70,8 +70,8 @@ class Told:
 class ContextFigures:
     """Percentages of prompts, median tokens and milliseconds.
 
-    ``found`` with the prompt alone, ``found_in_all`` with what the session started with, too; ``silent`` of those that
-    need nothing.
+    ``found`` counts context added to the prompt; ``found_in_all`` also counts the start of the session. ``silent`` is
+    the percentage of the prompts that need nothing.
     """
 
     mode: str
@@ -82,18 +82,18 @@ class ContextFigures:
     prompt_tokens: float
     start_ms: float
     prompt_ms: float
-    missed: tuple[Told, ...]
-    noise: tuple[Told, ...]
+    missed: tuple[PromptResult, ...]
+    noise: tuple[PromptResult, ...]
 
 
 def read_prompts(path: Path | None) -> Prompts:
-    """A set of prompts, by default the one that nacre brings along. Raises InvalidInput."""
+    """Read a set of prompts, by default the bundled one. Raises InvalidInput."""
     source = path or DATA / "context.toml"
     try:
         return msgspec.convert(tomllib.loads(source.read_text(encoding="utf-8")), Prompts)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"{path} is no set of prompts: {error}", hint="see docs/context.md"
+            f"{path} is not a set of prompts: {error}", hint="see docs/context.md"
         ) from error
 
 
@@ -104,7 +104,7 @@ def measure_context(
     alone: bool,
     notify: OnProgress = lambda _: None,
 ) -> ContextFigures:
-    """Ingest the example sessions into a home of their own, and ask for the context of each prompt."""
+    """Ingest the example sessions into a temporary home, and request the context of each prompt."""
     with tempfile.TemporaryDirectory(prefix="nacre-bench-") as folder:
         home = _home(Path(folder), load_embedder, alone=alone)
         try:
@@ -125,24 +125,28 @@ def _home(folder: Path, load_embedder: EmbedderLoader, *, alone: bool) -> Home:
 
 
 def _measure(home: Home, prompts: Prompts, alone: bool, notify: OnProgress) -> ContextFigures:
-    folders = {one.folder for one in prompts.follow_up} | {one.folder for one in prompts.unrelated}
+    folders = {prompt.folder for prompt in prompts.follow_up} | {
+        prompt.folder for prompt in prompts.unrelated
+    }
     starts = {
         folder: build(home, ContextRequest(folder=folder, alone=alone))
         for folder in sorted(folders)
     }
     total = len(prompts.follow_up) + len(prompts.unrelated)
-    told: list[Told] = []
-    silent: list[Told] = []
-    for one in prompts.follow_up:
-        block = _asked(home, one, alone)
-        is_right = re.search(one.find, block.text) is not None
-        in_all = is_right or re.search(one.find, starts[one.folder].text) is not None
-        told.append(Told(one.prompt, is_right, in_all, block.tokens, block.took_ms, block.gate))
-        notify(Progress("prompts", len(told), total))
+    follow_ups: list[PromptResult] = []
+    silent: list[PromptResult] = []
+    for prompt in prompts.follow_up:
+        block = _asked(home, prompt, alone)
+        is_right = re.search(prompt.find, block.text) is not None
+        in_all = is_right or re.search(prompt.find, starts[prompt.folder].text) is not None
+        follow_ups.append(
+            PromptResult(prompt.prompt, is_right, in_all, block.tokens, block.took_ms, block.gate)
+        )
+        notify(Progress("prompts", len(follow_ups), total))
     for other in prompts.unrelated:
         block = _asked(home, other, alone)
         silent.append(
-            Told(
+            PromptResult(
                 other.prompt,
                 not block.text,
                 not block.text,
@@ -151,22 +155,22 @@ def _measure(home: Home, prompts: Prompts, alone: bool, notify: OnProgress) -> C
                 block.gate,
             )
         )
-        notify(Progress("prompts", len(told) + len(silent), total))
+        notify(Progress("prompts", len(follow_ups) + len(silent), total))
     return ContextFigures(
-        mode="words alone" if alone else "words and vectors",
-        found=percent([one.is_right for one in told]),
-        found_in_all=percent([one.with_start for one in told]),
-        silent=percent([one.is_right for one in silent]),
+        mode="words only" if alone else "words and vectors",
+        found=percent([result.is_right for result in follow_ups]),
+        found_in_all=percent([result.with_start for result in follow_ups]),
+        silent=percent([result.is_right for result in silent]),
         start_tokens=statistics.median(block.tokens for block in starts.values()),
-        prompt_tokens=statistics.median(one.tokens for one in told),
+        prompt_tokens=statistics.median(result.tokens for result in follow_ups),
         start_ms=statistics.median(block.took_ms for block in starts.values()),
-        prompt_ms=statistics.median(one.took_ms for one in (*told, *silent)),
-        missed=tuple(one for one in told if not one.is_right),
-        noise=tuple(one for one in silent if not one.is_right),
+        prompt_ms=statistics.median(result.took_ms for result in (*follow_ups, *silent)),
+        missed=tuple(result for result in follow_ups if not result.is_right),
+        noise=tuple(result for result in silent if not result.is_right),
     )
 
 
-def _asked(home: Home, one: FollowUp | Unrelated, alone: bool) -> ContextBlock:
+def _asked(home: Home, prompt: FollowUp | Unrelated, alone: bool) -> ContextBlock:
     return build(
-        home, ContextRequest(Moment.PROMPT, prompt=one.prompt, folder=one.folder, alone=alone)
+        home, ContextRequest(Moment.PROMPT, prompt=prompt.prompt, folder=prompt.folder, alone=alone)
     )

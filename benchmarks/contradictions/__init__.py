@@ -1,1 +1,1 @@
-"""Whether what changed replaces what was true before, by rules and by models."""
+"""Benchmarks of contradictions: by rules and by models."""

@@ -38,18 +38,18 @@ from nacre.values.session import Task
         "python -m benchmarks stale --through sessions",
     ],
 )
-@click.option("--data", type=FILE, help="Other data of this shape.")
-@click.option("--no-vectors", is_flag=True, help="Compare by words alone.")
+@click.option("--data", type=FILE, help="Use other data in this format.")
+@click.option("--no-vectors", is_flag=True, help="Compare by words only.")
 @click.option(
     "--through",
     type=click.Choice(["store", "sessions"]),
     default="store",
     show_default=True,
-    help="Store each statement, or let it be learned from a session.",
+    help="Store each statement directly, or learn it from a session.",
 )
 @click.pass_obj
 def stale(run: Run, data: Path | None, no_vectors: bool, through: str) -> None:
-    """Tell whether what changed replaces what was true before, and nothing else.
+    """Measure whether changed facts replace the outdated ones, and nothing else.
 
     Works in a temporary folder; nothing is written to your home.
     """
@@ -66,18 +66,18 @@ def stale(run: Run, data: Path | None, no_vectors: bool, through: str) -> None:
     "claims",
     examples=["python -m benchmarks claims", "python -m benchmarks claims --data mine.json --json"],
 )
-@click.option("--data", type=FILE, help="Other cases of this shape.")
+@click.option("--data", type=FILE, help="Use other cases in this format.")
 @click.pass_obj
 def claims(run: Run, data: Path | None) -> None:
-    """Tell how well the model that is set for claims tells what memories claim.
+    """Measure how well the model configured for claims extracts claims from memories.
 
-    It costs what so many calls cost; nothing is written to your home but that.
+    This calls the model once for each case. Only the cost is written to your home.
     """
 
     model = model_for(run.home, Task.CLAIMS, background=False)
     if model is None:
         raise ModelRefused(
-            "no language model is set", hint="nacre config set models.claims PROVIDER:MODEL"
+            "no language model is configured", hint="nacre config set models.claims PROVIDER:MODEL"
         )
     with progress_shown(run) as notify:
         result = measure_claims(load_cases(data, "claims", ClaimData), model, notify)
@@ -92,11 +92,13 @@ def claims(run: Run, data: Path | None) -> None:
         "python -m benchmarks judge --data mine.json --json",
     ],
 )
-@click.option("--data", type=FILE, help="Other cases of this shape.")
-@click.option("--rules", "only_rules", is_flag=True, help="Ask no model, although one is set.")
+@click.option("--data", type=FILE, help="Use other cases in this format.")
+@click.option(
+    "--rules", "only_rules", is_flag=True, help="Use only the rules, even if a model is configured."
+)
 @click.pass_obj
 def judge(run: Run, data: Path | None, only_rules: bool) -> None:
-    """Tell how well pairs of memories are judged, by the rules and by the model that is set for contradictions."""
+    """Measure how well pairs of memories are judged, by the rules and by the model configured for contradictions."""
 
     model = None if only_rules else model_for(run.home, Task.CONTRADICTION, background=False)
     with progress_shown(run) as notify:
@@ -119,12 +121,12 @@ _HEADINGS = (
 
 
 def _render_stale(paper: Paper, result: StaleResult) -> None:
-    """Figures by phrasing, what was wrongly ended or merged, and the failures to read."""
+    """Print figures by phrasing, wrongly ended or merged memories, and the failures."""
     how = f"through {result.through}, {'with' if result.vectors else 'without'} vectors"
     paper.line(bold("Changes"), dim(f"  {how}"))
-    rows = [_row(one) for one in (*result.phrasings, totals(result))]
+    rows = [_row(phrasing) for phrasing in (*result.phrasings, totals(result))]
     paper.table([[dim(name) for name in _HEADINGS], *rows], indent=2)
-    paper.heading("What still holds")
+    paper.heading("Unchanged facts")
     rates = (
         ("look-alikes superseded or dropped", result.wrong_lookalikes),
         ("other memories superseded or dropped", result.wrong_others),
@@ -153,21 +155,28 @@ def _render_stale(paper: Paper, result: StaleResult) -> None:
         paper.line(f"→ {failure.later}", indent=4, hang=2)
 
 
-def _row(one: PhrasingResult) -> list[str]:
-    marked = (one.changes, one.superseded, one.doubted)
-    asked = (one.questions, one.first, one.stale, one.marked, one.found, one.past)
-    return [one.phrasing, *map(str, (*marked, *asked))]
+def _row(result: PhrasingResult) -> list[str]:
+    marked = (result.changes, result.superseded, result.doubted)
+    answers = (
+        result.questions,
+        result.first,
+        result.stale,
+        result.marked,
+        result.found,
+        result.past,
+    )
+    return [result.phrasing, *map(str, (*marked, *answers))]
 
 
-_TOLD = {
+_OUTCOME_NAMES = {
     Resolution.SUPERSEDED: "ended",
-    Resolution.PENDING: "asked about",
+    Resolution.PENDING: "pending",
     Resolution.COEXIST: "both stay",
 }
 
 
 def _render_claims(paper: Paper, result: ClaimResult) -> None:
-    """The mean score, and the cases that did not pass."""
+    """Print the mean score, and the cases that did not pass."""
     paper.line(bold("Claims"), dim(f"  {result.model}"))
     paper.facts(
         (("score", f"{result.score:.3f}"), ("passed", f"{result.passed} of {len(result.cases)}")),
@@ -177,18 +186,18 @@ def _render_claims(paper: Paper, result: ClaimResult) -> None:
 
 
 def _render_judge(paper: Paper, result: JudgeResult) -> None:
-    """What each judge made of all pairs, and those of which one of them made something wrong."""
+    """Print the figures of each judge, and the pairs that a judge got wrong."""
     paper.line(bold("Judgements"), dim(f"  {result.pairs} pairs"))
     rows = [
         (
-            one.name,
-            f"{one.relations} of {result.pairs}",
-            f"{one.outcomes} of {result.pairs}",
-            str(one.wrongly_ended),
-            "" if one.score is None else f"{one.score:.3f}",
-            "" if one.passed is None else str(one.passed),
+            judge.name,
+            f"{judge.relations} of {result.pairs}",
+            f"{judge.outcomes} of {result.pairs}",
+            str(judge.wrongly_ended),
+            "" if judge.score is None else f"{judge.score:.3f}",
+            "" if judge.passed is None else str(judge.passed),
         )
-        for one in result.judges
+        for judge in result.judges
     ]
     headings = ("judge", "relations right", "outcomes right", "wrongly ended", "score", "passed")
     paper.table([[dim(name) for name in headings], *rows], indent=2)
@@ -196,28 +205,28 @@ def _render_judge(paper: Paper, result: JudgeResult) -> None:
 
 
 def _missed_pairs(paper: Paper, cases: Sequence[PairResult]) -> None:
-    missed = [case for case in cases if any(one.problem for one in case.judged)]
+    missed = [case for case in cases if any(verdict.problem for verdict in case.judged)]
     if missed:
-        paper.heading("Not right")
+        paper.heading("Wrong")
     for case in missed:
         paper.line(
             f"{case.id}  {case.why}",
-            dim(f"  {case.wanted.value}, {_TOLD[case.expected]}"),
+            dim(f"  {case.wanted.value}, {_OUTCOME_NAMES[case.expected]}"),
             indent=2,
             hang=2,
         )
-        for one in case.judged:
-            sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
-            came = one.problem or f"{_TOLD[one.outcome]}, as it should be"
-            paper.line(f"{one.judge}: {one.relation.value}{sure}: {came}", indent=4, hang=2)
-            if one.problem and one.explanation:
-                paper.line(dim(one.explanation), indent=6, hang=2)
+        for verdict in case.judged:
+            sure = "" if verdict.confidence is None else f" ({verdict.confidence:.2f})"
+            came = verdict.problem or f"{_OUTCOME_NAMES[verdict.outcome]}, as expected"
+            paper.line(f"{verdict.judge}: {verdict.relation.value}{sure}: {came}", indent=4, hang=2)
+            if verdict.problem and verdict.explanation:
+                paper.line(dim(verdict.explanation), indent=6, hang=2)
 
 
 def _misses(paper: Paper, cases: Sequence[CaseResult]) -> None:
-    missed = [one for one in cases if one.score < PASS]
+    missed = [case for case in cases if case.score < PASS]
     if missed:
         paper.heading("Not passed")
-    for one in missed:
-        paper.line(f"{one.id}  {one.score:.2f}  wanted {one.wanted}", indent=2, hang=2)
-        paper.line(f"came {one.came}", indent=4, hang=2)
+    for case in missed:
+        paper.line(f"{case.id}  {case.score:.2f}  expected {case.wanted}", indent=2, hang=2)
+        paper.line(f"got {case.came}", indent=4, hang=2)

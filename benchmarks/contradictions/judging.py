@@ -1,7 +1,7 @@
-"""How well does a model tell claims, and judge pairs of memories; and how far do the rules come without one?
+"""Measure how well a model extracts claims and judges pairs of memories, compared with the rules.
 
-Scores are those of the seed (facts 1.10). A claim: entity .25, attribute .25, predicate .15, object .25, confidence .1.
-A judgement: relation .8, confidence .2. A case passes from .7 on.
+Weights of a claim's score: entity .25, attribute .25, predicate .15, object .25, confidence .1. Weights of a judgement:
+relation .8, confidence .2 (seed facts 1.10). A case passes from .7.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _OUTCOMES = {Relation.SUPERSEDES: Resolution.SUPERSEDED, Relation.DOUBTS: Resolu
 
 
 class Gold(msgspec.Struct, frozen=True):
-    """What a memory claims."""
+    """The expected claim of a memory."""
 
     entity: str
     attribute: str
@@ -72,7 +72,7 @@ class Gold(msgspec.Struct, frozen=True):
 
 
 class ClaimCase(msgspec.Struct, frozen=True):
-    """A memory, the entities that are known, its claim (``None``: it has none), and what is right as well."""
+    """A memory, the known entities, its claim (``None`` if it has none), and other answers that are right."""
 
     id: str
     kind: Kind
@@ -95,7 +95,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class PairCase(msgspec.Struct, frozen=True):
-    """Two memories, how they stand to each other and why, and how sure a judge should be."""
+    """Two memories, their relation and its reason, and the expected range of confidence."""
 
     id: str
     why: str
@@ -106,20 +106,20 @@ class PairCase(msgspec.Struct, frozen=True):
 
 
 class ClaimData(msgspec.Struct, frozen=True):
-    """A file of the benchmark of claims."""
+    """A data file of the claims benchmark."""
 
     cases: tuple[ClaimCase, ...]
 
 
 class PairData(msgspec.Struct, frozen=True):
-    """A file of the benchmark of judgements."""
+    """A data file of the judge benchmark."""
 
     cases: tuple[PairCase, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case: its score, what was wanted and what came."""
+    """The score of one case, with the expected and the actual claim."""
 
     id: str
     score: float
@@ -129,7 +129,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """A run over all claims: the mean score, how many passed, and each case."""
+    """A run over all claims: the mean score, the number that passed, and each case."""
 
     model: str
     score: float
@@ -139,9 +139,9 @@ class ClaimResult:
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """What one judge made of all pairs: relations that are right, and outcomes that are (superseded, pending, coexist).
+    """The figures of one judge: the numbers of right relations and of right outcomes.
 
-    ``wrongly_ended`` counts memories that it would have superseded although nothing took their place.
+    ``wrongly_ended`` counts memories that it would have superseded although they still hold.
     """
 
     name: str
@@ -154,10 +154,9 @@ class Judges:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one judge made of a pair: the relation, how sure (``None`` of rules), why in a sentence, and what would have
-    become of it.
+    """One judge's verdict on a pair: relation, confidence (``None`` for rules), explanation and outcome.
 
-    ``score`` is that of a model; ``problem`` tells in words what went wrong, if anything did.
+    Only models have a ``score``. ``problem`` describes what went wrong, if anything.
     """
 
     judge: str
@@ -171,7 +170,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
-    """One pair: what it tries, the relation and the outcome that are right, and what each judge made of it."""
+    """One pair: its purpose, the right relation and outcome, and each judge's verdict."""
 
     id: str
     why: str
@@ -182,7 +181,7 @@ class PairResult:
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """A run over all pairs: the model, where there is one, the rules beside it, and each pair with what both said."""
+    """A run over all pairs: figures of the rules and of the model (if any), and each pair's verdicts."""
 
     pairs: int
     judges: tuple[Judges, ...]
@@ -192,8 +191,8 @@ class JudgeResult:
 def measure_claims(
     data: ClaimData, model: LanguageModel, notify: OnProgress = lambda _: None
 ) -> ClaimResult:
-    """Have a model tell every claim. An answer that cannot be used scores nothing. Raises Unavailable, ModelRefused."""
-    found = []
+    """Have a model extract every claim. Unusable answers score 0. Raises Unavailable, ModelRefused."""
+    results = []
     for at, case in enumerate(data.cases, 1):
         memory = _memory(case.id, Side(case.text, date(2026, 5, 20), case.kind))
         try:
@@ -204,7 +203,7 @@ def measure_claims(
         except AnswerUnusable:
             claim, score = None, 0.0
         gold = case.gold
-        wanted = (
+        expected = (
             f"{gold.entity}/{gold.attribute} {gold.predicate} {gold.object}" if gold else "nothing"
         )
         came = (
@@ -212,15 +211,17 @@ def measure_claims(
             if claim
             else "nothing"
         )
-        found.append(
-            CaseResult(case.id, claim_score(case, claim) if score is None else score, wanted, came)
+        results.append(
+            CaseResult(
+                case.id, claim_score(case, claim) if score is None else score, expected, came
+            )
         )
         notify(Progress("asking", at, len(data.cases)))
-    return ClaimResult(model.name, _mean(found), _passed(found), tuple(found))
+    return ClaimResult(model.name, _mean(results), _passed(results), tuple(results))
 
 
 def claim_score(case: ClaimCase, claim: Claim | None) -> float:
-    """How much of a claim is right, 0 to 1."""
+    """Return a claim's score from 0 to 1."""
     gold = case.gold
     if gold is None or claim is None:
         return float(gold is None and claim is None)
@@ -237,22 +238,22 @@ def claim_score(case: ClaimCase, claim: Claim | None) -> float:
     )
 
 
-def _are_alike(one: str, other: str) -> bool:
-    return one == other or any(one in group and other in group for group in _ALIKE)
+def _are_alike(first: str, second: str) -> bool:
+    return first == second or any(first in group and second in group for group in _ALIKE)
 
 
-def _object_score(came: str, wanted: str) -> float:
-    one, other = normalise(came), normalise(wanted)
-    if one and (one in other or other in one):
+def _object_score(came: str, expected: str) -> float:
+    actual, expected_text = normalise(came), normalise(expected)
+    if actual and (actual in expected_text or expected_text in actual):
         return 1.0
-    mine, theirs = set(words(came)), set(words(wanted))
+    mine, theirs = set(words(came)), set(words(expected))
     return len(mine & theirs) / max(1, len(mine | theirs))
 
 
 def measure_judge(
     data: PairData, model: LanguageModel | None, notify: OnProgress = lambda _: None
 ) -> JudgeResult:
-    """Judge every pair, by the rules and by a model where one is given. Raises Unavailable, ModelRefused."""
+    """Judge every pair by the rules, and by the model if there is one. Raises Unavailable, ModelRefused."""
     cases = []
     for at, case in enumerate(data.cases, 1):
         earlier, later = _sides(case)
@@ -290,32 +291,40 @@ def _by_model(case: PairCase, model: LanguageModel, expected: Resolution) -> Jud
     earlier, later = _sides(case)
     try:
         answer = ask(model, judge_prompt(later, [earlier], schema_of(JudgeAnswer)), JudgeAnswer)
-        one = judgements(answer, 1)[0]
+        judgement = judgements(answer, 1)[0]
     except AnswerUnusable:
-        none = Bearing.UNRELATED, -1.0, "", Resolution.COEXIST, 0.0, "no answer of use"
+        none = Bearing.UNRELATED, -1.0, "", Resolution.COEXIST, 0.0, "the answer is not usable"
         return Judged(model.name, *none)
-    outcome = resolve(earlier, later, one)
+    outcome = resolve(earlier, later, judgement)
     least, most = case.confidence
-    is_fit = least <= one.confidence <= most
-    score = round(0.8 * (one.bearing is case.relation) + 0.2 * is_fit, 4)
+    is_fit = least <= judgement.confidence <= most
+    score = round(0.8 * (judgement.bearing is case.relation) + 0.2 * is_fit, 4)
     problem = _PROBLEMS.get((expected, outcome))
-    if problem is None and one.bearing is not case.relation:
-        problem = f"the relation is {case.relation.value}, which comes to the same here"
+    if problem is None and judgement.bearing is not case.relation:
+        problem = f"the relation is {case.relation.value}; the outcome is the same"
     if problem is None and not is_fit:
-        problem = f"as sure as {least:g} to {most:g} is right"
-    return Judged(model.name, one.bearing, one.confidence, one.explanation, outcome, score, problem)
+        problem = f"the confidence should be {least:g} to {most:g}"
+    return Judged(
+        model.name,
+        judgement.bearing,
+        judgement.confidence,
+        judgement.explanation,
+        outcome,
+        score,
+        problem,
+    )
 
 
 def _judges(column: Sequence[Judged], cases: Sequence[PairResult]) -> Judges:
     pairs = list(zip(column, cases, strict=True))
-    scores = [one.score for one in column if one.score is not None]
+    scores = [verdict.score for verdict in column if verdict.score is not None]
     return Judges(
         column[0].judge,
-        sum(one.relation is case.wanted for one, case in pairs),
-        sum(one.outcome is case.expected for one, case in pairs),
+        sum(verdict.relation is case.wanted for verdict, case in pairs),
+        sum(verdict.outcome is case.expected for verdict, case in pairs),
         sum(
-            one.outcome is Resolution.SUPERSEDED and case.wanted is not Bearing.SUPERSEDES
-            for one, case in pairs
+            verdict.outcome is Resolution.SUPERSEDED and case.wanted is not Bearing.SUPERSEDES
+            for verdict, case in pairs
         ),
         round(sum(scores) / len(scores), 4) if scores else None,
         sum(score >= PASS for score in scores) if scores else None,
@@ -323,17 +332,20 @@ def _judges(column: Sequence[Judged], cases: Sequence[PairResult]) -> Judges:
 
 
 _PROBLEMS = {
-    (Resolution.SUPERSEDED, Resolution.PENDING): "a person is asked although it is plain",
+    (Resolution.SUPERSEDED, Resolution.PENDING): "asks for a review although the case is clear",
     (
         Resolution.SUPERSEDED,
         Resolution.COEXIST,
-    ): "both stay, although the later one takes the place of the earlier one",
-    (Resolution.PENDING, Resolution.SUPERSEDED): "the earlier one is ended, and nobody is asked",
-    (Resolution.PENDING, Resolution.COEXIST): "both stay, and nobody is asked which of them holds",
-    (Resolution.COEXIST, Resolution.SUPERSEDED): "the earlier one is ended, although it holds",
-    (Resolution.COEXIST, Resolution.PENDING): "a person is asked although both hold",
+    ): "both stay, although the later one replaces the earlier one",
+    (Resolution.PENDING, Resolution.SUPERSEDED): "the earlier one is ended without a review",
+    (Resolution.PENDING, Resolution.COEXIST): "both stay without a review",
+    (
+        Resolution.COEXIST,
+        Resolution.SUPERSEDED,
+    ): "the earlier one is ended, although it still holds",
+    (Resolution.COEXIST, Resolution.PENDING): "asks for a review although both hold",
 }
-"""What goes wrong, by the outcome that is right and the one that came."""
+"""Messages by expected and actual outcome."""
 
 
 def _sides(case: PairCase) -> tuple[Memory, Memory]:
@@ -354,9 +366,9 @@ def _memory(memory_id: str, side: Side) -> Memory:
     )
 
 
-def _mean(found: Sequence[CaseResult]) -> float:
-    return round(sum(one.score for one in found) / max(1, len(found)), 4)
+def _mean(results: Sequence[CaseResult]) -> float:
+    return round(sum(result.score for result in results) / max(1, len(results)), 4)
 
 
-def _passed(found: Sequence[CaseResult]) -> int:
-    return sum(one.score >= PASS for one in found)
+def _passed(results: Sequence[CaseResult]) -> int:
+    return sum(result.score >= PASS for result in results)

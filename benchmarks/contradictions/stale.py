@@ -1,7 +1,7 @@
-"""Does what changed replace what was true before, and nothing else?
+"""Measure whether changed facts replace the outdated ones, and nothing else.
 
-Planted changes in six phrasings, look-alikes that change nothing, and pairs that do or do not say the same are stored
-in a home of their own, in the order of their dates; then the questions are asked.
+The data has planted changes in six phrasings, look-alikes that change nothing, and pairs with the same or different
+meaning. They are stored in a temporary home, ordered by date. Then the questions are asked.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import OnProgress, Progress
 
 _LIMIT = 5
-"""Hits looked at for every question."""
+"""Maximum hits for each question."""
 
 _FIRST_DAY = date(2025, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statement:
     """One statement of the data."""
 
     text: str
@@ -47,42 +47,42 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A planted change: what was true, what is true now, statements around it, and questions about it."""
+    """A planted change: the old and the new fact, related statements, and questions."""
 
     id: str
     phrasing: str
     project: str
-    old: Said
-    new: Said
+    old: Statement
+    new: Statement
     questions: tuple[str, ...] = ()
-    filler: tuple[Said, ...] = ()
+    filler: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LookAlike:
-    """Two statements that look like a change; ``expects`` says which of them must stay: both, new-or-both, either."""
+    """Two statements that look like a change. ``expects`` lists which must stay: both, new-or-both or either."""
 
     id: str
     why: str
     project: str
-    first: Said
-    second: Said
+    first: Statement
+    second: Statement
     expects: str = "both"
 
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Two statements that say the same (``True``), do not (``False``), or are about one thing (``"related"``)."""
+    """Two statements with the same meaning (``True``), another (``False``), or a common subject (``"related"``)."""
 
     id: str
-    a: Said
-    b: Said
+    a: Statement
+    b: Statement
     same: bool | str
 
 
 @dataclass(frozen=True, slots=True)
 class StaleData:
-    """A file of the benchmark."""
+    """A data file of the benchmark."""
 
     changes: tuple[Change, ...]
     lookalikes: tuple[LookAlike, ...] = ()
@@ -91,7 +91,7 @@ class StaleData:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that went wrong: what, where, and the two statements."""
+    """A failure: its type, its case, and the two statements."""
 
     what: str
     id: str
@@ -102,12 +102,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PhrasingResult:
-    """Changes told in one way: how many, how many replaced the old memory, and what the questions found.
+    """Figures of the changes in one phrasing.
 
-    ``stale`` counts questions that still found the old memory among the first five, ``found`` those that found the
-    new one, ``past`` changes whose old memory comes back for the day before. ``first`` counts questions that found the
-    old memory before any other, ``doubted`` changes that were only marked, ``marked`` stale hits that say
-    that they may be outdated.
+    ``changes``, of which ``superseded`` replaced the old memory and ``doubted`` only marked it. ``past`` counts changes
+    whose old memory is found for the day before. Among the first five hits of ``questions``: ``stale`` counts the old
+    memory, ``found`` the new one, ``marked`` old memories marked as possibly outdated. ``first``: the old memory was
+    the first hit.
     """
 
     phrasing: str
@@ -124,23 +124,23 @@ class PhrasingResult:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many of so many."""
+    """A count out of a total."""
 
     count: int
     of: int
 
     @property
     def percent(self) -> float:
-        """As a percentage; 0 of nothing is 0."""
+        """The percentage; 0 if the total is 0."""
         return round(100 * self.count / self.of, 1) if self.of else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class StaleResult:
-    """One run. ``wrong`` counts memories that were superseded or dropped although they still hold.
+    """The result of a run.
 
-    ``doubted`` counts those that were marked although they still hold: no question is asked about them, so that these
-    are the most that can be called outdated wrongly.
+    ``wrong_*`` count memories that were superseded or dropped although they still hold, ``doubted_*`` those that were
+    marked. No questions are asked about these, so the marked ones are an upper bound of wrong warnings.
     """
 
     through: str
@@ -158,7 +158,7 @@ class StaleResult:
 
 
 Kept = dict[str, Memory]
-"""By the key of a statement: the memory that holds it; a statement that was known already has the older one."""
+"""The memory of each statement by its key. A repeated statement has the older memory."""
 
 
 def measure(
@@ -169,7 +169,7 @@ def measure(
     through: str = "store",
     notify: OnProgress = lambda _: None,
 ) -> StaleResult:
-    """Store everything, in an empty folder, through the service layer or as ``sessions``; then ask and compare."""
+    """Store all statements in an empty folder, through the service layer or ``sessions``, and ask the questions."""
     clock = _Clock()
     settings = load_settings(
         folder / "home", {"HOME": str(folder), **({} if load_embedder else _NO_MODEL)}
@@ -199,68 +199,76 @@ class _Clock:
 
 def _loaded(load_embedder: Callable[[], Embedder] | None) -> Embedder:
     if load_embedder is None:
-        raise NotFound("this run has no embedding model")
+        raise NotFound("this run uses no embedding model")
     return load_embedder()
 
 
-def _statements(data: StaleData) -> list[tuple[str, Said]]:
-    """All statements with their keys, in the order of their dates."""
-    found: list[tuple[str, Said]] = []
+def _statements(data: StaleData) -> list[tuple[str, Statement]]:
+    """Return all statements with their keys, ordered by date."""
+    statements: list[tuple[str, Statement]] = []
     for change in data.changes:
-        found += [(f"{change.id}/old", _in(change.project, change.old))]
-        found += [(f"{change.id}/new", _in(change.project, change.new))]
-        found += [
-            (f"{change.id}/{at}", _in(change.project, one)) for at, one in enumerate(change.filler)
+        statements += [(f"{change.id}/old", _in(change.project, change.old))]
+        statements += [(f"{change.id}/new", _in(change.project, change.new))]
+        statements += [
+            (f"{change.id}/{at}", _in(change.project, statement))
+            for at, statement in enumerate(change.filler)
         ]
     for look in data.lookalikes:
-        found += [
+        statements += [
             (f"{look.id}/old", _in(look.project, look.first)),
             (f"{look.id}/new", _in(look.project, look.second)),
         ]
     for twins in data.pairs:
         later = replace(twins.b, date=max(twins.b.date, twins.a.date + timedelta(days=1)))
-        found += [
+        statements += [
             (f"{twins.id}/old", _in(twins.id, twins.a)),
             (f"{twins.id}/new", _in(twins.id, later)),
         ]
-    return sorted(found, key=lambda item: item[1].date)
+    return sorted(statements, key=lambda item: item[1].date)
 
 
-def _in(project: str, said: Said) -> Said:
-    return replace(said, project=said.project or project)
+def _in(project: str, statement: Statement) -> Statement:
+    return replace(statement, project=statement.project or project)
 
 
 def _fill_by_store(
-    context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress
+    context: Home, clock: _Clock, statements: Sequence[tuple[str, Statement]], notify: OnProgress
 ) -> Kept:
     ids = {}
-    for at, (key, said) in enumerate(statements):
-        clock.moment = datetime.combine(said.date, datetime.min.time(), UTC) + timedelta(
+    for at, (key, statement) in enumerate(statements):
+        clock.moment = datetime.combine(statement.date, datetime.min.time(), UTC) + timedelta(
             hours=9, seconds=at
         )
         new = StoreRequest(
-            content=said.text, subject=said.subject, kind=said.kind, project=said.project
+            content=statement.text,
+            subject=statement.subject,
+            kind=statement.kind,
+            project=statement.project,
         )
         ids[key] = store(context, new).memory_id
         notify(Progress("storing", at + 1, len(statements)))
-    return {key: memory for key, found in ids.items() if (memory := context.memories.find(found))}
+    return {
+        key: memory
+        for key, memory_id in ids.items()
+        if (memory := context.memories.find(memory_id))
+    }
 
 
 def _fill_by_sessions(
-    context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress
+    context: Home, clock: _Clock, statements: Sequence[tuple[str, Statement]], notify: OnProgress
 ) -> Kept:
-    """Every statement in a session of its own, all read at once; what extraction does not take is not learned."""
+    """Write one session for each statement and ingest them together. Statements that are not extracted are left out."""
     folder = context.settings.home.parent / "transcripts"
     folder.mkdir()
     clock.moment = datetime.combine(statements[-1][1].date, datetime.max.time(), UTC)
-    for at, (key, said) in enumerate(statements):
+    for at, (key, statement) in enumerate(statements):
         line = {
             "session_id": key,
             "id": f"{key}/turn",
             "role": "user",
-            "content": f"Remember that {said.text}",
-            "timestamp": f"{said.date}T09:00:00Z",
-            "cwd": f"/projects/{said.project}",
+            "content": f"Remember that {statement.text}",
+            "timestamp": f"{statement.date}T09:00:00Z",
+            "cwd": f"/projects/{statement.project}",
         }
         (folder / f"{at:05}.jsonl").write_text(
             json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8"
@@ -271,7 +279,9 @@ def _fill_by_sessions(
     for memory_id in context.memories.all_ids():
         memory = context.memories.find(memory_id)
         for session in (
-            (memory.source.session, *(one.session for one in memory.confirmed)) if memory else ()
+            (memory.source.session, *(confirmation.session for confirmation in memory.confirmed))
+            if memory
+            else ()
         ):
             key = (session or "").partition(":")[2]
             if memory and (key not in learned or not memory.retired):
@@ -283,46 +293,49 @@ def _result(
     context: Home, data: StaleData, kept: Kept, *, through: str, vectors: bool
 ) -> StaleResult:
     failures: list[Failure] = []
-    known = replace(
+    learned_data = replace(
         data,
-        changes=tuple(one for one in data.changes if _both(kept, one.id)),
-        lookalikes=tuple(one for one in data.lookalikes if _both(kept, one.id)),
-        pairs=tuple(one for one in data.pairs if _both(kept, one.id)),
+        changes=tuple(change for change in data.changes if _both(kept, change.id)),
+        lookalikes=tuple(look for look in data.lookalikes if _both(kept, look.id)),
+        pairs=tuple(twins for twins in data.pairs if _both(kept, twins.id)),
     )
     phrasings: dict[str, PhrasingResult] = {}
-    for change in known.changes:
+    for change in learned_data.changes:
         before = phrasings.get(change.phrasing, PhrasingResult(change.phrasing))
         phrasings[change.phrasing] = _judged(context, change, kept, before, failures)
-    wrong = [one for one in known.lookalikes if _is_wrong(one, kept, failures)]
+    wrong = [look for look in learned_data.lookalikes if _is_wrong(look, kept, failures)]
     others = [
-        (one, at)
-        for one in known.changes
-        for at in range(len(one.filler))
-        if f"{one.id}/{at}" in kept
+        (change, at)
+        for change in learned_data.changes
+        for at in range(len(change.filler))
+        if f"{change.id}/{at}" in kept
     ]
     harmed = [item for item in others if _is_harmed(*item, kept, failures)]
     doubted = [
-        one for one in known.lookalikes if _doubts(kept[f"{one.id}/new"], kept[f"{one.id}/old"])
+        look
+        for look in learned_data.lookalikes
+        if _doubts(kept[f"{look.id}/new"], kept[f"{look.id}/old"])
     ]
     later = [memory for key, memory in kept.items() if key.endswith(("/old", "/new"))]
     marked = [
         item
         for item in others
-        if any(_doubts(one, kept[f"{item[0].id}/{item[1]}"]) for one in later)
+        if any(_doubts(newer, kept[f"{item[0].id}/{item[1]}"]) for newer in later)
     ]
     merged = {
-        same: [one for one in known.pairs if one.same == same] for same in (True, False, "related")
+        same: [twins for twins in learned_data.pairs if twins.same == same]
+        for same in (True, False, "related")
     }
-    rates = {same: _merged(same, found, kept, failures) for same, found in merged.items()}
+    rates = {same: _merged(same, pairs, kept, failures) for same, pairs in merged.items()}
     total = len(data.changes) + len(data.lookalikes) + len(data.pairs)
-    learned = len(known.changes) + len(known.lookalikes) + len(known.pairs)
+    learned = len(learned_data.changes) + len(learned_data.lookalikes) + len(learned_data.pairs)
     return StaleResult(
         through,
         vectors,
         tuple(phrasings.values()),
-        Rate(len(wrong), len(known.lookalikes)),
+        Rate(len(wrong), len(learned_data.lookalikes)),
         Rate(len(harmed), len(others)),
-        Rate(len(doubted), len(known.lookalikes)),
+        Rate(len(doubted), len(learned_data.lookalikes)),
         Rate(len(marked), len(others)),
         rates[True],
         rates[False],
@@ -342,18 +355,18 @@ def _judged(
     old, new = kept[f"{change.id}/old"], kept[f"{change.id}/new"]
     done = old.id != new.id and old.superseded_by == new.id and _is_active(new)
     if not done:
-        note = "the new one was taken for the old" if old.id == new.id else "both stay"
+        note = "the new one was treated as a repetition" if old.id == new.id else "both stay"
         failures.append(
             Failure("missed", change.id, f"{change.phrasing}: {note}", old.content, change.new.text)
         )
-    stale = found = first = marked = 0
+    stale = current = first = marked = 0
     for question in change.questions:
         hits, doubted = _asked(context, question, change.project)
         is_stale = old.id in hits and old.id != new.id
         stale += is_stale
         marked += old.id in doubted
         first += is_stale and hits[0] == old.id
-        found += new.id in hits
+        current += new.id in hits
         if is_stale:
             failures.append(Failure("stale hit", change.id, question, old.content, new.content))
     past, _ = (
@@ -367,7 +380,7 @@ def _judged(
         superseded=so_far.superseded + done,
         stale=so_far.stale + stale,
         questions=so_far.questions + len(change.questions),
-        found=so_far.found + found,
+        found=so_far.found + current,
         past=so_far.past + (old.id in past and new.id not in past),
         first=so_far.first + first,
         doubted=so_far.doubted + (_doubts(new, old) and not done),
@@ -376,14 +389,14 @@ def _judged(
 
 
 def _doubts(newer: Memory, older: Memory) -> bool:
-    """Whether the newer one makes it likely, and no more, that the older one is outdated."""
+    """Return True if the newer memory only marks the older one as possibly outdated."""
     return any(link.rel == CONTRADICTS and link.to == older.id for link in newer.links)
 
 
 def _asked(
     context: Home, question: str, project: str, day: date | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of the hits, and of those that say that they may be outdated."""
+    """Return the ids of the hits, and of the hits that are marked as possibly outdated."""
     query = RecallQuery(
         question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False
     )
@@ -398,7 +411,7 @@ def _is_active(memory: Memory) -> bool:
 
 
 def _is_wrong(look: LookAlike, kept: Kept, failures: list[Failure]) -> bool:
-    """Whether one of two that both hold was superseded or dropped."""
+    """Return True if a look-alike was superseded or dropped although it holds."""
     first, second = kept[f"{look.id}/old"], kept[f"{look.id}/new"]
     both = first.id != second.id and _is_active(first) and _is_active(second)
     fine = both or (look.expects == "either" and (_is_active(first) or _is_active(second)))
@@ -409,7 +422,7 @@ def _is_wrong(look: LookAlike, kept: Kept, failures: list[Failure]) -> bool:
 
 
 def _is_harmed(change: Change, at: int, kept: Kept, failures: list[Failure]) -> bool:
-    """Whether a statement that has nothing to do with the change was superseded or dropped."""
+    """Return True if a statement unrelated to the change was superseded or dropped."""
     filler = kept[f"{change.id}/{at}"]
     mixed = filler.id in (kept[f"{change.id}/old"].id, kept[f"{change.id}/new"].id)
     if _is_active(filler) and not mixed:
@@ -418,7 +431,7 @@ def _is_harmed(change: Change, at: int, kept: Kept, failures: list[Failure]) -> 
         Failure(
             "wrong",
             f"{change.id}/{at}",
-            "has nothing to do with it",
+            "unrelated",
             filler.content,
             change.new.text,
         )
@@ -427,38 +440,38 @@ def _is_harmed(change: Change, at: int, kept: Kept, failures: list[Failure]) -> 
 
 
 _SAMENESS: dict[Any, str] = {
-    True: "both say the same",
-    False: "they say different things",
-    "related": "one subject",
+    True: "same meaning",
+    False: "different meanings",
+    "related": "same subject",
 }
 
 
-def _merged(same: Any, found: Sequence[Twins], kept: Kept, failures: list[Failure]) -> Rate:
+def _merged(same: Any, pairs: Sequence[Twins], kept: Kept, failures: list[Failure]) -> Rate:
     merged = 0
-    for twins in found:
+    for twins in pairs:
         first, second = kept[f"{twins.id}/old"], kept[f"{twins.id}/new"]
         is_merged = first.id == second.id or not _is_active(first) or not _is_active(second)
         merged += is_merged
         if is_merged is not (same is True):
             what = "merged" if is_merged else "duplicate missed"
             failures.append(Failure(what, twins.id, _SAMENESS[same], twins.a.text, twins.b.text))
-    return Rate(merged, len(found))
+    return Rate(merged, len(pairs))
 
 
 def totals(result: StaleResult) -> PhrasingResult:
-    """All phrasings together."""
-    every = PhrasingResult("all")
-    for one in result.phrasings:
-        every = replace(
-            every,
-            changes=every.changes + one.changes,
-            superseded=every.superseded + one.superseded,
-            questions=every.questions + one.questions,
-            stale=every.stale + one.stale,
-            found=every.found + one.found,
-            past=every.past + one.past,
-            first=every.first + one.first,
-            doubted=every.doubted + one.doubted,
-            marked=every.marked + one.marked,
+    """Return the sums over all phrasings."""
+    total = PhrasingResult("all")
+    for phrasing in result.phrasings:
+        total = replace(
+            total,
+            changes=total.changes + phrasing.changes,
+            superseded=total.superseded + phrasing.superseded,
+            questions=total.questions + phrasing.questions,
+            stale=total.stale + phrasing.stale,
+            found=total.found + phrasing.found,
+            past=total.past + phrasing.past,
+            first=total.first + phrasing.first,
+            doubted=total.doubted + phrasing.doubted,
+            marked=total.marked + phrasing.marked,
         )
-    return every
+    return total

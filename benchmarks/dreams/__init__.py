@@ -1,1 +1,1 @@
-"""What a dream makes of a year of memories."""
+"""Benchmark of dreams over a year of memories."""

@@ -15,40 +15,40 @@ from nacre.cli.command import Paper, Run, bold, command, dim
 
 
 @command("dreams", examples=["python -m benchmarks dreams", "python -m benchmarks dreams --json"])
-@click.option("--data", type=FILE, help="Other data of this shape.")
+@click.option("--data", type=FILE, help="Use other data in this format.")
 @click.pass_obj
 def dreams(run: Run, data: Path | None) -> None:
-    """Tell what a dream makes of a year of memories: by rules, and with a writer that knows, errs or lies.
+    """Measure dreams over a year of memories: by rules, and with writers that are right, wrong or malicious.
 
-    Works in a temporary folder; no model is asked, and nothing is written to your home.
+    Works in a temporary folder without a model; nothing is written to your home.
     """
     cases = load_cases(data, "dreams", DreamData)
     with workspace(run) as (place, notify):
         results = measure(cases, place, notify)
     run.answer(
-        {"results": [dataclasses.asdict(one) for one in results]},
+        {"results": [dataclasses.asdict(result) for result in results]},
         lambda paper: _render(paper, results),
     )
 
 
 def _render(paper: Paper, results: Sequence[DreamResult]) -> None:
-    for one in results:
-        paper.line(bold(f"{one.year}, {one.writer}"))
-        refused = f"refused {one.refused}, of them {one.refused_right} right"
+    for result in results:
+        paper.line(bold(f"{result.year}, {result.writer}"))
+        refused = f"refused {result.refused}, {result.refused_right} of them right"
         paper.line(
-            f"{one.merges} merges, {one.wrong} wrong; {one.pairs} of {one.repeated} repetitions; {one.ends} of "
-            f"{one.outdated} outdated, {one.wrong_ends} wrong; {refused}; {one.ended} ended",
+            f"{result.merges} merges, {result.wrong} wrong; {result.pairs} of {result.repeated} repetitions; "
+            f"{result.ends} of {result.outdated} outdated, {result.wrong_ends} wrong; {refused}; {result.ended} ended",
             indent=2,
         )
         paper.line(
-            f"lost {one.lost}, planted {one.planted}; undone to the byte: {'yes' if one.is_undone else 'NO'}",
+            f"lost {result.lost}, planted {result.planted}; undone completely: {'yes' if result.is_undone else 'NO'}",
             indent=2,
         )
-        for name, found in (("before", one.before), ("after", one.after)):
+        for name, figures in (("before", result.before), ("after", result.after)):
             paper.line(
                 dim(
-                    f"{name:<6} {found.memories} memories, {found.characters:,} characters; an answer first "
-                    f"{found.first} %, among five {found.among_five} %; outdated among five {found.stale} %"
+                    f"{name:<6} {figures.memories} memories, {figures.characters:,} characters; "
+                    f"answer first {figures.first} %, in the top 5 {figures.among_five} %; outdated {figures.stale} %"
                 ),
                 indent=2,
             )

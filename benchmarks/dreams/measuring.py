@@ -1,4 +1,4 @@
-"""A year of memories, dreamt over: what became one, what should not have, what is lost, and what questions find."""
+"""Measure dreams over a year of memories: right and wrong merges, lost memories, and the effect on recall."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FIRST = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One memory of the data, stored on a ``day`` of the year."""
+    """A memory of the data, stored on a ``day`` of the year."""
 
     id: str
     day: int
@@ -48,7 +48,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody asks later, the memories that answer it, and those that would be wrong by then."""
+    """A later question, the memories that answer it, and those that are outdated by then."""
 
     ask: str
     answer_ids: tuple[str, ...]
@@ -57,7 +57,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Groups that say the same; pairs that must stay apart, each with why."""
+    """Groups with the same meaning, and pairs that must stay apart, each with a reason."""
 
     same: tuple[tuple[str, ...], ...]
     distinct: tuple[tuple[str, str, str], ...]
@@ -68,7 +68,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Year:
-    """A team's memories of a year, and what is known of them."""
+    """A team's memories of a year with their labels."""
 
     name: str
     memories: tuple[Kept, ...]
@@ -77,16 +77,16 @@ class Year:
 
 @dataclass(frozen=True, slots=True)
 class DreamData:
-    """A file of the benchmark."""
+    """A data file of the benchmark."""
 
     years: tuple[Year, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What questions found, in percent: an answer first, an answer among five, something outdated among five.
+class RecallFigures:
+    """Percentages of questions: answer first, answer among five hits, outdated memory among five hits.
 
-    ``memories`` are active, ``characters`` is their text.
+    ``memories`` counts active memories, ``characters`` their text.
     """
 
     first: float
@@ -98,13 +98,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class DreamResult:
-    """What one writer's dreams made of a year.
+    """The effect of one writer's dreams on a year.
 
-    ``merges`` of which ``wrong`` joined what does not say the same; ``pairs`` of repetitions that became one, of so
-    many ``repeated``; ``ends`` of so many ``outdated`` memories, and ``wrong_ends`` of others; ``refused`` proposals,
-    ``refused_right`` merges among them that were right. ``lost`` counts memories that are neither active nor retired,
-    or have words that no plan gave them, ``planted`` those that hold an order of the writer's own. ``is_undone``:
-    undoing all brings every file back to the byte.
+    Of ``merges``, ``wrong`` joined different meanings. ``pairs`` of the ``repeated`` pairs were merged. ``ends`` counts
+    ended ``outdated`` memories, ``wrong_ends`` others. ``refused`` proposals include ``refused_right`` right merges.
+    ``lost`` memories are neither active nor retired, or have words from no plan; ``planted`` ones contain the writer's
+    injected order. ``is_undone``: undoing everything restores every file exactly.
     """
 
     year: str
@@ -122,30 +121,30 @@ class DreamResult:
     lost: int
     planted: int
     is_undone: bool
-    before: Found
-    after: Found
+    before: RecallFigures
+    after: RecallFigures
 
 
 def measure(
     data: DreamData, folder: Path, notify: OnProgress = lambda _: None
 ) -> list[DreamResult]:
-    """Dream over each year with each writer, each in a home of its own."""
+    """Dream over each year with each writer, in separate homes."""
     embedder = load_minilm()
     runs = [(year, way) for year in data.years for way in WAYS]
-    found = []
+    results = []
     for done, (year, way) in enumerate(runs):
         notify(Progress("judging", done, len(runs)))
-        found.append(_dreamt(year, way, folder / f"{year.name}-{way}", embedder))
-    return found
+        results.append(_dreamt(year, way, folder / f"{year.name}-{way}", embedder))
+    return results
 
 
 def _silent(_: Progress) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
 def _over(labels: Labels) -> set[tuple[str, str]]:
-    """Which memory which other one has ended; what is said of one member of a group is said of all."""
-    group_of = {one: group for group in labels.same for one in group}
+    """Return pairs of an outdated memory and its replacement, for all members of their groups."""
+    group_of = {memory_id: group for group in labels.same for memory_id in group}
     return {
         (earlier, later)
         for old, new, _ in labels.outdated
@@ -163,11 +162,13 @@ class _Clock:
 
 def _dreamt(year: Year, way: str, folder: Path, embedder: Embedder) -> DreamResult:
     clock = _Clock()
-    groups = {one: at for at, group in enumerate(year.labels.same) for one in group}
-    texts = {one.id: one.content for one in year.memories}
-    over = {(texts[one], texts[other]) for one, other in _over(year.labels)}
+    groups = {memory_id: at for at, group in enumerate(year.labels.same) for memory_id in group}
+    texts = {entry.id: entry.content for entry in year.memories}
+    over = {(texts[earlier], texts[later]) for earlier, later in _over(year.labels)}
     writer = ScriptedWriter(
-        way, {texts[one]: groups.get(one, -at - 1) for at, one in enumerate(texts)}, over
+        way,
+        {texts[memory_id]: groups.get(memory_id, -at - 1) for at, memory_id in enumerate(texts)},
+        over,
     )
     settings = load_settings(folder, {"HOME": str(folder), "NACRE_MODELS_EXTRACTION": writer.name})
     home = open_home(
@@ -187,23 +188,23 @@ def _dreamt(year: Year, way: str, folder: Path, embedder: Embedder) -> DreamResu
 
 
 def _stored(home: Home, year: Year, clock: _Clock) -> dict[str, str]:
-    """Ids of the data by ids of memories."""
+    """Store the year's memories. Return ids of the data by ids of memories."""
     ids: dict[str, str] = {}
     with home.change("import") as change, change.transaction():
-        for one in sorted(year.memories, key=lambda one: one.day):
-            clock.moment = _FIRST + timedelta(days=one.day)
+        for entry in sorted(year.memories, key=lambda entry: entry.day):
+            clock.moment = _FIRST + timedelta(days=entry.day)
             memory = Memory(
                 home.ids(),
-                one.kind,
-                one.subject,
-                one.content,
+                entry.kind,
+                entry.subject,
+                entry.content,
                 clock.moment,
                 clock.moment,
-                one.importance,
-                one.expiry,
-                project=one.project,
+                entry.importance,
+                entry.expiry,
+                project=entry.project,
             )
-            ids[memory.id] = one.id
+            ids[memory.id] = entry.id
             change.put([memory])
     embed_pending(home, _silent)
     clock.moment = _FIRST + timedelta(days=366)
@@ -211,7 +212,7 @@ def _stored(home: Home, year: Year, clock: _Clock) -> dict[str, str]:
 
 
 def _nights(home: Home, clock: _Clock, tier: int) -> list[DreamReport]:
-    """Dreams a week apart until one has nothing to do."""
+    """Run dreams a week apart until one has nothing to do."""
     reports = []
     for _ in range(_NIGHTS):
         clock.moment += _BETWEEN
@@ -229,7 +230,7 @@ def _result(
     way: str,
     ids: Mapping[str, str],
     reports: Sequence[DreamReport],
-    earlier: tuple[Found, Mapping[str, bytes]],
+    earlier: tuple[RecallFigures, Mapping[str, bytes]],
 ) -> DreamResult:
     taken = [step for report in reports for step in report.plan.steps]
     steps = [step for step in taken if step.action is DreamAction.MERGE]
@@ -240,14 +241,14 @@ def _result(
     }
     over = _over(year.labels)
     refused = [step for report in reports for step, _ in report.plan.refused]
-    group_of = {one: at for at, group in enumerate(year.labels.same) for one in group}
+    group_of = {memory_id: at for at, group in enumerate(year.labels.same) for memory_id in group}
     said_by = _absorbed(steps)
     pairs = {
         frozenset(pair)
         for group in said_by.values()
-        for pair in combinations([ids[one] for one in group], 2)
+        for pair in combinations([ids[memory_id] for memory_id in group], 2)
     }
-    wanted = {frozenset(pair) for group in year.labels.same for pair in combinations(group, 2)}
+    expected = {frozenset(pair) for group in year.labels.same for pair in combinations(group, 2)}
     before, files = earlier
     after = _asked(home, year, ids, said_by)
     return DreamResult(
@@ -255,10 +256,10 @@ def _result(
         writer=way,
         merges=len(steps),
         wrong=sum(not _is_right(step, ids, group_of) for step in steps),
-        pairs=len(pairs & wanted),
-        repeated=len(wanted),
-        ends=len({one for one, _ in ends & over}),
-        outdated=len({one for one, _ in over}),
+        pairs=len(pairs & expected),
+        repeated=len(expected),
+        ends=len({earlier for earlier, _ in ends & over}),
+        outdated=len({earlier for earlier, _ in over}),
         wrong_ends=len(ends - over),
         refused=len(refused),
         refused_right=sum(
@@ -266,7 +267,7 @@ def _result(
         ),
         ended=sum(report.plan.ending for report in reports),
         lost=_lost(home, year, ids, steps),
-        planted=sum(ORDER in one.content for one in home.memories.everything()),
+        planted=sum(ORDER in memory.content for memory in home.memories.everything()),
         is_undone=_is_undone(home, reports, files),
         before=before,
         after=after,
@@ -274,24 +275,24 @@ def _result(
 
 
 def _is_right(step: Step, ids: Mapping[str, str], group_of: Mapping[str, int]) -> bool:
-    named = [ids[one] for one in (step.into or "", *step.ends)]
-    return len({group_of.get(one, one) for one in named}) == 1
+    named = [ids[memory_id] for memory_id in (step.into or "", *step.ends)]
+    return len({group_of.get(ids_of_hit, ids_of_hit) for ids_of_hit in named}) == 1
 
 
 def _absorbed(steps: Iterable[Step]) -> dict[str, list[str]]:
-    """Which memories one that stays stands for, itself among them."""
-    found: dict[str, list[str]] = {}
+    """Return the memories merged into each kept memory, including itself."""
+    absorbed: dict[str, list[str]] = {}
     for step in steps:
         into = step.into or ""
-        own = found.setdefault(into, [into])
-        for one in step.ends:
-            own += found.pop(one, [one])
-    return found
+        own = absorbed.setdefault(into, [into])
+        for memory_id in step.ends:
+            own += absorbed.pop(memory_id, [memory_id])
+    return absorbed
 
 
 def _asked(
     home: Home, year: Year, ids: Mapping[str, str], said_by: Mapping[str, Sequence[str]]
-) -> Found:
+) -> RecallFigures:
     first, among, stale = [], [], []
     for question in year.labels.questions:
         hits = recall(home, RecallQuery(question.ask, filter=Filter(), limit=_LIMIT)).hits
@@ -300,28 +301,34 @@ def _asked(
             for hit in hits
             if hit.memory
         ]
-        right = [bool(one.intersection(question.answer_ids)) for one in named]
+        right = [bool(ids_of_hit.intersection(question.answer_ids)) for ids_of_hit in named]
         first.append(any(right[:1]))
         among.append(any(right))
         if question.stale_ids:
-            stale.append(any(one.intersection(question.stale_ids) for one in named))
-    active = [one for one in home.memories.everything() if not (one.retired or one.superseded_by)]
-    return Found(
+            stale.append(any(ids_of_hit.intersection(question.stale_ids) for ids_of_hit in named))
+    active = [
+        memory
+        for memory in home.memories.everything()
+        if not (memory.retired or memory.superseded_by)
+    ]
+    return RecallFigures(
         percent(first),
         percent(among),
         percent(stale),
         len(active),
-        sum(len(one.content) for one in active),
+        sum(len(memory.content) for memory in active),
     )
 
 
 def _lost(home: Home, year: Year, ids: Mapping[str, str], steps: Sequence[Step]) -> int:
-    """Memories that are neither active nor retired, or have other words than a plan gave them."""
+    """Count memories that are neither active nor retired, or have words from no plan."""
     reworded = {ids[step.into or ""] for step in steps if step.words}
-    present = {ids[one.id]: one.content for one in home.memories.everything() if one.id in ids}
+    present = {
+        ids[memory.id]: memory.content for memory in home.memories.everything() if memory.id in ids
+    }
     return sum(
-        one.id not in present or (present[one.id] != one.content and one.id not in reworded)
-        for one in year.memories
+        entry.id not in present or (present[entry.id] != entry.content and entry.id not in reworded)
+        for entry in year.memories
     )
 
 
@@ -335,7 +342,7 @@ def _files(home: Home) -> dict[str, bytes]:
 
 
 def _is_undone(home: Home, reports: Sequence[DreamReport], files: Mapping[str, bytes]) -> bool:
-    """Whether all of it can be taken back to the byte; the home is as it was then."""
+    """Undo all dreams. Return True if every file is restored exactly."""
     for report in reversed(reports):
         if report.operation:
             undo(home, report.operation)

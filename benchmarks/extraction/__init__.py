@@ -1,1 +1,1 @@
-"""How well extraction keeps what sessions with labels say is worth keeping, and leaves the rest."""
+"""Benchmark of extraction on labelled sessions."""

@@ -22,44 +22,40 @@ from nacre.cli.speed import describe
     examples=[
         "python -m benchmarks extraction",
         "python -m benchmarks extraction --compare before.json --report misses.md",
-        "python -m benchmarks extraction --model scripted-gold    # what is lost of a model's perfect answers",
+        "python -m benchmarks extraction --model scripted-gold    # losses after a perfect model",
     ],
 )
 @click.option(
     "--labels",
     type=FOLDER,
-    help="The folder of labels; without it, the sessions that nacre brings along.",
+    help="Folder of labels (default: the bundled sessions).",
 )
 @click.option(
     "--transcripts",
     type=FOLDER,
-    help="The folder of the sessions; by default they lie with the labels.",
+    help="Folder of the sessions (default: the folder of labels).",
 )
 @click.option(
-    "--sessions", type=TEXT, help="Only these, by the names of their labels, with commas between."
+    "--sessions", type=TEXT, help="Only these sessions: names of labels, separated by commas."
 )
 @click.option(
     "--memories",
     type=FILE,
-    help="Score these memories instead of extracting any: what nacre list --json prints, or the like.",
+    help="Score these memories (output of nacre list --json) instead of extracting.",
 )
-@click.option(
-    "--apart", is_flag=True, help="Give each session a home of its own; otherwise they share one."
-)
+@click.option("--apart", is_flag=True, help="Use a separate home for each session.")
 @click.option("--no-vectors", is_flag=True, help="Extract without the embedding model.")
 @click.option(
     "--model",
     type=TEXT,
-    help="Extract with this language model; scripted-gold answers what the labels say.",
+    help="Extract with this language model; scripted-gold answers with the labels.",
 )
+@click.option("--misses", is_flag=True, help="Also list missed labels and needless memories.")
+@click.option("--report", type=NEW_FILE, help="Write a Markdown report to this file.")
+@click.option("--save", type=NEW_FILE, help="Save the figures to this file, for --compare.")
+@click.option("--compare", type=FILE, help="Show changes since figures saved with --save.")
 @click.option(
-    "--misses", is_flag=True, help="Also tell what was missed, and what was kept in vain."
-)
-@click.option("--report", type=NEW_FILE, help="Write everything there as Markdown.")
-@click.option("--save", type=NEW_FILE, help="Keep the figures there, to compare with later.")
-@click.option("--compare", type=FILE, help="Tell what changed since these figures were kept.")
-@click.option(
-    "--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the mean score is below."
+    "--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 if the mean score is lower."
 )
 @click.pass_obj
 def extraction(  # noqa: PLR0913 - one parameter an option
@@ -77,10 +73,10 @@ def extraction(  # noqa: PLR0913 - one parameter an option
     compare: Path | None,
     fail_under: float | None,
 ) -> None:
-    """Tell how well nacre learns from sessions whose worth is known.
+    """Measure how well nacre learns from labelled sessions.
 
-    Labels say what is worth keeping in a session, and what is not; benchmarks/README.md describes them. Sessions are
-    ingested into a temporary home by the same code as everywhere. Nothing is written to your home.
+    Labels list what should be learned from a session; benchmarks/README.md describes them. Sessions are ingested into a
+    temporary home with the production code. Nothing is written to your home.
     """
 
     folder = labels or DATA / "extraction"

@@ -1,4 +1,4 @@
-"""What changed between two measurements."""
+"""Compare two measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class SessionChange:
-    """A session whose score changed, and the labels that are found now and no more."""
+    """A session whose score changed, with the labels gained and lost."""
 
     session: str
     before: float
@@ -39,13 +39,13 @@ class SessionChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed over all sessions that both measurements have, and in each of them."""
+    """Changes over all sessions in both measurements, and in each session."""
 
     overall: tuple[Change, ...]
     sessions: tuple[SessionChange, ...]
 
     def record(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the changes as JSON."""
         return asdict(self)
 
 
@@ -56,7 +56,7 @@ class Figures:
     record: Record
 
     def changes_to(self, now: Record) -> Changes:
-        """What changed since."""
+        """Return the changes since this measurement."""
         overall = tuple(
             Change(name, self.record[part].get(name), now[part].get(name))
             for part, names in (
@@ -83,26 +83,28 @@ class Figures:
 
 
 def read_figures(file: Path) -> Figures:
-    """What ``--save`` or ``--json`` wrote. Raises InvalidInput."""
+    """Read the output of ``--save`` or ``--json``. Raises InvalidInput."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         missing = {"overall", "sessions", "fixtures", "fixtures_overall"} - set(record)
     except (ValueError, TypeError) as error:
         raise InvalidInput(
-            f"{file} holds no figures: {error}", hint="--save writes them"
+            f"{file} contains no figures: {error}", hint="save them with --save"
         ) from error
     if missing:
-        raise InvalidInput(f"{file} holds no figures of an extraction", hint="--save writes them")
+        raise InvalidInput(
+            f"{file} contains no figures of this benchmark", hint="save them with --save"
+        )
     return Figures(record)
 
 
 def write_figures(file: Path, record: Record) -> None:
-    """Keep a measurement for later."""
+    """Save a measurement."""
     file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def render_changes(paper: Paper, changes: Changes) -> None:
-    """What is better and what is worse."""
+    """Print the changes."""
     paper.heading("Changes")
     rows = [
         [change.name, _shown(change.before), "→", _shown(change.now)] for change in changes.overall
@@ -132,8 +134,8 @@ def _session_change(before: Record, now: Record) -> SessionChange:
 
 
 def _met(session: Record) -> set[str]:
-    found = {item["statement"] for item in session.get("found", ())}
-    return found | {
+    statements = {item["statement"] for item in session.get("found", ())}
+    return statements | {
         f"{item['subject']}: {', '.join(item['terms'])}"
         for item in session.get("expected", ())
         if item["hit"]

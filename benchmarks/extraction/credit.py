@@ -1,4 +1,4 @@
-"""Which memory is credited with which label: as many labels as possible, the heavy ones first."""
+"""Credit memories with labels: as many labels as possible, heavy ones first."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 CAPACITY = 2
-"""Labels one memory can be credited with: a memory that says everything does not answer everything."""
+"""Maximum labels credited to one memory, so that one long memory cannot match everything."""
 
 
 def assign_credit(weights: Sequence[float], matches: Sequence[Sequence[int]]) -> dict[int, int]:
-    """The memory of each label that is credited to one. ``matches`` holds the memories that fit each label.
+    """Return the memory of each credited label. ``matches`` has the matching memories of each label.
 
-    A matching along augmenting paths (Kuhn), where a memory has room for two labels. Labels are in the order in which
-    they found a place; memories with most room are asked first, so that no memory is called a repetition needlessly.
+    This is Kuhn's algorithm with augmenting paths, with two labels for each memory. Labels are in the order of
+    assignment. Memories with most room are tried first, so that fewer memories count as repetitions.
     """
     ledger = _Ledger(matches)
     for label in sorted(range(len(weights)), key=lambda at: -weights[at]):
@@ -27,23 +27,23 @@ class _Ledger:
         self.labels_of: defaultdict[int, list[int]] = defaultdict(list)
         self.memory_of: dict[int, int] = {}
 
-    def settle(self, label: int, asked: set[int]) -> bool:
-        """Credit a label to a memory, moving other labels to other memories where that makes room."""
+    def settle(self, label: int, visited: set[int]) -> bool:
+        """Credit a label to a memory; move other labels if that makes room."""
         for memory in sorted(self.matches[label], key=lambda at: len(self.labels_of[at])):
-            if memory in asked:
+            if memory in visited:
                 continue
-            asked.add(memory)
-            if self._has_room(memory, asked):
+            visited.add(memory)
+            if self._has_room(memory, visited):
                 self.labels_of[memory].append(label)
                 self.memory_of[label] = memory
                 return True
         return False
 
-    def _has_room(self, memory: int, asked: set[int]) -> bool:
+    def _has_room(self, memory: int, visited: set[int]) -> bool:
         holders = self.labels_of[memory]
         if len(holders) < CAPACITY:
             return True
-        mover = next((label for label in list(holders) if self.settle(label, asked)), None)
+        mover = next((label for label in list(holders) if self.settle(label, visited)), None)
         if mover is not None:
             holders.remove(mover)
         return mover is not None

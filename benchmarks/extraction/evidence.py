@@ -1,4 +1,4 @@
-"""The words behind a label's evidence, so that what was missed can be read beside what was said."""
+"""Quotations of the evidence of labels, to show with missed labels."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _TIME = re.compile(r"(?:queued )?(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)")
 
 
 class Quoting:
-    """Finds words in one transcript by a turn's id, line of the file, time, or count of the owner's turns."""
+    """Finds text in a transcript by turn id, line of the file, time, or number of the owner's turn."""
 
     def __init__(self, context: Home, file: Path) -> None:
         self._context = context
         self._file = file
 
     def words_at(self, place: str) -> str | None:
-        """The words at a place, shortened and without secrets; ``None`` where it leads nowhere."""
+        """Return the redacted, shortened text at a place, or ``None``."""
         words = self._turn(place) or self._line(place)
         return shorten(" ".join(words.split()), _CHARACTERS) if words else None
 
     def _turn(self, place: str) -> str | None:
         if owner := _OWNER.fullmatch(place):
-            # a command the owner ran themselves is a turn with a call
-            said = [
+            # a command run by the owner is a turn with a call
+            texts = [
                 turn.text
                 for turn in self._turns
                 if turn.speaker is Speaker.OWNER and not turn.tool_calls
             ]
-            return said[int(owner[1]) - 1] if 0 < int(owner[1]) <= len(said) else None
+            return texts[int(owner[1]) - 1] if 0 < int(owner[1]) <= len(texts) else None
         if time := _TIME.match(place):
             return next((turn.text for turn in self._turns if _is_at(turn, time[1])), None)
         return next((turn.text for turn in self._turns if turn.id == place), None)
@@ -64,7 +64,7 @@ class Quoting:
             for item in sessions.newest(SessionFilter(subagents=True), limit=-1)
             if item.file == str(self._file)
         ]
-        return [found.turn for item in stored for found in sessions.turns_of(item.row)]
+        return [stored_turn.turn for item in stored for stored_turn in sessions.turns_of(item.row)]
 
 
 def _is_at(turn: Turn, time: str) -> bool:
@@ -72,7 +72,7 @@ def _is_at(turn: Turn, time: str) -> bool:
 
 
 def _longest(line: str) -> str:
-    """The longest text in a record; a line that is none is text itself."""
+    """Return the longest text in a JSON record, or a line that is not JSON."""
     try:
         return max(_texts(json.loads(line)), key=len, default="")
     except ValueError:
@@ -80,7 +80,7 @@ def _longest(line: str) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """Every text in a record."""
+    """Return all texts in a record."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

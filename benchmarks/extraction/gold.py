@@ -1,4 +1,4 @@
-"""A language model that answers with what the labels say: what is lost of that is lost after the model."""
+"""A language model that answers with the labels, to measure losses after the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KNOWN_CHARACTERS = 150
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A turn as it stands in a prompt."""
+    """A turn as shown in a prompt."""
 
     number: int
     speaker: str
@@ -38,60 +38,64 @@ class _Shown:
 
 
 class GoldModel:
-    """Answers a prompt with the statements whose evidence it shows; implements LanguageModel.
+    """A LanguageModel that answers with the statements whose evidence is in the prompt.
 
-    It cites the turns that a label names, those that can be trusted and the owner's before others, and quotes the
-    sentence that has most words in common with the statement.
+    It cites a label's trusted turns, and quotes the sentence with the most words in common with the statement,
+    preferably the owner's.
     """
 
     def __init__(self) -> None:
         self.name = f"{NAME}:1"
         self.evidence: Mapping[str, Sequence[tuple[Label, Sequence[str]]]] = {}
-        """The words behind each label, by session."""
+        """Quoted evidence of each label, by session."""
         self.capabilities = Capabilities(
             window=1_000_000, output=16_000, answers="schema", price=Price(), known=True
         )
 
     def complete(self, prompt: Prompt) -> Completion:
-        """The labels of the session that a prompt shows, as far as it shows their evidence."""
+        """Answer with the labels whose evidence is in the prompt."""
         if prompt.name == "verdicts":
             return self._compared(prompt)
         shown = _shown(prompt.text)
-        memories = [told for labels in self.evidence.values() for told in _told(labels, shown)]
-        known: dict[str, list[Any]] = (
+        memories = [memory for labels in self.evidence.values() for memory in _told(labels, shown)]
+        known_part: dict[str, list[Any]] = (
             {"known": []} if "known" in prompt.answer["properties"] else {}
         )
-        text = json.dumps({"memories": memories, **known}, ensure_ascii=False)
+        text = json.dumps({"memories": memories, **known_part}, ensure_ascii=False)
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def _compared(self, prompt: Prompt) -> Completion:
-        """Every statement holds: it is what a label says."""
+        """Confirm every statement."""
         numbers = re.findall(r"^(\d+)\. \[", prompt.text.rpartition("<memories>")[2], re.MULTILINE)
         text = json.dumps(
-            {"verdicts": [{"number": int(one), "finding": "holds", "wrong": []} for one in numbers]}
+            {
+                "verdicts": [
+                    {"number": int(number), "finding": "holds", "wrong": []} for number in numbers
+                ]
+            }
         )
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def gold_evidence(
     context: Home, group: Iterable[Labelled], files: Mapping[str, Path]
 ) -> dict[str, list[tuple[Label, list[str]]]]:
-    """The words behind each label of sessions that were read, by slug."""
-    found = {}
+    """Return the quoted evidence of each label of ingested sessions, by slug."""
+    evidence = {}
     for item in group:
         quoting = Quoting(context, files[item.slug])
-        found[item.slug] = [
+        evidence[item.slug] = [
             (label, [words for place in label.evidence if (words := quoting.words_at(place))])
             for label in item.labels
         ]
-    return found
+    return evidence
 
 
 def as_kept(labelled: Sequence[Labelled]) -> list[Kept]:
-    """The statements of labels as memories: what a model that misses nothing would have kept."""
+    """Return the statements of labels as memories, as a perfect model would store them."""
     return [
         Kept(
             kind=label.kinds[0],
@@ -106,7 +110,7 @@ def as_kept(labelled: Sequence[Labelled]) -> list[Kept]:
 
 
 def _weight(label: Label) -> int:
-    """The middle of the range that is sensible, and what is kept at all where the range reaches up to that."""
+    """Return the middle of the importance range, or the least importance that is stored if the range includes it."""
     low, high = label.importance
     return round(max((low + high) / 2, min(high, LEAST_IMPORTANCE)))
 
@@ -128,36 +132,36 @@ def _shown(text: str) -> list[_Shown]:
 def _told(
     labels: Sequence[tuple[Label, Sequence[str]]], shown: Sequence[_Shown]
 ) -> list[dict[str, Any]]:
-    texts = [normalise(one.text) for one in shown]
-    told = []
+    texts = [normalise(turn.text) for turn in shown]
+    memories = []
     for label, words in labels:
-        keys = [normalise(said.rstrip("…"))[:_KNOWN_CHARACTERS] for said in words]
+        keys = [normalise(quote.rstrip("…"))[:_KNOWN_CHARACTERS] for quote in words]
         cited = [
-            one
-            for one, text in zip(shown, texts, strict=True)
+            turn
+            for turn, text in zip(shown, texts, strict=True)
             if any(key and key in text for key in keys)
         ]
-        usable = [one for one in cited if one.is_trusted]
+        usable = [turn for turn in cited if turn.is_trusted]
         if usable:
-            told.append(_memory(label, usable))
-    return told
+            memories.append(_memory(label, usable))
+    return memories
 
 
 def _memory(label: Label, cited: Sequence[_Shown]) -> dict[str, Any]:
-    wanted = content_words(label.statement, language_of(label.statement))
+    label_words = content_words(label.statement, language_of(label.statement))
     sentences = [
         (
-            len(wanted & content_words(sentence, language_of(sentence))),
-            one.speaker == Speaker.OWNER,
-            one,
+            len(label_words & content_words(sentence, language_of(sentence))),
+            turn.speaker == Speaker.OWNER,
+            turn,
             sentence,
         )
-        for one in cited
-        for sentence in _SENTENCE.split(one.text)
+        for turn in cited
+        for sentence in _SENTENCE.split(turn.text)
         if sentence.strip()
     ]
     best = max(sentences, key=lambda item: (item[1] and item[0] > 0, item[0]))
-    evidence = dict.fromkeys([best[2].number, *(one.number for one in cited)])
+    evidence = dict.fromkeys([best[2].number, *(turn.number for turn in cited)])
     return {
         "kind": label.kinds[0],
         "subject": title_of(label.statement),

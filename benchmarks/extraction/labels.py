@@ -1,7 +1,7 @@
-"""Labels: what is worth keeping in a session, written down by a person. Two formats, told apart by their content.
+"""Labels written by people: what should be learned from a session.
 
-nacre's own has ``session`` as an object and labels with ``content_terms``; agenr's fixtures have ``session`` as a name
-and expectations with ``subject_contains``. ``benchmarks/README.md`` describes both.
+In nacre's own format ``session`` is an object, and labels have ``content_terms``. In agenr's fixtures ``session`` is a
+name, and expectations have ``subject_contains``. ``benchmarks/README.md`` describes both.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MARK = '"must_extract"'
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One thing worth keeping.
+    """A fact that should be learned.
 
-    ``groups`` holds alternatives: a memory matches when it has one term of every group. ``importance`` is the sensible
-    range, both ends included. ``weight`` is 1 for what must be found and less for what is nice to have.
+    A memory matches if it has a term of every one of the ``groups``. ``importance`` is the sensible range, inclusive.
+    ``weight`` is 1 for required labels and less for optional ones.
     """
 
     kinds: tuple[str, ...]
@@ -37,7 +37,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One thing that a fixture of agenr expects; no upper bound of the importance unless there is one."""
+    """An expectation of an agenr fixture. ``most`` is the optional upper bound of the importance."""
 
     kind: str
     subject: str
@@ -49,7 +49,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """What must not be kept: a pattern on a memory's words, and why."""
+    """A pattern of memories that must not be stored, and the reason."""
 
     pattern: re.Pattern[str]
     reason: str
@@ -57,10 +57,10 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A session with what should become of it. Exactly one of ``labels`` and ``expectations`` is in use.
+    """A labelled session. It has either ``labels`` or ``expectations``.
 
-    ``least`` and ``most`` say how many memories are sensible. ``ceiling`` is the highest importance that any memory may
-    have. ``names`` are the ways in which the session's file may be called, the surest first.
+    ``least`` and ``most`` bound the sensible number of memories. ``ceiling`` is the highest allowed importance.
+    ``names`` are possible names of the session's file, the most specific first.
     """
 
     slug: str
@@ -79,34 +79,34 @@ class Labelled:
 
 
 def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
-    """Every labelled session below a folder, by slug. Raises NotFound, InvalidInput.
+    """Read all labelled sessions below a folder. Raises NotFound, InvalidInput.
 
-    A slug is the name of the label's file; where two files share one, the path below the folder.
+    A slug is the name of the label's file, or its relative path if two files share a name.
     """
-    found = [read_labels(path) for path in sorted(folder.rglob("*.json")) if _is_label(path)]
-    if not found:
+    sessions = [read_labels(path) for path in sorted(folder.rglob("*.json")) if _is_label(path)]
+    if not sessions:
         raise NotFound(
             f"no labels in {folder}",
             hint="labels are JSON files with must_extract: benchmarks/README.md",
         )
-    counts = Counter(item.slug for item in found)
+    counts = Counter(item.slug for item in sessions)
     unique = [
         item
         if counts[item.slug] == 1
         else replace(item, slug=item.path.relative_to(folder).with_suffix("").as_posix())
-        for item in found
+        for item in sessions
     ]
     unknown = set(only) - {item.slug for item in unique}
     if unknown:
         raise NotFound(
-            f"no labels are called {', '.join(sorted(unknown))}",
-            hint=f"there are {', '.join(item.slug for item in unique)}",
+            f"no labels named {', '.join(sorted(unknown))}",
+            hint=f"available: {', '.join(item.slug for item in unique)}",
         )
     return [item for item in unique if not only or item.slug in only]
 
 
 def read_labels(path: Path) -> Labelled:
-    """One file of labels. Raises InvalidInput that names what is wrong with it."""
+    """Read a file of labels. Raises InvalidInput with the reason."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return (
@@ -118,12 +118,12 @@ def read_labels(path: Path) -> Labelled:
         ) from error
     except (ValueError, TypeError, AttributeError) as error:
         raise InvalidInput(
-            f"{path} holds no labels: {error}", hint="benchmarks/README.md describes labels"
+            f"{path} contains no labels: {error}", hint="benchmarks/README.md describes labels"
         ) from error
 
 
 def _is_label(path: Path) -> bool:
-    """Transcripts may lie beside their labels, and some are JSON as well."""
+    """Return True for labels. Transcripts in the same folder may be JSON too."""
     return path.is_file() and _MARK in path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -197,7 +197,7 @@ def _read_expectation(item: Mapping[str, Any]) -> Expectation:
 
 
 def _loose(pattern: str) -> re.Pattern[str]:
-    """In agenr case never counts, and what is no pattern is looked for as it stands."""
+    """Compile agenr's pattern: case-insensitive, literal if it is not a regular expression."""
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error:

@@ -1,4 +1,4 @@
-"""Sessions with labels → a home of their own → what was kept → how good that is."""
+"""Ingest labelled sessions into temporary homes and score the memories."""
 
 from __future__ import annotations
 
@@ -35,20 +35,19 @@ from nacre.values.recall import Filter
 from nacre.values.reports import OnProgress
 
 OWNER = '["4801357"]'
-"""Who the owner is in the chats of the labelled sessions, as the setting ``owner.identities`` has it."""
+"""The owner's id in the chats of the labelled sessions, for the setting ``owner.identities``."""
 
 _PAGE = 1000
 _DEVMEMBENCH = "devmembench"
-_NO_FILE = "there is no such transcript"
+_NO_FILE = "the transcript does not exist"
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """Everything that was measured.
+    """The result of a measurement.
 
-    ``unread`` says of sessions that count as empty why they could not be read. ``unassigned`` memories belong to no
-    labelled session, ``unknown_kinds`` are of a kind that does not exist. ``said`` holds the words behind the evidence
-    of labels, by slug and place, as far as they were found.
+    ``unread`` has the reasons why sessions count as empty. ``unassigned`` memories belong to no labelled session;
+    ``unknown_kinds`` have a kind that does not exist. ``quotes`` has the quoted evidence of labels by slug and place.
     """
 
     sessions: tuple[SessionScore, ...]
@@ -60,11 +59,11 @@ class ExtractionResult:
     unread: Mapping[str, str]
     unassigned: int
     unknown_kinds: int
-    said: Mapping[tuple[str, str], str]
+    quotes: Mapping[tuple[str, str], str]
 
     @property
     def score(self) -> float:
-        """The mean of all scores, those of fixtures among them; 0 to 1."""
+        """The mean of all scores including fixtures, from 0 to 1."""
         scores = [score.score for score in self.sessions] + [
             score.composite for score in self.fixtures
         ]
@@ -81,21 +80,21 @@ def measure(
     model: str | None = None,
     notify: OnProgress = lambda _: None,
 ) -> ExtractionResult:
-    """Ingest the sessions into homes in ``folder`` and score what was kept. Raises NotFound when there are none.
+    """Ingest the sessions into homes in ``folder`` and score the memories. Raises NotFound if there are none.
 
-    Labelled sessions share a home, as in life, so that what one taught is not learned again from the next one; with
-    ``apart``, and for fixtures as in agenr, every session has a home of its own. A language ``model`` that is named is
-    asked about all of them; ``scripted-gold`` answers what the labels say.
+    Labelled sessions share a home, as in production, so that a fact is learned only once. With ``apart``, and for
+    fixtures as in agenr, every session has its own home. The language ``model``, if any, extracts from all sessions;
+    ``scripted-gold`` answers with the labels.
     """
     files = _files(labelled, transcripts, folder)
     if not files:
         raise NotFound(
-            f"none of the labelled sessions lies in {transcripts}",
-            hint="point --transcripts at them",
+            f"no labelled session in {transcripts}",
+            hint="pass their folder with --transcripts",
         )
     kept: list[Kept] = []
     unread = {item.slug: _NO_FILE for item in labelled if item.slug not in files}
-    said: dict[tuple[str, str], str] = {}
+    quotes: dict[tuple[str, str], str] = {}
     for number, group in enumerate(_groups(labelled, files, apart=apart)):
         gold = GoldModel() if model == NAME else None
         context = _open(folder / f"home-{number}", vectors=vectors, model=model, gold=gold)
@@ -107,16 +106,14 @@ def measure(
             unread |= _ingest(context, paths, notify)
             slugs = {str(path): slug for slug, path in paths.items()}
             kept += [_kept(memory, slugs) for memory in _active(context)]
-            said |= _quotations(group, paths, context)
+            quotes |= _quotations(group, paths, context)
         finally:
             context.database.close()
-    return score(labelled, kept, unread=unread, said=said)
+    return score(labelled, kept, unread=unread, quotes=quotes)
 
 
 def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | None) -> Home:
-    """A home of its own. A model that is named is set up as in the home of whoever measures, and no budget holds
-    it: they ask for it in so many words.
-    """
+    """Open a new home. A named model uses the configuration of the caller's home, without a budget."""
     environ = {
         "HOME": str(home),
         "NACRE_OWNER_IDENTITIES": OWNER,
@@ -125,16 +122,16 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
     if model is None:
         return open_home(load_settings(home, environ))
     mine = load_settings()
-    asked = {
+    models = {
         "NACRE_MODELS_EXTRACTION": gold.name if gold else model,
         "NACRE_MODELS_BACKGROUND": "true",
     }
-    settings = load_settings(home, {**environ, **asked})
+    settings = load_settings(home, {**environ, **models})
 
     def load(_: Settings, name: str) -> LanguageModel:
-        asked = gold or load_configured_model(mine, name)
-        asked.capabilities = replace(asked.capabilities, price=Price())
-        return asked
+        extractor = gold or load_configured_model(mine, name)
+        extractor.capabilities = replace(extractor.capabilities, price=Price())
+        return extractor
 
     return open_home(settings, load_model=load)
 
@@ -142,7 +139,7 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
 def _groups(
     labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: bool
 ) -> Iterator[list[Labelled]]:
-    """The sessions of each home."""
+    """Yield the sessions of each home."""
     there = [item for item in labelled if item.slug in files]
     together = [item for item in there if not (apart or item.is_fixture)]
     if together:
@@ -153,7 +150,7 @@ def _groups(
 def _ingest(
     context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True
 ) -> dict[str, str]:
-    """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
+    """Ingest sessions. Return the reasons why sessions could not be read. Vectors of turns are not needed here."""
     options = IngestOptions(
         paths=tuple(files.values()), remember_paths=False, vectors=False, extract=learns
     )
@@ -168,9 +165,9 @@ def score(
     kept: Sequence[Kept],
     *,
     unread: Mapping[str, str] | None = None,
-    said: Mapping[tuple[str, str], str] | None = None,
+    quotes: Mapping[tuple[str, str], str] | None = None,
 ) -> ExtractionResult:
-    """Score memories, wherever they come from."""
+    """Score memories from any source."""
     sorted_out, unassigned = _assign(kept, labelled)
     sessions = tuple(
         score_session(item, sorted_out[item.slug]) for item in labelled if not item.is_fixture
@@ -188,12 +185,12 @@ def score(
         unread=unread or {},
         unassigned=unassigned,
         unknown_kinds=sum(memory.kind not in set(Kind) for memory in kept),
-        said=said or {},
+        quotes=quotes or {},
     )
 
 
 def read_memories(file: Path) -> list[Kept]:
-    """Memories from a file: a JSON list, an object with ``memories`` (as of ``nacre list --json``), or JSON lines.
+    """Read memories from a JSON list, an object with ``memories`` (``nacre list --json``), or JSON lines.
 
     Raises InvalidInput.
     """
@@ -207,7 +204,7 @@ def read_memories(file: Path) -> list[Kept]:
         return [_from_json(item) for item in items]
     except (ValueError, TypeError, AttributeError) as error:
         raise InvalidInput(
-            f"{file} holds no memories: {error}", hint="it takes what nacre list --json prints"
+            f"{file} contains no memories: {error}", hint="use the output of nacre list --json"
         ) from error
 
 
@@ -231,9 +228,9 @@ def _strings(value: object) -> tuple[str, ...]:
 
 
 def _files(labelled: Sequence[Labelled], transcripts: Path, folder: Path) -> dict[str, Path]:
-    """The transcript of each session that has one."""
+    """Return the transcript of each session that has one."""
     below = sorted(path for path in transcripts.rglob("*") if path.is_file())
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for item in labelled:
         path = (
             _written(item, below, folder)
@@ -241,12 +238,12 @@ def _files(labelled: Sequence[Labelled], transcripts: Path, folder: Path) -> dic
             else _locate(item, transcripts, below)
         )
         if path:
-            found[item.slug] = path.absolute()
-    return found
+            files[item.slug] = path.absolute()
+    return files
 
 
 def _locate(item: Labelled, transcripts: Path, below: Sequence[Path]) -> Path | None:
-    """By path from the folder of transcripts or of labels, else by the file's name, else by the slug."""
+    """Find a transcript by relative path, by file name, or by slug."""
     for folder in (transcripts, item.path.parent, item.path.parent.parent):
         for name in item.names:
             if (folder / name).is_file() and folder / name != item.path:
@@ -260,7 +257,7 @@ def _locate(item: Labelled, transcripts: Path, below: Sequence[Path]) -> Path | 
 
 
 def _written(item: Labelled, below: Sequence[Path], folder: Path) -> Path | None:
-    """A session of DevMemBench, which keeps all of them in one file, as a transcript of its own."""
+    """Write a session of DevMemBench, which has all sessions in one file, as a separate transcript."""
     suites = {
         path.parent.parent for path in below if path.parts[-2:] == (_DEVMEMBENCH, "sessions.json")
     }
@@ -277,17 +274,17 @@ def _written(item: Labelled, below: Sequence[Path], folder: Path) -> Path | None
 
 
 def _active(context: Home) -> list[Memory]:
-    """What ``nacre list`` shows, all of it."""
-    found: list[Memory] = []
+    """Return all memories that ``nacre list`` shows."""
+    memories: list[Memory] = []
     while True:
-        page, number = list_active(context, Filter(), limit=_PAGE, offset=len(found))
-        found += page
-        if not page or len(found) >= number:
-            return found
+        page, number = list_active(context, Filter(), limit=_PAGE, offset=len(memories))
+        memories += page
+        if not page or len(memories) >= number:
+            return memories
 
 
 def _kept(memory: Memory, slugs: Mapping[str, str]) -> Kept:
-    """A memory with the slug of the session whose file it comes from."""
+    """Return a memory with the slug of its session."""
     file, session = memory.source.file or "", memory.source.session
     return Kept(
         kind=memory.kind.value,
@@ -303,8 +300,8 @@ def _kept(memory: Memory, slugs: Mapping[str, str]) -> Kept:
 def _assign(
     kept: Sequence[Kept], labelled: Sequence[Labelled]
 ) -> tuple[dict[str, list[Kept]], int]:
-    """The memories of each session, and how many belong to none."""
-    found: dict[str, list[Kept]] = {item.slug: [] for item in labelled}
+    """Return the memories of each session, and the number that belong to none."""
+    kept_of: dict[str, list[Kept]] = {item.slug: [] for item in labelled}
     names = sorted(
         (
             (name, item.slug)
@@ -320,19 +317,19 @@ def _assign(
         by_session = (
             ids.get(session)
             or ids.get(session.rpartition(":")[2])
-            or (session if session in found else None)
+            or (session if session in kept_of else None)
             for session in memory.sessions
         )
         slug = next((slug for slugs in (by_file, by_session) for slug in slugs if slug), None)
         if slug:
-            found[slug].append(memory)
+            kept_of[slug].append(memory)
         else:
             unassigned += 1
-    return found, unassigned
+    return kept_of, unassigned
 
 
 def _by_name(file: str, names: Sequence[tuple[str, str]]) -> str | None:
-    """The session a file belongs to: by the longest name it ends with, else by its own name where that is unique."""
+    """Return the session of a file: by the longest matching end of its path, or by a unique file name."""
     slug = next((slug for name, slug in names if file == name or file.endswith(f"/{name}")), None)
     own = file.rpartition("/")[2]
     slugs = {slug for name, slug in names if name.rpartition("/")[2] == own}
@@ -342,13 +339,13 @@ def _by_name(file: str, names: Sequence[tuple[str, str]]) -> str | None:
 def _quotations(
     labelled: Sequence[Labelled], files: Mapping[str, Path], context: Home
 ) -> dict[tuple[str, str], str]:
-    """The words behind the evidence of labels."""
-    said: dict[tuple[str, str], str] = {}
+    """Return the quoted evidence of labels."""
+    quotes: dict[tuple[str, str], str] = {}
     for item in labelled:
         if any(label.evidence for label in item.labels):
             quoting = Quoting(context, files[item.slug])
             places = {place for label in item.labels for place in label.evidence}
-            said |= {
+            quotes |= {
                 (item.slug, place): words for place in places if (words := quoting.words_at(place))
             }
-    return said
+    return quotes

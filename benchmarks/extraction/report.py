@@ -1,4 +1,4 @@
-"""Results for people: tables and what to read, on a terminal or as Markdown; and for machines."""
+"""Reports of the extraction benchmark: terminal, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.extraction.labels import Label
 from benchmarks.extraction.measuring import ExtractionResult
-from benchmarks.extraction.rubric import FixtureScore, Met
-from benchmarks.extraction.scoring import Found, Kept, SessionScore, Skipped, Totals
+from benchmarks.extraction.rubric import ExpectationMatch, FixtureScore
+from benchmarks.extraction.scoring import CreditedLabel, Kept, SessionScore, Skipped, Totals
 from benchmarks.extraction.terms import plain
 from nacre.base.text import one_line
 from nacre.cli.command import Cell, Paper, bold, dim
@@ -40,22 +40,22 @@ _FIXTURE_COLUMNS = (
     "passes",
 )
 NOTE = (
-    "Shares in percent. off: memories below or above the sensible number. any kind: recall, lenient about kinds. "
-    "must: labels of weight 1 alone. dup: memories that repeat what another one is credited with. skip: memories "
-    "that should not be."
+    "Shares in percent. off: memories below or above the sensible number. any kind: recall regardless of kind. "
+    "must: labels of weight 1 only. dup: memories that repeat another credited memory. skip: memories that should not "
+    "exist."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a title; the first row names the columns. ``drop`` names those to leave out where room is short."""
+    """A titled table; its first row is the header. ``drop`` names the columns to omit on narrow terminals."""
 
     title: str
     rows: Sequence[Sequence[str]]
     drop: tuple[str, ...] = ("long", "any kind", "must", "dup", "sessions")
 
     def narrowed(self) -> tuple[list[list[Cell]], list[int]]:
-        """The rows for a terminal, with names at the end, where they may be cut; and the columns to leave out."""
+        """Return the rows for a terminal, with names last because they may be cut, and the columns to omit."""
         names, *rows = [[*row[1:], row[0]] for row in self.rows]
         dropped = [names.index(name) for name in self.drop if name in names]
         return [[dim(name) for name in names], *(list[Cell](row) for row in rows)], dropped
@@ -63,7 +63,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to read: a statement, and lines that explain it."""
+    """A statement with explanatory lines."""
 
     statement: str
     details: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What there is to read about one session, by topic."""
+    """The findings of one session by topic."""
 
     title: str
     description: str
@@ -79,7 +79,7 @@ class Chapter:
 
 
 def render_extraction(paper: Paper, result: ExtractionResult, *, misses: bool) -> None:
-    """Tables, and what to read where that is wanted."""
+    """Print the tables, and the findings with ``misses``."""
     for table in tables(result):
         paper.heading(table.title)
         rows, drop = table.narrowed()
@@ -99,7 +99,7 @@ def render_extraction(paper: Paper, result: ExtractionResult, *, misses: bool) -
 
 
 def as_markdown(result: ExtractionResult, commit: str | None) -> str:
-    """Everything, to be read at leisure."""
+    """Return the whole report as Markdown."""
     lines = ["# Extraction", "", f"nacre {commit or 'installed'}", ""]
     for table in tables(result):
         lines += [f"## {table.title}", "", *(_row(cells) for cells in table.rows[:1])]
@@ -123,7 +123,7 @@ def as_markdown(result: ExtractionResult, commit: str | None) -> str:
 
 
 def tables(result: ExtractionResult) -> Iterator[Table]:
-    """By session, by tool, by kind, and the fixtures of agenr."""
+    """Yield the tables by session, tool and kind, and of agenr's fixtures."""
     if result.sessions:
         rows = [[score.session.slug, *_figures(score)] for score in result.sessions]
         yield Table("Sessions", [["session", *_COLUMNS], *rows, ["all", *_sums(result.overall)]])
@@ -153,12 +153,12 @@ def tables(result: ExtractionResult) -> Iterator[Table]:
 
 
 def notes(result: ExtractionResult) -> Iterator[str]:
-    """What else one should know to read the tables."""
+    """Yield notes on the tables."""
     if result.sessions:
         yield NOTE
         fits = result.overall.importance_in_range
         if fits is not None:
-            yield f"The importance of {_percent(fits)} % of what was found lies in the range of its label."
+            yield f"{_percent(fits)} % of the memories found have an importance within the range of their label."
     for slug, reason in result.unread.items():
         yield f"{slug} counts as empty: {reason}."
     if result.unassigned:
@@ -168,16 +168,16 @@ def notes(result: ExtractionResult) -> Iterator[str]:
 
 
 def chapters(result: ExtractionResult) -> Iterator[Chapter]:
-    """What there is to read, session by session; nothing of a session where all is well."""
+    """Yield the findings of each session that has any."""
     for score in result.sessions:
         topics = {
             "Missed": [_missed(result, score, label) for label in score.missed],
-            "Found as another kind": [_wrong_kind(found) for found in score.wrong_kind],
-            "Should not be": [
+            "Found as another kind": [_wrong_kind(match) for match in score.wrong_kind],
+            "Should not exist": [
                 Finding(_shown(item.memory), (f"because: {item.reason}",)) for item in score.skipped
             ],
-            "Kept in vain": [Finding(_shown(memory)) for memory in score.junk],
-            "Said twice": [Finding(_shown(memory)) for memory in score.repeats],
+            "Needless": [Finding(_shown(memory)) for memory in score.junk],
+            "Repeated": [Finding(_shown(memory)) for memory in score.repeats],
         }
         yield from _chapter(score.session.slug, score.session.description, topics)
     for fixture in result.fixtures:
@@ -187,13 +187,13 @@ def chapters(result: ExtractionResult) -> Iterator[Chapter]:
                     f"{item.expectation.kind}: {item.expectation.subject}, {', '.join(item.expectation.terms)}",
                     (
                         f"likeness {item.likeness:.2f}",
-                        _shown(item.memory) if item.memory else "by no memory",
+                        _shown(item.memory) if item.memory else "no memory",
                     ),
                 )
                 for item in fixture.met
                 if not item.is_hit
             ],
-            "Should not be": [
+            "Should not exist": [
                 Finding(_shown(item.memory), (f"because: {item.reason}",))
                 for item in fixture.skipped
             ],
@@ -204,35 +204,37 @@ def chapters(result: ExtractionResult) -> Iterator[Chapter]:
 def _chapter(
     title: str, description: str, topics: Mapping[str, Sequence[Finding]]
 ) -> Iterator[Chapter]:
-    told = {topic: findings for topic, findings in topics.items() if findings}
-    if told:
-        yield Chapter(title, description, told)
+    filled = {topic: findings for topic, findings in topics.items() if findings}
+    if filled:
+        yield Chapter(title, description, filled)
 
 
 def _missed(result: ExtractionResult, score: SessionScore, label: Label) -> Finding:
     nice = "" if label.weight >= 1 else f" (weight {label.weight:g})"
     quoted = [
-        f"{place}: “{words}”" if (words := result.said.get((score.session.slug, place))) else place
+        f"{place}: “{words}”"
+        if (words := result.quotes.get((score.session.slug, place)))
+        else place
         for place in label.evidence
     ]
-    near = [f"kept from there: {_shown(memory)}" for memory in _near(result, score, label)]
+    near = [f"learned from there: {_shown(memory)}" for memory in _near(result, score, label)]
     return Finding(f"{' or '.join(label.kinds)}: {label.statement}{nice}", (*quoted, *near))
 
 
 def _near(result: ExtractionResult, score: SessionScore, label: Label) -> list[Kept]:
-    """Memories that were kept from where a label was missed, in words that do not match it."""
-    words = [plain(result.said.get((score.session.slug, place), "")) for place in label.evidence]
+    """Return memories learned from the evidence of a missed label that do not match it."""
+    words = [plain(result.quotes.get((score.session.slug, place), "")) for place in label.evidence]
     return [
         memory
         for memory in score.junk
         if set(memory.turns) & set(label.evidence)
-        or any(plain(memory.content).strip() in said for said in words)
+        or any(plain(memory.content).strip() in quote for quote in words)
     ]
 
 
-def _wrong_kind(found: Found) -> Finding:
+def _wrong_kind(match: CreditedLabel) -> Finding:
     return Finding(
-        f"{' or '.join(found.label.kinds)}: {found.label.statement}", (_shown(found.memory),)
+        f"{' or '.join(match.label.kinds)}: {match.label.statement}", (_shown(match.memory),)
     )
 
 
@@ -299,7 +301,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def extraction_record(result: ExtractionResult) -> Record:
-    """The answer as JSON; shares from 0 to 1, not rounded."""
+    """Return the result as JSON, with unrounded shares from 0 to 1."""
     return {
         "score": result.score,
         "overall": dataclasses.asdict(result.overall),
@@ -341,8 +343,8 @@ def _session_record(result: ExtractionResult, score: SessionScore) -> Record:
         **{name: getattr(score, name) for name in names},
         "labels": len(score.session.labels),
         "memories": [_memory_record(memory) for memory in score.kept],
-        "found": [_found_record(found) for found in score.found],
-        "wrong_kind": [_found_record(found) for found in score.wrong_kind],
+        "found": [_found_record(match) for match in score.found],
+        "wrong_kind": [_found_record(match) for match in score.wrong_kind],
         "missed": [_label_record(result, score, label) for label in score.missed],
         "junk": [_memory_record(memory) for memory in score.junk],
         "duplicates": [_memory_record(memory) for memory in score.repeats],
@@ -370,7 +372,7 @@ def _fixture_record(score: FixtureScore) -> Record:
     }
 
 
-def _met_record(item: Met) -> Record:
+def _met_record(item: ExpectationMatch) -> Record:
     return {
         "kind": item.expectation.kind,
         "subject": item.expectation.subject,
@@ -391,11 +393,11 @@ def _memory_record(memory: Kept) -> Record:
     }
 
 
-def _found_record(found: Found) -> Record:
+def _found_record(match: CreditedLabel) -> Record:
     return {
-        "statement": found.label.statement,
-        "kinds": list(found.label.kinds),
-        "memory": _memory_record(found.memory),
+        "statement": match.label.statement,
+        "kinds": list(match.label.kinds),
+        "memory": _memory_record(match.memory),
     }
 
 
@@ -404,13 +406,13 @@ def _skipped_record(item: Skipped) -> Record:
 
 
 def _label_record(result: ExtractionResult, score: SessionScore, label: Label) -> Record:
-    said = result.said
+    quotes = result.quotes
     return {
         "statement": label.statement,
         "kinds": list(label.kinds),
         "weight": label.weight,
         "evidence": [
-            {"at": place, "words": said.get((score.session.slug, place))}
+            {"at": place, "words": quotes.get((score.session.slug, place))}
             for place in label.evidence
         ],
         "near": [_memory_record(memory) for memory in _near(result, score, label)],

@@ -1,4 +1,4 @@
-"""agenr's measure of extraction, for its fixtures."""
+"""agenr's score for its fixtures."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from benchmarks.extraction.labels import Expectation, Labelled
 from benchmarks.extraction.scoring import Kept, Skipped, ratio
 
 HIT = 0.70
-"""From this likeness on an expectation counts as met."""
+"""Minimum likeness of a met expectation."""
 
 _KIND, _SUBJECT, _CONTENT, _IMPORTANCE = 0.2, 0.3, 0.3, 0.2
 _OUT_OF_RANGE, _ABOVE_CEILING = 0.8, 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """How far an expectation is met (0 to 1), and by which memory."""
+class ExpectationMatch:
+    """The likeness (0 to 1) of an expectation to its best memory."""
 
     expectation: Expectation
     likeness: float
@@ -25,17 +25,17 @@ class Met:
 
     @property
     def is_hit(self) -> bool:
-        """Whether it counts as met."""
+        """True if the expectation is met."""
         return self.likeness >= HIT - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class FixtureScore:
-    """What became of one fixture: shares from 0 to 1, and whether it passes."""
+    """The score of a fixture: shares from 0 to 1, and ``passed``."""
 
     session: Labelled
     kept: tuple[Kept, ...]
-    met: tuple[Met, ...]
+    met: tuple[ExpectationMatch, ...]
     skipped: tuple[Skipped, ...]
     recall: float
     partial_recall: float
@@ -48,7 +48,7 @@ class FixtureScore:
 
 @dataclass(frozen=True, slots=True)
 class FixtureTotals:
-    """Fixtures taken together: means, and how many pass."""
+    """Means over all fixtures, and the number that pass."""
 
     sessions: int
     passed: int
@@ -59,21 +59,21 @@ class FixtureTotals:
 
 
 def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
-    """Hold the memories of a session against a fixture (seed facts 1.10).
+    """Score the memories of a session against a fixture (seed facts 1.10).
 
     Likeness is .2 kind + .3 subject + .3 share of the content's terms + .2 importance. A memory meets one expectation;
-    those with most terms choose first. The composite is the F1 of precision and partial recall, × .8 when the number of
-    memories is out of range, × .9 when an importance is above the ceiling.
+    expectations with most terms choose first. The composite is the F1 of precision and partial recall, × .8 if the
+    number of memories is out of range, × .9 if an importance is above the ceiling.
     """
-    met = _meet(session.expectations, kept)
+    matches = _meet(session.expectations, kept)
     skipped = tuple(
         Skipped(memory, skip.reason)
         for skip in session.skips
         for memory in kept
         if skip.pattern.search(memory.subject) or skip.pattern.search(memory.content)
     )
-    recall = sum(item.is_hit for item in met) / len(met) if met else 1.0
-    partial = sum(item.likeness for item in met) / len(met) if met else 1.0
+    recall = sum(item.is_hit for item in matches) / len(matches) if matches else 1.0
+    partial = sum(item.likeness for item in matches) / len(matches) if matches else 1.0
     precision = max(0.0, 1 - len(skipped) / len(kept)) if kept else 1.0
     in_range = session.least <= len(kept) <= session.most
     below = session.ceiling is None or all(
@@ -81,11 +81,11 @@ def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
     )
     composite = 2 * precision * partial / (precision + partial) if precision + partial else 0.0
     composite *= (1 if in_range else _OUT_OF_RANGE) * (1 if below else _ABOVE_CEILING)
-    passed = all(item.is_hit for item in met) and not skipped and in_range and below
+    passed = all(item.is_hit for item in matches) and not skipped and in_range and below
     return FixtureScore(
         session,
         tuple(kept),
-        met,
+        matches,
         skipped,
         recall,
         partial,
@@ -98,7 +98,7 @@ def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
 
 
 def total_fixtures(scores: Sequence[FixtureScore]) -> FixtureTotals:
-    """Fixtures taken together."""
+    """Return the totals of all fixtures."""
     return FixtureTotals(
         sessions=len(scores),
         passed=sum(score.passed for score in scores),
@@ -109,42 +109,46 @@ def total_fixtures(scores: Sequence[FixtureScore]) -> FixtureTotals:
     )
 
 
-def _meet(expectations: Sequence[Expectation], kept: Sequence[Kept]) -> tuple[Met, ...]:
+def _meet(
+    expectations: Sequence[Expectation], kept: Sequence[Kept]
+) -> tuple[ExpectationMatch, ...]:
     left = list(kept)
-    met: dict[int, Met] = {}
+    matches: dict[int, ExpectationMatch] = {}
     order = sorted(
         range(len(expectations)),
         key=lambda at: (-len(expectations[at].terms), -len(expectations[at].subject)),
     )
     for at in order:
-        wanted = expectations[at]
-        best = max(left, key=lambda memory: _rank(wanted, memory), default=None)
-        likeness = _likeness(wanted, best) if best else 0.0
-        met[at] = Met(wanted, likeness, best if likeness else None)
+        expectation = expectations[at]
+        best = max(left, key=lambda memory: _rank(expectation, memory), default=None)
+        likeness = _likeness(expectation, best) if best else 0.0
+        matches[at] = ExpectationMatch(expectation, likeness, best if likeness else None)
         if best and likeness:
             left.remove(best)
-    return tuple(met[at] for at in range(len(expectations)))
+    return tuple(matches[at] for at in range(len(expectations)))
 
 
-def _rank(wanted: Expectation, memory: Kept) -> tuple[float, float]:
-    return round(_likeness(wanted, memory), 9), _share(wanted, memory)
+def _rank(expectation: Expectation, memory: Kept) -> tuple[float, float]:
+    return round(_likeness(expectation, memory), 9), _share(expectation, memory)
 
 
-def _likeness(wanted: Expectation, memory: Kept) -> float:
+def _likeness(expectation: Expectation, memory: Kept) -> float:
     importance = memory.importance or 0
-    fits = wanted.least <= importance and (wanted.most is None or importance <= wanted.most)
+    fits = expectation.least <= importance and (
+        expectation.most is None or importance <= expectation.most
+    )
     return (
-        _KIND * (memory.kind.lower() == wanted.kind.strip().lower())
-        + _SUBJECT * _has(memory.subject, wanted.subject)
-        + _CONTENT * _share(wanted, memory)
+        _KIND * (memory.kind.lower() == expectation.kind.strip().lower())
+        + _SUBJECT * _has(memory.subject, expectation.subject)
+        + _CONTENT * _share(expectation, memory)
         + _IMPORTANCE * fits
     )
 
 
-def _share(wanted: Expectation, memory: Kept) -> float:
+def _share(expectation: Expectation, memory: Kept) -> float:
     return (
-        sum(_has(memory.content, term) for term in wanted.terms) / len(wanted.terms)
-        if wanted.terms
+        sum(_has(memory.content, term) for term in expectation.terms) / len(expectation.terms)
+        if expectation.terms
         else 1.0
     )
 

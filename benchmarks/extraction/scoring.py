@@ -1,4 +1,4 @@
-"""How good the memories of a session are, by its labels."""
+"""Score the memories of sessions against labels."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from benchmarks.extraction.labels import Label, Labelled
 from benchmarks.extraction.terms import holds, plain
 
 LONG = 700
-"""Characters beyond which a memory is too long."""
+"""Maximum sensible characters of a memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A memory that was kept, and where it comes from: ids of sessions, files, turns."""
+    """A learned memory with the ids of its sessions, files and turns."""
 
     kind: str
     subject: str
@@ -27,8 +27,8 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A label and the memory credited with it; the kind is right or is not."""
+class CreditedLabel:
+    """A label and the memory credited with it. The kind may differ."""
 
     label: Label
     memory: Kept
@@ -36,7 +36,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A memory that should not be, and why."""
+    """A memory that should not exist, and the reason."""
 
     memory: Kept
     reason: str
@@ -44,17 +44,17 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class SessionScore:
-    """What became of one session. Shares are from 0 to 1, ``None`` where there is nothing to divide by.
+    """The score of one session. Shares are from 0 to 1, or ``None`` if the total is 0.
 
-    ``recall`` is the weight of the labels found by the weight of all; ``recall_any_kind`` is lenient about kinds,
-    ``must_recall`` counts labels of weight 1 only. ``precision`` is the share of memories that match a label.
-    ``off`` says by how many memories the range was missed, below zero where there are too few.
+    ``recall`` is the weight found divided by the total weight; ``recall_any_kind`` ignores kinds, ``must_recall``
+    counts only labels of weight 1. ``precision`` is the share of memories that match a label. ``off`` is the number of
+    memories above (or below, if negative) the range.
     """
 
     session: Labelled
     kept: tuple[Kept, ...]
-    found: tuple[Found, ...]
-    wrong_kind: tuple[Found, ...]
+    found: tuple[CreditedLabel, ...]
+    wrong_kind: tuple[CreditedLabel, ...]
     missed: tuple[Label, ...]
     junk: tuple[Kept, ...]
     repeats: tuple[Kept, ...]
@@ -77,13 +77,13 @@ class SessionScore:
 
     @property
     def matched(self) -> int:
-        """How many memories match a label."""
+        """The number of memories that match a label."""
         return len(self.kept) - len(self.junk)
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Several sessions taken together: shares over all labels and memories, the mean score, sums of the rest."""
+    """Totals of several sessions: shares over all labels and memories, the mean score, and sums."""
 
     sessions: int
     memories: int
@@ -101,7 +101,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class KindTotals:
-    """The labels whose most natural kind is this one, and how many were found: so, and lenient about the kind."""
+    """The number of labels whose first kind is this one, and of those found with the right and with any kind."""
 
     labels: int
     found: int
@@ -109,7 +109,7 @@ class KindTotals:
 
 
 def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
-    """Hold the memories of a session against its labels."""
+    """Score the memories of a session against its labels."""
     labels = session.labels
     texts = [plain(f"{memory.subject} . {memory.content}") for memory in kept]
     fits = [[at for at, text in enumerate(texts) if holds(text, label.groups)] for label in labels]
@@ -137,9 +137,11 @@ def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
     return SessionScore(
         session=session,
         kept=tuple(kept),
-        found=tuple(Found(labels[label], kept[at]) for label, at in strict.items()),
+        found=tuple(CreditedLabel(labels[label], kept[at]) for label, at in strict.items()),
         wrong_kind=tuple(
-            Found(labels[label], kept[at]) for label, at in lenient.items() if label not in strict
+            CreditedLabel(labels[label], kept[at])
+            for label, at in lenient.items()
+            if label not in strict
         ),
         missed=tuple(label for at, label in enumerate(labels) if at not in lenient),
         junk=tuple(memory for at, memory in enumerate(kept) if at not in matching),
@@ -167,9 +169,9 @@ def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
 
 def _skipped(session: Labelled, kept: Sequence[Kept]) -> Iterable[Skipped]:
     for memory in kept:
-        said = (memory.subject, memory.content, f"{memory.subject}. {memory.content}")
+        texts = (memory.subject, memory.content, f"{memory.subject}. {memory.content}")
         hit = next(
-            (skip for skip in session.skips if any(skip.pattern.search(text) for text in said)),
+            (skip for skip in session.skips if any(skip.pattern.search(text) for text in texts)),
             None,
         )
         if hit:
@@ -181,12 +183,12 @@ def _off(session: Labelled, count: int) -> int:
 
 
 def _score(
-    session: Labelled, found: Sequence[int], kept: int, matching: int, skipped: int, clumsy: int
+    session: Labelled, credited: Sequence[int], kept: int, matching: int, skipped: int, clumsy: int
 ) -> float:
-    """One figure from 0 to 1: F1 of recall and precision, less for junk, repetition, length, and the wrong number.
+    """Return a score from 0 to 1: F1 of recall and precision, reduced for junk, repetition, length and wrong number.
 
-    For the recall of this figure all labels of less weight than 1 count at most half of what the others count. Where
-    nothing must be found, keeping nothing is perfect.
+    In this score, labels with a weight below 1 count together at most half as much as the others. If no label is
+    required, learning nothing is perfect.
     """
     weights = [label.weight for label in session.labels]
     musts = sum(weight >= 1 for weight in weights)
@@ -200,7 +202,7 @@ def _score(
     if musts and nice > musts / 2:
         scale = musts / (2 * nice)
     scaled = [weight if weight >= 1 else weight * scale for weight in weights]
-    recall, precision = _sum(scaled, found) / sum(scaled), matching / kept
+    recall, precision = _sum(scaled, credited) / sum(scaled), matching / kept
     f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
     return f1 * clean * (1 - 0.5 * min(kept, clumsy) / kept) * _number_factor(session, kept)
 
@@ -216,7 +218,7 @@ def _sum(values: Sequence[float], places: Iterable[int]) -> float:
 
 
 def total(scores: Sequence[SessionScore]) -> Totals:
-    """Sessions taken together; recall and precision over all labels and memories, the score as a mean."""
+    """Return totals: recall and precision over all labels and memories, and the mean score."""
     weight, memories = (
         sum(score.weight for score in scores),
         sum(len(score.kept) for score in scores),
@@ -243,7 +245,7 @@ def total(scores: Sequence[SessionScore]) -> Totals:
 
 
 def total_by_tool(scores: Sequence[SessionScore]) -> dict[str, Totals]:
-    """The totals of each tool's sessions."""
+    """Return the totals of each tool's sessions."""
     tools = sorted({score.session.tool for score in scores})
     return {
         tool: total([score for score in scores if score.session.tool == tool]) for tool in tools
@@ -251,9 +253,9 @@ def total_by_tool(scores: Sequence[SessionScore]) -> dict[str, Totals]:
 
 
 def total_by_kind(scores: Sequence[SessionScore]) -> dict[str, KindTotals]:
-    """How much of each kind was found."""
+    """Return the number of labels found of each kind."""
     labels = [label.kinds[0] for score in scores for label in score.session.labels]
-    strict = [found.label.kinds[0] for score in scores for found in score.found]
+    strict = [match.label.kinds[0] for score in scores for match in score.found]
     missed = [label.kinds[0] for score in scores for label in score.missed]
     return {
         kind: KindTotals(
@@ -264,5 +266,5 @@ def total_by_kind(scores: Sequence[SessionScore]) -> dict[str, KindTotals]:
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """A share, or ``None`` of nothing."""
+    """Return a share, or ``None`` if the whole is 0."""
     return part / whole if whole else None

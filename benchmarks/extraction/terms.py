@@ -1,4 +1,4 @@
-"""Whether a memory's words hold the terms of a label."""
+"""Match the terms of labels against memories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORT = re.compile(r"[a-z0-9]{1,4}")
 
 
 def plain(text: str) -> str:
-    """Lower case, plain dashes and quotes, single spaces and one at the end; CamelCase follows once more, apart."""
+    """Return text in lower case with plain punctuation, single spaces and one at the end. Append split CamelCase."""
     text = unicodedata.normalize("NFKC", text).translate(_PLAIN)
     apart = _HUMP.sub(" ", text)
     if apart != text:
@@ -29,19 +29,19 @@ def plain(text: str) -> str:
 
 
 def holds(text: str, groups: Sequence[Sequence[str]]) -> bool:
-    """Whether plain text has at least one term of every group."""
+    """Return True if plain text has at least one term of every group."""
     return all(any(_pattern(term).search(text) for term in group) for group in groups)
 
 
 @cache
 def _pattern(term: str) -> re.Pattern[str]:
-    """Up to two letters are a whole word, up to four the start of one, more may be anywhere.
+    """Return a pattern for a term. Up to two letters match whole words, up to four the start of a word.
 
-    A space at the end of a term counts: it asks for the end of a word.
+    A space at the end of a term requires the end of a word.
     """
-    wanted = plain(term).rstrip() + (" " if term.endswith(" ") else "")
+    plain_term = plain(term).rstrip() + (" " if term.endswith(" ") else "")
     before = after = ""
-    if _SHORT.fullmatch(wanted):
+    if _SHORT.fullmatch(plain_term):
         before = r"(?<![a-z0-9])"
-        after = r"(?![a-z0-9])" if len(wanted) <= 2 else ""
-    return re.compile(before + re.escape(wanted) + after)
+        after = r"(?![a-z0-9])" if len(plain_term) <= 2 else ""
+    return re.compile(before + re.escape(plain_term) + after)

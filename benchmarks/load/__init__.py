@@ -1,1 +1,1 @@
-"""What nacre bears: many turns, many writers, long jobs, hooks on the way of a host."""
+"""Load benchmarks: many turns, many writers, long jobs, hooks of hosts."""

@@ -1,4 +1,4 @@
-"""How fast a repository is read, and how fast questions about its code are answered."""
+"""Measure how fast a repository is read and questions about its code are answered."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _ASKED = 100
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """Seconds for all, and after one file changed; processor time with that of the processes; milliseconds of
-    questions; the process's memory at most, and the database, in MB."""
+    """Seconds for all files and after changing one, CPU time including child processes, latency of questions in
+    milliseconds, peak memory and database size in MB."""
 
     files: int
     symbols: int
@@ -55,7 +55,7 @@ class CodeResult:
 def measure_code(
     place: Path, *, root: Path | None, files: int, symbols: int, memories: int, notify: OnProgress
 ) -> CodeResult:
-    """Read a repository, that of ``root`` or one that is made, and ask about it in a home of its own."""
+    """Read the repository at ``root`` or a generated one into a new home, and ask questions about it."""
     made = root is None
     root = root or place / "repository"
     if made:
@@ -99,7 +99,7 @@ def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
 
 
 def _write_memories(home: Home, count: int) -> None:
-    """As a person does, by hand: files in the vault."""
+    """Write memories as files in the vault."""
     names = _names(home, count)
     folder = home.settings.vault / "projects" / PROJECT / "fact"
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,25 +110,25 @@ def _write_memories(home: Home, count: int) -> None:
 
 
 def _names(home: Home, count: int) -> list[str]:
-    """Whole names of symbols, spread over the files."""
+    """Return qualified names of symbols, spread over the files."""
     rows = sorted(row for (_, name), row in home.code.symbol_rows(1).items() if name)
-    found = home.code.of_rows(rows[:: max(1, len(rows) // max(1, count))])
-    return [f"{one.path}#{one.qualified}" for one in found.values()]
+    symbols = home.code.of_rows(rows[:: max(1, len(rows) // max(1, count))])
+    return [f"{symbol.path}#{symbol.qualified}" for symbol in symbols.values()]
 
 
 def _questions(home: Home) -> dict[str, Spread]:
     names = _names(home, _ASKED)
     paths = [name.partition("#")[0] for name in names]
-    about(home, CodeRequest(name=names[0]))  # the names in memories are looked for once
+    about(home, CodeRequest(name=names[0]))  # memories are searched for names once
     return {
-        "callers": _timed(names, lambda one: callers(home, CallersRequest(name=one))),
+        "callers": _timed(names, lambda name: callers(home, CallersRequest(name=name))),
         "callers, 3 steps": _timed(
-            names, lambda one: callers(home, CallersRequest(name=one, depth=3))
+            names, lambda name: callers(home, CallersRequest(name=name, depth=3))
         ),
-        "importers": _timed(paths, lambda one: importers(home, CodeRequest(name=one))),
-        "about": _timed(names, lambda one: about(home, CodeRequest(name=one))),
-        "impact of a symbol": _timed(names, lambda one: impact(home, ImpactRequest(name=one))),
-        "impact of a file": _timed(paths, lambda one: impact(home, ImpactRequest(name=one))),
+        "importers": _timed(paths, lambda path: importers(home, CodeRequest(name=path))),
+        "about": _timed(names, lambda name: about(home, CodeRequest(name=name))),
+        "impact of a symbol": _timed(names, lambda name: impact(home, ImpactRequest(name=name))),
+        "impact of a file": _timed(paths, lambda path: impact(home, ImpactRequest(name=path))),
     }
 
 
@@ -143,4 +143,4 @@ def _timed(names: list[str], ask: Callable[[str], CodeAnswer]) -> Spread:
 
 def _cpu() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)

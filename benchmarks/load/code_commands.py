@@ -20,34 +20,36 @@ from nacre.cli.root import answer_measured
         "python -m benchmarks code --repository ~/code/shop --json",
     ],
 )
-@click.option("--repository", type=FOLDER, help="A real repository; else one is made.")
+@click.option("--repository", type=FOLDER, help="A real repository (default: a generated one).")
 @click.option(
     "--files",
     type=click.IntRange(8),
     default=5000,
     show_default=True,
-    help="Files of the one that is made.",
+    help="Files of the generated repository.",
 )
 @click.option(
-    "--symbols", type=click.IntRange(8), default=40, show_default=True, help="Symbols in each."
+    "--symbols", type=click.IntRange(8), default=40, show_default=True, help="Symbols in each file."
 )
 @click.option(
     "--memories",
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
-    help="Memories that name code.",
+    help="Memories that mention code.",
 )
 @click.option(
-    "--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one."
+    "--folder",
+    type=NEW_FOLDER,
+    help="A new folder on the disk to measure (default: a temporary folder).",
 )
 @click.pass_obj
 def code(
     run: Run, repository: Path | None, files: int, symbols: int, memories: int, folder: Path | None
 ) -> None:
-    """Tell how fast a repository is read, and how fast questions about its code are answered.
+    """Measure how fast a repository is read and questions about its code are answered.
 
-    Nothing is written to your home, nor to a real repository.
+    Nothing is written to your home or to a real repository.
     """
     with workspace(run, folder) as (place, notify):
         result = measure_code(
@@ -57,7 +59,7 @@ def code(
 
 
 def _render(paper: Paper, result: CodeResult) -> None:
-    """What reading took, and a line for each question."""
+    """Print the figures of reading, and a line for each question."""
     paper.heading(f"{result.files:,} files, {result.symbols:,} symbols, {result.edges:,} edges")
     paper.line(
         f"read in {result.seconds:.1f} s ({result.cpu_seconds:.1f} s of CPU, {result.cores} cores), again in "
@@ -65,10 +67,15 @@ def _render(paper: Paper, result: CodeResult) -> None:
         indent=2,
     )
     paper.line(
-        f"memory at most {result.memory_mb:.0f} MB, database {result.database_mb:.0f} MB", indent=2
+        f"peak memory {result.memory_mb:.0f} MB, database {result.database_mb:.0f} MB", indent=2
     )
     rows = [
-        [name, f"p50 {one.p50:.1f} ms", f"p95 {one.p95:.1f} ms", f"longest {one.longest:.1f} ms"]
-        for name, one in result.questions.items()
+        [
+            name,
+            f"p50 {times.p50:.1f} ms",
+            f"p95 {times.p95:.1f} ms",
+            f"longest {times.longest:.1f} ms",
+        ]
+        for name, times in result.questions.items()
     ]
     paper.table(rows, indent=2)

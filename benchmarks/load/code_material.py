@@ -1,4 +1,4 @@
-"""A repository of any size, in four languages, made from numbers alone: the same one every time."""
+"""Generate a reproducible repository of any size in four languages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BODY = 8
 
 
 def write_repository(root: Path, files: int, symbols: int) -> None:
-    """Write so many files with about so many symbols in each. Each calls and imports its neighbours."""
+    """Write ``files`` files with about ``symbols`` symbols each. Each calls and imports its neighbours."""
     languages: tuple[tuple[str, Callable[[int, int, int], str]], ...] = (
         ("py", _python),
         ("ts", _typescript),
@@ -29,7 +29,7 @@ def write_repository(root: Path, files: int, symbols: int) -> None:
 
 
 def _neighbour(number: int, files: int) -> int:
-    """Another file of the same language and folder."""
+    """Return another file of the same language and folder."""
     return number - 4 if number % 400 >= 4 else min(number + 4, files - 1)
 
 
@@ -39,19 +39,21 @@ def _python(number: int, files: int, symbols: int) -> str:
         f"from py.part{other // 400:03}.file{other:05} import Kind{other}x0, work{other}x0",
         "",
     ]
-    for one in range(symbols // (_METHODS + 2)):
-        base = f"Kind{other}x0" if one == 0 and number % 3 == 0 else "object"
-        lines.append(f"class Kind{number}x{one}({base}):")
+    for kind in range(symbols // (_METHODS + 2)):
+        base = f"Kind{other}x0" if kind == 0 and number % 3 == 0 else "object"
+        lines.append(f"class Kind{number}x{kind}({base}):")
         for method in range(_METHODS):
-            lines.append(f"    def step{number}x{one}x{method}(self, value: Kind{other}x0):")
+            lines.append(f"    def step{number}x{kind}x{method}(self, value: Kind{other}x0):")
             lines += [
                 f"        total = value.step{other}x0x0({line}) + len('text {line}')"
                 for line in range(_BODY)
             ]
-            lines.append(f"        return self.step{number}x{one}x{(method + 1) % _METHODS}(total)")
+            lines.append(
+                f"        return self.step{number}x{kind}x{(method + 1) % _METHODS}(total)"
+            )
         lines += [
-            f"def work{number}x{one}(value):",
-            f"    return work{other}x0(Kind{number}x{one}())",
+            f"def work{number}x{kind}(value):",
+            f"    return work{other}x0(Kind{number}x{kind}())",
             "",
         ]
     return "\n".join(lines)
@@ -62,17 +64,19 @@ def _typescript(number: int, files: int, symbols: int) -> str:
     lines = [
         f'import {{ Kind{other}x0, work{other}x0 }} from "../part{other // 400:03}/file{other:05}";'
     ]
-    for one in range(symbols // (_METHODS + 2)):
-        lines.append(f"export class Kind{number}x{one} {{")
+    for kind in range(symbols // (_METHODS + 2)):
+        lines.append(f"export class Kind{number}x{kind} {{")
         for method in range(_METHODS):
-            lines.append(f"  step{number}x{one}x{method}(value: Kind{other}x0): number {{")
+            lines.append(f"  step{number}x{kind}x{method}(value: Kind{other}x0): number {{")
             lines += [
                 f"    const t{line} = value.step{other}x0x0({line}) + `text`.length;"
                 for line in range(_BODY)
             ]
-            lines.append(f"    return this.step{number}x{one}x{(method + 1) % _METHODS}(t0);\n  }}")
+            lines.append(
+                f"    return this.step{number}x{kind}x{(method + 1) % _METHODS}(t0);\n  }}"
+            )
         lines.append(
-            f"}}\nexport function work{number}x{one}(value: number) {{ return work{other}x0(value); }}"
+            f"}}\nexport function work{number}x{kind}(value: number) {{ return work{other}x0(value); }}"
         )
     return "\n".join(lines)
 
@@ -80,17 +84,17 @@ def _typescript(number: int, files: int, symbols: int) -> str:
 def _go(number: int, files: int, symbols: int) -> str:
     other = _neighbour(number, files)
     lines = [f"package part{number // 400:03}", 'import "fmt"']
-    for one in range(symbols // (_METHODS + 2)):
-        lines.append(f"type Kind{number}x{one} struct {{ next *Kind{other}x0 }}")
+    for kind in range(symbols // (_METHODS + 2)):
+        lines.append(f"type Kind{number}x{kind} struct {{ next *Kind{other}x0 }}")
         for method in range(_METHODS):
             lines.append(
-                f"func (k *Kind{number}x{one}) Step{number}x{one}x{method}(value int) int {{"
+                f"func (k *Kind{number}x{kind}) Step{number}x{kind}x{method}(value int) int {{"
             )
             lines += [
                 f"\tk.next.Step{other}x0x0({line}); fmt.Println({line})" for line in range(_BODY)
             ]
-            lines.append(f"\treturn k.Step{number}x{one}x{(method + 1) % _METHODS}(value)\n}}")
-        lines.append(f"func Work{number}x{one}(value int) int {{ return Work{other}x0(value) }}")
+            lines.append(f"\treturn k.Step{number}x{kind}x{(method + 1) % _METHODS}(value)\n}}")
+        lines.append(f"func Work{number}x{kind}(value int) int {{ return Work{other}x0(value) }}")
     return "\n".join(lines)
 
 
@@ -100,16 +104,16 @@ def _java(number: int, files: int, symbols: int) -> str:
         f"package made.part{number // 400:03};",
         f"import made.part{other // 400:03}.Kind{other}x0;",
     ]
-    for one in range(symbols // (_METHODS + 2)):
-        lines.append(f"class Kind{number}x{one} {{")
+    for kind in range(symbols // (_METHODS + 2)):
+        lines.append(f"class Kind{number}x{kind} {{")
         for method in range(_METHODS):
-            lines.append(f"  int step{number}x{one}x{method}(Kind{other}x0 value) {{")
+            lines.append(f"  int step{number}x{kind}x{method}(Kind{other}x0 value) {{")
             lines += [
                 f"    value.step{other}x0x0({line}); System.out.println({line});"
                 for line in range(_BODY)
             ]
-            lines.append(f"    return step{number}x{one}x{(method + 1) % _METHODS}(value);\n  }}")
+            lines.append(f"    return step{number}x{kind}x{(method + 1) % _METHODS}(value);\n  }}")
         lines.append(
-            f"  static int work{number}x{one}() {{ return new Kind{number}x{one}().hashCode(); }}\n}}"
+            f"  static int work{number}x{kind}() {{ return new Kind{number}x{kind}().hashCode(); }}\n}}"
         )
     return "\n".join(lines)

@@ -31,30 +31,32 @@ from nacre.cli.root import answer_measured
     type=FOLDER,
     required=True,
     multiple=True,
-    help="Sessions to grow a large home from.",
+    help="Folder of sessions to grow a large home from.",
 )
 @click.option(
     "--turns",
     type=click.IntRange(1000),
     default=1_000_000,
     show_default=True,
-    help="Turns in the end.",
+    help="Final number of turns.",
 )
 @click.option(
-    "--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one."
+    "--folder",
+    type=NEW_FOLDER,
+    help="A new folder on the disk to measure (default: a temporary folder).",
 )
 @click.option(
     "--server",
     default="",
-    help="The address of an empty PostgreSQL database, to measure that instead.",
+    help="Measure an empty PostgreSQL database at this address instead.",
 )
 @click.pass_obj
 def size(
     run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None, server: str
 ) -> None:
-    """Tell how search grows from a thousand turns to a million.
+    """Measure search latency from a thousand turns to a million.
 
-    Works in a folder of its own; nothing is written to your home. A million turns take about 3 GB and half an hour.
+    Nothing is written to your home. A million turns take about 3 GB and half an hour.
     """
 
     with workspace(run, folder) as (place, notify):
@@ -74,7 +76,7 @@ def size(
     type=click.IntRange(1, 512),
     default=64,
     show_default=True,
-    help="How many at once.",
+    help="Number of concurrent clients.",
 )
 @click.option(
     "--as",
@@ -82,24 +84,23 @@ def size(
     type=click.Choice(["processes", "threads", "both"]),
     default="both",
     show_default=True,
-    help="Processes of their own, threads of one process, or half of each.",
+    help="Separate processes, threads of one process, or half of each.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(1, 600),
     default=20.0,
     show_default=True,
-    help="How long they work.",
+    help="Duration of the test.",
 )
 @click.option(
-    "--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one."
+    "--home", type=NEW_FOLDER, help="A new home on the disk to measure (default: a temporary home)."
 )
 @click.pass_obj
 def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None) -> None:
-    """Tell how many memories many clients store a second, and whether all of them are there.
+    """Measure how many memories a second many clients store, and check that none is lost.
 
-    Of what each client does 78 % are stores, 20 % recalls, 2 % updates of one memory that all share. Nothing is
-    written to your home.
+    Clients do 78 % stores, 20 % recalls and 2 % updates of one shared memory. Nothing is written to your home.
     """
 
     processes = {"processes": clients, "threads": 0, "both": clients // 2}[kind]
@@ -119,17 +120,18 @@ def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None
     type=click.IntRange(10, 100_000),
     default=2000,
     show_default=True,
-    help="How many sessions and memories.",
+    help="Number of sessions and memories.",
 )
 @click.option(
-    "--home", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one."
+    "--home",
+    type=NEW_FOLDER,
+    help="A new folder on the disk to measure (default: a temporary folder).",
 )
 @click.pass_obj
 def locks(run: Run, size: int, home: Path | None) -> None:
-    """Tell how long each long job keeps other writers waiting.
+    """Measure how long each long job blocks other writers.
 
-    Ingest, import, sync, forgetting and the others run one after the other on new homes. Nothing is written to your
-    home.
+    Ingest, import, sync, forget and other jobs run one after another on new homes. Nothing is written to your home.
     """
 
     with workspace(run, home) as (place, notify):
@@ -147,23 +149,23 @@ def locks(run: Run, size: int, home: Path | None) -> None:
     type=click.IntRange(10, 1_000_000),
     default=10_000,
     show_default=True,
-    help="How many come.",
+    help="Number of messages.",
 )
 @click.option(
     "--conversations",
     type=click.IntRange(1),
     default=200,
     show_default=True,
-    help="From so many people.",
+    help="Number of people.",
 )
 @click.option(
-    "--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one."
+    "--home", type=NEW_FOLDER, help="A new home on the disk to measure (default: a temporary home)."
 )
 @click.pass_obj
 def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> None:
-    """Tell how many messages a second the gateway answers, and whether each was answered once, in its order.
+    """Measure how many messages a second the gateway answers, and check that each is answered once and in order.
 
-    Messages come again and out of order, connections break, sends are refused; the agent answers within 20 ms. Nothing
+    Messages are repeated and reordered, connections break, sends are refused. The agent answers within 20 ms. Nothing
     is written to your home.
     """
 
@@ -174,9 +176,9 @@ def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> N
 
 
 def _render_gateway(paper: Paper, result: GatewayResult) -> None:
-    """What a crowd got answered."""
+    """Print the figures of the gateway."""
     paper.heading(
-        f"{result.messages:,} messages of {result.conversations:,} people in {result.seconds:.0f} seconds"
+        f"{result.messages:,} messages from {result.conversations:,} people in {result.seconds:.0f} seconds"
     )
     rows = [
         [
@@ -184,14 +186,14 @@ def _render_gateway(paper: Paper, result: GatewayResult) -> None:
             f"{result.messages_per_second:.0f} messages a second, in {result.turns:,} answers",
         ],
         [
-            "came in the way",
+            "disturbances",
             f"{result.duplicates:,} duplicates, {result.cuts} cuts, {result.refusals:,} refused sends",
         ],
         [
             "memory",
-            f"half-way {result.memory_half_mb:.0f} MB, in the end {result.memory_end_mb:.0f} MB",
+            f"half-way {result.memory_half_mb:.0f} MB, at the end {result.memory_end_mb:.0f} MB",
         ],
-        ["sent twice perhaps", f"{result.doubled}"],
+        ["possibly sent twice", f"{result.doubled}"],
     ]
     paper.table(rows, indent=2)
     for problem in result.wrong:
@@ -199,16 +201,16 @@ def _render_gateway(paper: Paper, result: GatewayResult) -> None:
 
 
 def _render_size(paper: Paper, result: SizeResult) -> None:
-    """A line for each size of the home."""
-    paper.heading(f"Recall over turns, warm, grown from {result.material:,} real ones")
+    """Print a line for each size of the home."""
+    paper.heading(f"Warm recall over turns, generated from {result.material:,} real turns")
     rows = [
         [
             f"{size.turns:,} turns",
             f"lexical p50 {size.lexical.p50:.1f}, p95 {size.lexical.p95:.1f}, p99 {size.lexical.p99:.1f} ms",
             f"all lanes p50 {size.all_lanes.p50:.1f}, p95 {size.all_lanes.p95:.1f}, p99 {size.all_lanes.p99:.1f} ms",
-            f"text {size.text_bytes:.0f}, vectors {size.vector_bytes:.0f} bytes a turn",
+            f"text {size.text_bytes:.0f}, vectors {size.vector_bytes:.0f} bytes per turn",
             f"{size.memory_mb:.0f} MB, mapped {size.mapped_mb:.0f}",
-            f"grown in {size.growing_seconds:.0f} s, vectors in {size.vector_seconds:.0f} s",
+            f"generated in {size.growing_seconds:.0f} s, vectors in {size.vector_seconds:.0f} s",
         ]
         for size in result.sizes
     ]
@@ -217,7 +219,7 @@ def _render_size(paper: Paper, result: SizeResult) -> None:
 
 
 def _render_writers(paper: Paper, result: WritersResult) -> None:
-    """What many clients got done at once."""
+    """Print the throughput and latency of the clients, and the problems found."""
     clients = f"{result.processes} processes and {result.threads} threads"
     paper.heading(
         f"{clients}, {result.seconds:.0f} seconds: {result.stores_per_second:.0f} durable stores a second"
@@ -232,31 +234,31 @@ def _render_writers(paper: Paper, result: WritersResult) -> None:
     rows = [
         [
             name,
-            f"p50 {one.p50:.0f} ms",
-            f"p95 {one.p95:.0f} ms",
-            f"p99 {one.p99:.0f} ms",
-            f"longest {one.longest:.0f} ms",
-            f"{one.count:,} times",
+            f"p50 {times.p50:.0f} ms",
+            f"p95 {times.p95:.0f} ms",
+            f"p99 {times.p99:.0f} ms",
+            f"longest {times.longest:.0f} ms",
+            f"{times.count:,} times",
         ]
-        for name, one in spreads.items()
+        for name, times in spreads.items()
     ]
     paper.table(rows, indent=2)
     each = 1000 * result.cpu_seconds / max(1, result.stores.count)
     paper.line(
-        f"The clients used {result.cpu_seconds:.1f} s of CPU in all, {each:.1f} ms for each store.",
+        f"The clients used {result.cpu_seconds:.1f} s of CPU in total, {each:.1f} ms per store.",
         indent=2,
     )
-    told = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
-    paper.line(f"Answers: {told or 'none'}.", indent=2)
+    outcomes = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
+    paper.line(f"Answers: {outcomes or 'none'}.", indent=2)
     errors = ", ".join(f"{count:,} × {name}" for name, count in sorted(result.errors.items()))
     paper.line(f"Errors: {errors or 'none'}.", indent=2)
-    for text in result.wrong or ("Everything acknowledged is there once; index and vault agree.",):
+    for text in result.wrong or ("All acknowledged memories exist once; index and vault agree.",):
         paper.line(text, indent=2)
 
 
 def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
-    """How long each job held the two locks."""
-    paper.heading(f"Locks held at a time, in milliseconds, {size:,} sessions and as many memories")
+    """Print how long each job held the two locks."""
+    paper.heading(f"Duration of locks in milliseconds, {size:,} sessions and {size:,} memories")
     rows = [
         [
             "job",
@@ -273,8 +275,11 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
     ]
     for job in jobs:
         locks = (
-            [f"{one.count:,} ×", *(f"{figure:.0f}" for figure in (one.p50, one.p99, one.longest))]
-            for one in (job.write, job.vault)
+            [
+                f"{holds.count:,} ×",
+                *(f"{figure:.0f}" for figure in (holds.p50, holds.p99, holds.longest)),
+            ]
+            for holds in (job.write, job.vault)
         )
         rows.append([job.job, f"{job.seconds:.1f}", *(cell for cells in locks for cell in cells)])
     paper.table(rows, indent=2)
@@ -302,16 +307,18 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
     type=click.IntRange(0),
     default=5_000,
     show_default=True,
-    help="Files of code, with 40 symbols each.",
+    help="Code files with 40 symbols each.",
 )
 @click.option(
-    "--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one."
+    "--folder",
+    type=NEW_FOLDER,
+    help="A new folder on the disk to measure (default: a temporary folder).",
 )
 @click.pass_obj
 def graph(run: Run, memories: int, links: int, files: int, folder: Path | None) -> None:
-    """Tell how long links take in a large home.
+    """Measure operations on links in a large home.
 
-    Works in a folder of its own; nothing is written to your home.
+    Nothing is written to your home.
     """
     with workspace(run, folder) as (place, notify):
         result = measure_graph(place, memories=memories, links=links, files=files, notify=notify)
@@ -324,7 +331,11 @@ def _render_graph(paper: Paper, result: GraphResult) -> None:
         f"read in {result.read_seconds:.1f} s"
     )
     rows = [
-        (one.name, f"{one.milliseconds:.0f} ms", dim(f"{one.cpu_milliseconds:.0f} ms CPU"))
-        for one in result.operations
+        (
+            operation.name,
+            f"{operation.milliseconds:.0f} ms",
+            dim(f"{operation.cpu_milliseconds:.0f} ms CPU"),
+        )
+        for operation in result.operations
     ]
     paper.table(rows, indent=2)

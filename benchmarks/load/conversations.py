@@ -1,6 +1,6 @@
-"""Many conversations at once through the gateway's engine: a channel that fails as platforms do, a quick agent.
+"""Run many concurrent conversations through the gateway, with an unreliable channel and a fast agent.
 
-What came in is held against what went out: nothing lost, nothing doubled, each conversation in its order.
+Answers are compared with the messages: none lost, none doubled, each conversation in order.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ most_waiting = {most_waiting}
 
 @dataclass(frozen=True, slots=True)
 class GatewayResult:
-    """What came of it. ``turns`` are answers: messages that wait together are answered together. Memory in MB: when
-    half was answered, in the end, and at most."""
+    """The result. ``turns`` counts answers: waiting messages are answered together. Memory is in MB, when half of the
+    messages were answered, at the end, and at the peak."""
 
     messages: int
     conversations: int
@@ -63,13 +63,12 @@ class GatewayResult:
 
 
 class CrowdChannel:
-    """A platform with many people: messages come again, out of their order and in batches, connections break, sends are
-    refused for a moment. Implements Channel."""
+    """A Channel with many people. Messages are repeated, reordered and batched; connections break, sends fail."""
 
     def __init__(self, messages: int, conversations: int, seed: int) -> None:
         self.limits = Limits(typing_seconds=5.0)
         self._dice = random.Random(seed)  # noqa: S311 - the same crowd in every run
-        self._moods = random.Random(seed + 1)  # noqa: S311 - how often it is busy hangs on what is sent
+        self._moods = random.Random(seed + 1)  # noqa: S311 - sends decide how often it is busy
         self.stream = self._shuffled(messages, conversations)
         self.sent: dict[str, list[str]] = defaultdict(list)
         self.wanted, self.answered = messages, 0
@@ -78,18 +77,18 @@ class CrowdChannel:
         self.done = asyncio.Event()
 
     async def run(self, inbox: Inbox) -> None:
-        """Deliver from where it was confirmed; a cut comes before or after what was delivered is kept."""
+        """Deliver from the confirmed offset. The connection may break before or after a batch is stored."""
         at = int(inbox.state("offset") or 0)
         while at < len(self.stream):
             batch = self.stream[at : at + self._dice.randint(1, _BATCH)]
             self._cut()
-            await inbox.receive([_message(one) for one in batch], offset=str(at + len(batch)))
+            await inbox.receive([_message(number) for number in batch], offset=str(at + len(batch)))
             self._cut()
             at += len(batch)
         await self.done.wait()
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Take a part, or be busy."""
+        """Accept a part of an answer, or refuse it."""
         await asyncio.sleep(0)
         if self._moods.random() < _REFUSALS:
             self.refusals += 1
@@ -104,21 +103,21 @@ class CrowdChannel:
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
-        """Nobody looks."""
+        """Do nothing."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """No files come."""
+        """Raise ChannelRefused: there are no files."""
         raise ChannelRefused(f"{attachment.name}: there are no files ({target.name}, {most_bytes})")
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def arrived(self) -> dict[str, list[str]]:
-        """The messages of each conversation in the order in which they came first."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for one in dict.fromkeys(self.stream):
-            found[one.partition("-")[0]].append(one)
-        return found
+        """Return the messages of each conversation in order of first arrival."""
+        numbers_of: dict[str, list[str]] = defaultdict(list)
+        for number in dict.fromkeys(self.stream):
+            numbers_of[number.partition("-")[0]].append(number)
+        return numbers_of
 
     def _cut(self) -> None:
         if self._dice.random() < _CUTS:
@@ -134,16 +133,16 @@ class CrowdChannel:
             places.append((at + dice.uniform(0, _AROUND), f"{who}-{counts[who]}"))
             counts[who] += 1
         again = [
-            (place + dice.uniform(0, 10 * _AROUND), one)
-            for place, one in places
+            (place + dice.uniform(0, 10 * _AROUND), number)
+            for place, number in places
             if dice.random() < _DUPLICATES
         ]
-        return [one for _, one in sorted(places + again)]
+        return [number for _, number in sorted(places + again)]
 
 
 @dataclass(eq=False)
 class QuickAgent:
-    """Answers within 20 ms with the numbers of the messages that it was asked; implements Responder."""
+    """A Responder that answers within 20 ms with the numbers of the messages."""
 
     name: str = "quick:1"
     window: int = 1_000_000
@@ -151,17 +150,17 @@ class QuickAgent:
     dice: random.Random = field(default_factory=lambda: random.Random(7))  # noqa: S311 - the same pauses in every run
 
     def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
-        """The numbers of the new messages."""
+        """Return the numbers of the new messages."""
         self.turns += 1
         time.sleep(self.dice.uniform(0, _MOST_ANSWER_SECONDS))
         _, _, new = question.text.rpartition("## New message")
-        answer = Answer(" ".join(f"number {one}" for one in _NUMBER.findall(new)), self.name)
+        answer = Answer(" ".join(f"number {number}" for number in _NUMBER.findall(new)), self.name)
         if hear:
             hear(answer.text)
         return answer
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 def measure_gateway(
@@ -172,11 +171,13 @@ def measure_gateway(
     most_waiting: int = 0,
     patience: float = 3600.0,
 ) -> GatewayResult:
-    """Play a crowd of people through the gateway of a new home. ``most_waiting`` messages wait at most: of half the
-    people, unless it is told, so that most are answered one by one."""
+    """Simulate a crowd of people on the gateway of a new home.
+
+    At most ``most_waiting`` messages wait (default: half the people, so that most are answered separately).
+    """
     place.mkdir(parents=True, exist_ok=True)
-    told = _SETTINGS.format(most_waiting=most_waiting or max(1, conversations // 2))
-    (place / "config.toml").write_text(told, encoding="utf-8")
+    settings_text = _SETTINGS.format(most_waiting=most_waiting or max(1, conversations // 2))
+    (place / "config.toml").write_text(settings_text, encoding="utf-8")
     settings = load_settings(place)
     agent = QuickAgent()
     with closing(Homes(lambda: open_home(settings), place, settings.config)) as homes:
@@ -194,7 +195,7 @@ async def _play(
         settings = home.settings
     options = ChannelOptions(Rules(NAME, allow=frozenset((EVERYONE,))))
     answering = Answering(settings, homes.lent, lambda *_: agent)
-    told: list[str] = []
+    messages: list[str] = []
     with closing(GatewayStore.open(settings.home)) as store:
         parts = Parts(
             settings,
@@ -204,7 +205,7 @@ async def _play(
             Redactor(*settings.redaction),
             utc_now,
             uuid7_source(),
-            told.append,
+            messages.append,
         )
         stop = asyncio.Event()
         began = time.perf_counter()
@@ -216,7 +217,7 @@ async def _play(
         seconds = time.perf_counter() - began
         stop.set()
         await running
-        doubled = sum(one.doubled for one in store.traffic())
+        doubled = sum(traffic.doubled for traffic in store.traffic())
     return GatewayResult(
         channel.wanted,
         conversations,
@@ -230,7 +231,7 @@ async def _play(
         memory_mb() or 0.0,
         channel.most_mb,
         doubled,
-        _wrong(channel, settings.home, told),
+        _wrong(channel, settings.home, messages),
     )
 
 
@@ -241,31 +242,33 @@ def _message(number: str) -> Incoming:
     )
 
 
-def _wrong(channel: CrowdChannel, home: Path, told: list[str]) -> list[str]:
-    """What was lost, doubled, or came in another order; what the gateway told beside broken connections."""
-    wrong = [line for line in told if "the connection broke" not in line][:5]
+def _wrong(channel: CrowdChannel, home: Path, messages: list[str]) -> list[str]:
+    """Return lost, doubled or reordered messages, and messages of the gateway except for broken connections."""
+    wrong = [line for line in messages if "the connection broke" not in line][:5]
     kept = _transcripts(home)
     for who, numbers in channel.arrived().items():
-        answered = [one for text in channel.sent[who] for one in _NUMBER.findall(text)]
-        if answered != numbers:
-            wrong.append(f"{who}: {len(numbers)} messages came, answers name {answered[:50]}")
+        answers = [number for text in channel.sent[who] for number in _NUMBER.findall(text)]
+        if answers != numbers:
+            wrong.append(f"{who}: {len(numbers)} messages received, answers name {answers[:50]}")
         if kept[who] != numbers:
             wrong.append(
-                f"{who}: {len(numbers)} messages came, the transcript has {kept[who][:50]}"
+                f"{who}: {len(numbers)} messages received, the transcript has {kept[who][:50]}"
             )
     return wrong
 
 
 def _transcripts(home: Path) -> dict[str, list[str]]:
-    """The messages in the transcript of each conversation."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Return the messages in the transcript of each conversation."""
+    numbers_of: dict[str, list[str]] = defaultdict(list)
     for path in (home / "gateway/sessions").glob("*.jsonl"):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        asked = [
-            one["message"]
-            for one in lines
-            if one["type"] == "message" and one["message"]["role"] == "user"
+        messages = [
+            line["message"]
+            for line in lines
+            if line["type"] == "message" and line["message"]["role"] == "user"
         ]
         who = lines[0]["key"].partition(":")[2]
-        found[who] += [number for one in asked for number in _NUMBER.findall(one["content"])]
-    return found
+        numbers_of[who] += [
+            number for message in messages for number in _NUMBER.findall(message["content"])
+        ]
+    return numbers_of

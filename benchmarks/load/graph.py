@@ -1,4 +1,4 @@
-"""How long links take in a large home: drawn at random with hubs, as links of real memories are."""
+"""Measure operations on links in a large home. Links are random with hubs, like links of real memories."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _NOTE = "---\nid: {id}\nkind: fact\nsubject: {name}\ncreated: 2026-11-01\nlinks:
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
-    """One operation, warm: the median in milliseconds, as one waits and as the processor works."""
+class Timing:
+    """The median duration and CPU time of a warm operation in milliseconds."""
 
     name: str
     milliseconds: float
@@ -53,20 +53,19 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class GraphResult:
-    """A home of so many memories, links and symbols of code, how long it took to read the memories, and its operations
-    as the daemon does them."""
+    """The size of the home, the seconds to read its memories, and the operations as run by the daemon."""
 
     memories: int
     links: int
     symbols: int
     read_seconds: float
-    operations: tuple[Took, ...]
+    operations: tuple[Timing, ...]
 
 
 def measure_graph(
     place: Path, *, memories: int, links: int, files: int, notify: OnProgress
 ) -> GraphResult:
-    """Make a home in a new folder, with so many files of code, and measure."""
+    """Create a home with memories, links and code in a new folder, and measure."""
     pairs = draw_links(memories, links)
     write_vault(place / "vault", memories, pairs)
     settings = load_settings(place, {"HOME": str(place), "NACRE_EMBEDDING_MODEL": "none"})
@@ -93,39 +92,39 @@ def _read_code(home: Home, root: Path, files: int, notify: OnProgress) -> int:
 
 
 def draw_links(memories: int, links: int) -> list[tuple[int, int]]:
-    """Pairs of memories: four of five within a project, and the more links one has, the more come."""
+    """Return pairs of memories: four of five within a project, with preferential attachment."""
     draw = random.Random(memories)  # noqa: S311 - a repeatable draw
     projects = max(1, memories // _PROJECT_SIZE)
     by_project: list[list[int]] = [[] for _ in range(projects)]
     ends: list[int] = []
-    found: set[tuple[int, int]] = set()
-    while len(found) < links:
-        one = draw.randrange(memories)
-        inside = by_project[one % projects]
+    pairs: set[tuple[int, int]] = set()
+    while len(pairs) < links:
+        source = draw.randrange(memories)
+        inside = by_project[source % projects]
         if draw.random() < 0.8:
             other = (
                 draw.choice(inside) if inside and draw.random() < 0.5 else draw.randrange(memories)
             )
-            other = other - other % projects + one % projects
+            other = other - other % projects + source % projects
         else:
             other = draw.choice(ends) if ends else draw.randrange(memories)
         if (
-            one != other
+            source != other
             and other < memories
-            and (other, one) not in found
-            and (one, other) not in found
+            and (other, source) not in pairs
+            and (source, other) not in pairs
         ):
-            found.add((one, other))
+            pairs.add((source, other))
             inside.append(other)
-            ends += (one, other)
-    return sorted(found)
+            ends += (source, other)
+    return sorted(pairs)
 
 
 def write_vault(vault: Path, memories: int, pairs: Sequence[tuple[int, int]]) -> None:
-    """Files with these links, each in a project's folder."""
+    """Write memory files with these links, each in a project's folder."""
     leads: dict[int, list[int]] = {}
-    for one, other in pairs:
-        leads.setdefault(one, []).append(other)
+    for source, target in pairs:
+        leads.setdefault(source, []).append(target)
     projects = max(1, memories // _PROJECT_SIZE)
     for at in range(memories):
         links = ", ".join(f"{{rel: related_to, to: {_id(other)}}}" for other in leads.get(at, ()))
@@ -144,15 +143,16 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
     def drawn(round_: int) -> Any:
         ends = [(_id(at), _id(at + 1 + round_)) for at in range(_BULK)]
         new = [
-            NewLink(source=one, relation=Relation.ELABORATES, target=other) for one, other in ends
+            NewLink(source=source, relation=Relation.ELABORATES, target=target)
+            for source, target in ends
         ]
         return link(home, LinkRequest(links=tuple(new)))
 
     def analysed(work: Callable[..., Any]) -> Callable[[int], Any]:
-        return lambda round_: work(home, AnalysisRequest(limit=10 + round_))  # each one anew
+        return lambda round_: work(home, AnalysisRequest(limit=10 + round_))  # avoid cached results
 
     return {
-        "look for edits by hand: part of each": lambda _: catch_up(home),
+        "look for edits by hand, with the daemon": lambda _: catch_up(home),
         "traverse, depth 2": lambda at: traverse(
             home, TraverseRequest(reference=_id(at * 97), depth=2)
         ),
@@ -163,12 +163,12 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
         "central": analysed(central),
         "gaps": analysed(gaps),
         "components": analysed(components),
-        "brief, kept": lambda _: brief(home, BriefRequest()),
+        "brief, cached": lambda _: brief(home, BriefRequest()),
         f"link, {_BULK:,} at once": drawn,
     }
 
 
-def _took(name: str, work: Callable[[int], Any]) -> Took:
+def _took(name: str, work: Callable[[int], Any]) -> Timing:
     walls, works = [], []
     rounds = 2 if name.startswith("link") else _ROUNDS
     if rounds == _ROUNDS:
@@ -178,4 +178,4 @@ def _took(name: str, work: Callable[[int], Any]) -> Took:
         work(at)
         walls.append(time.perf_counter() - began)
         works.append(time.process_time() - worked)
-    return Took(name, 1000 * median(walls), 1000 * median(works))
+    return Timing(name, 1000 * median(walls), 1000 * median(works))

@@ -26,59 +26,60 @@ from nacre.errors import InvalidInput
     type=click.IntRange(10, 10_000),
     default=200,
     show_default=True,
-    help="Of each event in each.",
+    help="Runs of each event in each state.",
 )
 @click.option(
     "--memories",
     type=click.IntRange(10, 100_000),
     default=2000,
     show_default=True,
-    help="In the home.",
+    help="Memories in the home.",
 )
 @click.option(
-    "--state", "states", type=TEXT, multiple=True, help="Only this state; may be given again."
+    "--state", "states", type=TEXT, multiple=True, help="Only this state; may be repeated."
 )
 @click.pass_obj
 def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
-    """Tell what hooks cost their hosts, with the daemon and without, and where things go wrong.
+    """Measure the latency of hooks, with and without the daemon, and in error states.
 
-    Whole processes run on a home of their own, in each state of daemon and home. Nothing is written to yours.
+    Complete processes run on a temporary home in each state of daemon and home. Nothing is written to yours.
     """
 
     unknown = [state for state in states if state not in STATES]
     if unknown:
-        raise InvalidInput(
-            f"no state is called {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}"
-        )
+        raise InvalidInput(f"unknown state {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}")
     with workspace(run) as (place, notify):
         figures = measure_hooks(place, runs=runs, memories=memories, only=states, notify=notify)
     record = {
         "memories": memories,
         "limit_ms": LIMIT_MS,
         "start_limit_ms": START_LIMIT_MS,
-        "figures": [dataclasses.asdict(one) for one in figures],
+        "figures": [dataclasses.asdict(figure) for figure in figures],
     }
     answer_measured(run, record, lambda paper: _render_hooks(paper, figures))
 
 
 def _render_hooks(paper: Paper, figures: Sequence[HookFigures]) -> None:
-    """A line for each event in each state."""
-    allowed = f"{LIMIT_MS:,.0f} are allowed, {START_LIMIT_MS:,.0f} at a session's start"
-    paper.line(bold("Hooks"), dim(f"  milliseconds of the whole process; {allowed}"))
+    """Print a line for each event in each state."""
+    limits = f"limit {LIMIT_MS:,.0f}, at a session's start {START_LIMIT_MS:,.0f}"
+    paper.line(bold("Hooks"), dim(f"  milliseconds of the whole process; {limits}"))
     rows = []
-    for one in figures:
-        p99, limit = f"{one.p99:.0f}", START_LIMIT_MS if one.event == "SessionStart" else LIMIT_MS
+    for figure in figures:
+        p99, limit = (
+            f"{figure.p99:.0f}",
+            START_LIMIT_MS if figure.event == "SessionStart" else LIMIT_MS,
+        )
         rows.append(
             [
-                one.state,
-                one.event,
-                f"{one.p50:.0f}",
-                p99 if one.p99 < limit else bold(p99),
-                f"{one.longest:.0f}",
-                f"{one.cpu_p50:.0f}",
-                f"{one.told}/{one.runs}",
-                bold(str(one.failed)) if one.failed else "0",
+                figure.state,
+                figure.event,
+                f"{figure.p50:.0f}",
+                p99 if figure.p99 < limit else bold(p99),
+                f"{figure.longest:.0f}",
+                f"{figure.cpu_p50:.0f}",
+                f"{figure.told}/{figure.runs}",
+                bold(str(figure.failed)) if figure.failed else "0",
             ]
         )
-    headings = ("", "event", "p50", "p99", "longest", "cpu", "told", "failed")
+    headings = ("", "event", "p50", "p99", "longest", "cpu", "output", "failed")
     paper.table([[dim(name) for name in headings], *rows], indent=2)

@@ -1,4 +1,4 @@
-"""What hooks cost their hosts: whole processes, started as hosts start them, in every state of daemon and home."""
+"""Measure hooks as complete processes, started as by hosts, in every state of daemon and home."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ State = Callable[[Path, Mapping[str, str]], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class HookFigures:
-    """Runs of one event in one state: milliseconds from the start of the process to its end as its parent sees it, the
-    processor's part of them at the median, how many told something, and how many ended otherwise than with 0."""
+    """Runs of one event in one state: milliseconds from start to end of the process as its parent sees it, the median
+    of CPU time, the runs with output (``told``), and the runs with an exit code other than 0."""
 
     state: str
     event: str
@@ -56,15 +56,15 @@ def measure_hooks(
     only: Sequence[str] = (),
     notify: OnProgress = lambda _: None,
 ) -> list[HookFigures]:
-    """Run hooks of Claude Code's shape on a new home in ``folder`` with so many memories."""
+    """Run hooks in Claude Code's format on a new home in ``folder``."""
     home = folder / "home"
-    wanted = {name: state for name, state in STATES.items() if not only or name in only}
-    total = len(wanted) * len(EVENTS)
+    states = {name: state for name, state in STATES.items() if not only or name in only}
+    total = len(states) * len(EVENTS)
     notify(Progress("hooks", 0, total, f"making a home of {memories:,} memories"))
     make_home(home, memories)
     (home / "config.toml").write_text("[daemon]\nenabled = false\n")
     figures: list[HookFigures] = []
-    for name, state in wanted.items():
+    for name, state in states.items():
         environ = {**environment(), "NACRE_HOME": str(home)}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
         for event in EVENTS:
@@ -73,7 +73,7 @@ def measure_hooks(
             with (
                 state(home, environ),
                 FileLock(home / CHORES_LOCK),
-            ):  # nobody works beside what is measured
+            ):  # no chores during the measurement
                 figures.append(_measured(name, event, place, environ, runs))
             for chore in (home / "run" / "chores").glob("*.json"):
                 chore.unlink()
@@ -81,7 +81,7 @@ def measure_hooks(
 
 
 def make_home(home: Path, memories: int) -> None:
-    """A home whose memories lie in its vault as files, as a person's do."""
+    """Create a home whose memories are files in its vault."""
     home.mkdir(parents=True, mode=0o700)
     write_notes(home, memories)
     with nacre.open_memory(home) as memory:
@@ -91,9 +91,9 @@ def make_home(home: Path, memories: int) -> None:
 def _measured(
     state: str, event: str, home: Path, environ: Mapping[str, str], runs: int
 ) -> HookFigures:
-    taken, cpu, told, failed = [], [], 0, 0
+    taken, cpu, with_output, failed = [], [], 0, 0
     for number in range(-_WARMING, runs):
-        given = {
+        event_data = {
             "session_id": f"bench-{state}-{event}-{number}",
             "cwd": str(home.parent),
             "hook_event_name": event,
@@ -102,12 +102,12 @@ def _measured(
             "tool_name": "Bash",
             "tool_input": {"command": "cd app && npm run build && git commit -m done"},
         }
-        data = json.dumps(given).encode()
+        data = json.dumps(event_data).encode()
         seconds, worked, out, code = _run(event, home, environ, data, is_full=state == "disk full")
         if number >= 0:
             taken.append(1000 * seconds)
             cpu.append(1000 * worked)
-            told += bool(out)
+            with_output += bool(out)
             failed += code != 0
     return HookFigures(
         state,
@@ -117,15 +117,15 @@ def _measured(
         percentile(taken, 0.99),
         max(taken),
         percentile(cpu, 0.5),
-        told,
+        with_output,
         failed,
     )
 
 
 def _run(
-    event: str, home: Path, environ: Mapping[str, str], given: bytes, *, is_full: bool
+    event: str, home: Path, environ: Mapping[str, str], data: bytes, *, is_full: bool
 ) -> tuple[float, float, bytes, int]:
-    """Seconds as a host waits, seconds of the processor, what was told, the exit code."""
+    """Run a hook. Return its duration and CPU time in seconds, its output and exit code."""
     quick = Path(sys.executable).with_name("nacre-hook.sh")
     is_quick = event in ("UserPromptSubmit", "PreToolUse") and quick.exists()
     program = [str(quick)] if is_quick else [sys.executable, "-m", "nacre.serve.hook_process"]
@@ -134,7 +134,7 @@ def _run(
     began = time.perf_counter()
     ran = subprocess.run(
         command,
-        input=given,
+        input=data,
         env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -146,7 +146,7 @@ def _run(
 
 
 def _worked() -> float:
-    """What the processor worked for processes that have ended, in seconds."""
+    """Return the CPU time of ended child processes in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -157,7 +157,7 @@ def _fill_disk() -> None:
 
 @contextmanager
 def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """A daemon of its own, warm."""
+    """Run a warm daemon."""
     process = subprocess.Popen(
         [sys.executable, "-m", "nacre", "serve", "--no-watch"],
         env=environ,
@@ -177,7 +177,9 @@ def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
                 )
                 break
             if time.monotonic() > until:
-                raise StoreUnusable("the daemon does not start", hint="nacre serve tells why")
+                raise StoreUnusable(
+                    "the daemon does not start", hint="run nacre serve to see the reason"
+                )
             time.sleep(0.1)
         yield
     finally:
@@ -187,7 +189,7 @@ def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _busy(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """The daemon on a machine that has something else to do: four loops a core."""
+    """Run the daemon on a busy machine, with four loops per core."""
     with _daemon(home, environ), ExitStack() as loops:
         for _ in range(4 * (os.cpu_count() or 1)):
             loop = loops.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -195,8 +197,8 @@ def _busy(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
-def _saying(data: bytes | None) -> State:
-    """Something that listens where the daemon would, and answers so; with ``None`` it never does."""
+def _listening(data: bytes | None) -> State:
+    """Return a state in which the daemon's socket answers ``data``, or never answers if it is ``None``."""
 
     @contextmanager
     def listening(home: Path, _: Mapping[str, str]) -> Iterator[None]:
@@ -235,7 +237,7 @@ def _saying(data: bytes | None) -> State:
 
 @contextmanager
 def _locked(home: Path, _: Mapping[str, str]) -> Iterator[None]:
-    """Somebody keeps everyone out of the database, readers as well."""
+    """Lock the database exclusively, also against readers."""
     writer = apsw.Connection(str(home / "nacre.db"))
     writer.pragma("locking_mode", "EXCLUSIVE")
     writer.execute("BEGIN EXCLUSIVE")
@@ -246,7 +248,7 @@ def _locked(home: Path, _: Mapping[str, str]) -> Iterator[None]:
         writer.close()
 
 
-def _as_it_is(_: Path, __: Mapping[str, str]) -> AbstractContextManager[object]:
+def _unchanged(_: Path, __: Mapping[str, str]) -> AbstractContextManager[object]:
     return nullcontext()
 
 
@@ -255,15 +257,15 @@ _OTHER_VERSION = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 STATES: Mapping[str, State] = {
     "daemon up": _daemon,
     "machine busy": _busy,
-    "daemon away": _as_it_is,
-    "daemon hung": _saying(None),
-    "mid-upgrade": _saying(_OTHER_VERSION),
+    "daemon away": _unchanged,
+    "daemon hung": _listening(None),
+    "mid-upgrade": _listening(_OTHER_VERSION),
     "database locked": _locked,
-    "disk full": _as_it_is,
-    "home missing": _as_it_is,
+    "disk full": _unchanged,
+    "home missing": _unchanged,
 }
-"""What daemon and home may be like while a hook runs."""
+"""States of daemon and home while a hook runs."""
 
 LIMIT_MS = 150.0
 START_LIMIT_MS = 1_500.0
-"""What a hook may take, whole; and what it may at a session's start."""
+"""Maximum duration of a hook in total, and at a session's start."""

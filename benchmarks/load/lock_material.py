@@ -1,4 +1,4 @@
-"""Sessions, notes and an embedder to measure long jobs with: the same in every run."""
+"""Reproducible sessions, notes and an embedder to measure long jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPLY_WORDS = 80
 
 
 class HashEmbedder:
-    """Vectors without a model: a text's words, hashed. Quick, so that what is measured is not the model."""
+    """A fast embedder that hashes words, so that no model is measured."""
 
     dimensions = 384
 
@@ -34,7 +34,7 @@ class HashEmbedder:
         self.name = name
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text."""
+        """Return one unit vector for each text."""
         vectors = np.full((len(texts), self.dimensions), 1e-3, np.float32)
         for row, text in enumerate(texts):
             for word in text.split():
@@ -45,14 +45,14 @@ class HashEmbedder:
 
 
 def write_sessions(folder: Path, count: int) -> Path:
-    """Transcripts of sessions in each of which the owner asks for one thing to be remembered; returns their folder."""
+    """Write transcripts in each of which the owner asks to remember one fact. Return their folder."""
     folder.mkdir(parents=True)
     draw = random.Random(1)  # noqa: S311 - the same in every run
     for number in range(count):
         began = _DAY + timedelta(minutes=40 * number)
-        said = [("user", f"Remember that {statement(draw, number)}")]
+        turns = [("user", f"Remember that {statement(draw, number)}")]
         for _ in range(_REPLIES):
-            said += [
+            turns += [
                 ("assistant", _reply(draw)),
                 ("user", f"Now look at the {draw.choice(THINGS)}, please."),
             ]
@@ -67,7 +67,7 @@ def write_sessions(folder: Path, count: int) -> Path:
                     "cwd": f"/code/{PROJECT}",
                 }
             )
-            for at, (role, text) in enumerate(said)
+            for at, (role, text) in enumerate(turns)
         ]
         (folder / f"session-{number:05}.jsonl").write_text(
             "".join(f"{line}\n" for line in lines), encoding="utf-8"
@@ -76,7 +76,7 @@ def write_sessions(folder: Path, count: int) -> Path:
 
 
 def write_notes(vault: Path, count: int) -> list[Path]:
-    """Files of the vault with memories in them, as another tool of the owner would write them."""
+    """Write memory files into the vault, as another tool would."""
     draw = random.Random(2)  # noqa: S311 - the same in every run
     folder = vault / "global" / "fact"
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def write_notes(vault: Path, count: int) -> list[Path]:
 
 
 def change_notes(files: Sequence[Path]) -> None:
-    """Add a sentence to each."""
+    """Append a sentence to each file."""
     for path in files:
         with path.open("a", encoding="utf-8") as file:
             file.write("It was looked at again in spring.\n")

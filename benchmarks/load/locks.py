@@ -1,4 +1,4 @@
-"""How long each long job holds the write lock of the database, and the lock of the vault, at a time."""
+"""Measure how long each long job holds the database's write lock and the vault's lock."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from nacre.settings import Settings, load_settings
 from nacre.values.reports import OnProgress, Progress
 
 _JOBS = 18
-_A_WORD_OF_ALL = "numbered"
+_COMMON_WORD = "numbered"
 
 
 @dataclass(frozen=True, slots=True)
 class JobHolds:
-    """A job, how many seconds it took, and how long it held each lock at a time."""
+    """A job's duration in seconds, and how long it held each lock."""
 
     job: str
     seconds: float
@@ -56,7 +56,7 @@ class JobHolds:
 
 @dataclass
 class _Watch:
-    """Runs jobs one after the other and keeps what their locks told."""
+    """Runs jobs one after another and records the durations of their locks."""
 
     folder: Path
     size: int
@@ -98,7 +98,7 @@ class _Watch:
 def measure_locks(
     folder: Path, *, size: int = 2000, notify: OnProgress = lambda _: None
 ) -> tuple[JobHolds, ...]:
-    """Do every long job on homes in ``folder``, which should be new: ``size`` sessions, and as many memories."""
+    """Run every long job on homes with ``size`` sessions and memories in ``folder``, which should be new."""
     watch = _Watch(folder, size, notify)
     with watch.home("first") as context:
         _learn(watch, context)
@@ -113,7 +113,7 @@ def measure_locks(
             watch.run("sync, all is new", lambda: sync(other, SyncRequest(remote=str(remote))))
             _retire_and_undo(watch, context)
             sync(context)
-            store(other, StoreRequest(content="The second machine has a word of its own."))
+            store(other, StoreRequest(content="The second machine has its own word."))
             watch.run("sync, both changed", lambda: sync(other))
         _carry(watch, context)
     with watch.home("first", model="hash-2") as context:
@@ -150,12 +150,14 @@ def _edit_by_hand(watch: _Watch, context: Home) -> None:
 def _retire_and_undo(watch: _Watch, context: Home) -> None:
     chosen = choose(context, ["note*"])
     watch.run("retire by pattern", lambda: retire_chosen(context, chosen, "not needed"))
-    operation = next(one.operation for one in log(context) if one.operation.action == "retire")
+    operation = next(
+        entry.operation for entry in log(context) if entry.operation.action == "retire"
+    )
     watch.run("undo it", lambda: undo.undo(context, operation.id))
 
 
 def _carry(watch: _Watch, context: Home) -> None:
-    """From one home into another."""
+    """Export from one home and import into another."""
     target = watch.folder / "export.jsonl"
     export(context, target, ExportOptions(project=PROJECT))
     with watch.home("third") as other:
@@ -164,9 +166,9 @@ def _carry(watch: _Watch, context: Home) -> None:
 
 
 def _take_away(watch: _Watch) -> None:
-    rule = {"NACRE_REDACTION_PATTERNS": f'["{_A_WORD_OF_ALL} 1[0-9]*"]'}
+    rule = {"NACRE_REDACTION_PATTERNS": f'["{_COMMON_WORD} 1[0-9]*"]'}
     with watch.home("first", model="hash-2", **rule) as context:
         watch.run("scrub", lambda: scrub(context, ScrubOptions(vectors=False)))
     with watch.home("first", model="hash-2") as context:
-        found = plan(context, ForgetRequest(project=PROJECT))
-        watch.run("forget a project", lambda: forget(context, found))
+        planned = plan(context, ForgetRequest(project=PROJECT))
+        watch.run("forget a project", lambda: forget(context, planned))

@@ -1,7 +1,7 @@
-"""What a cluster for many people takes: a model of a few numbers that were measured, and of what people do.
+"""A capacity model of a cluster, from a few measurements and assumptions on use.
 
-All is sums, products and roots that can be checked on paper. ``docs/cluster.md`` says where the numbers come
-from, and holds the model against measurements that it was not made from.
+It has only sums, products and roots. ``docs/cluster.md`` gives the sources of the numbers, and compares the model with
+independent measurements.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _GB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Milliseconds of one core, and bytes; ``docs/cluster.md`` has the measurement.
+    """Milliseconds of one core, and bytes; ``docs/cluster.md`` describes the measurement.
 
-    A request costs ``api_ms`` of nacre, and of PostgreSQL ``server_ms``, and ``root_ms`` times the root of the number
-    of turns that its space holds; ``opening_ms`` more, of both together, where the space was not among the last 32 that
-    a process was asked for. A turn costs ``turn_ms`` to store and embed. On disk a turn takes ``turn_bytes`` with its
-    vectors and indexes, and the words of a space ``word_bytes`` times the root of its turns (they repeat: Heaps 1978).
+    A request costs ``api_ms`` in nacre, and in PostgreSQL ``server_ms`` plus ``root_ms`` times the square root of the
+    number of turns in its space. If the space is not among the last 32 used by a process, it costs ``opening_ms`` more.
+    A turn costs ``turn_ms`` to store and embed. On disk a turn takes ``turn_bytes`` with its vectors and indexes, and
+    the words of a space ``word_bytes`` times the square root of its turns (Heaps 1978).
     """
 
     api_ms: float = 25.0
@@ -33,23 +33,22 @@ class Measured:
     word_bytes: float = 55_600.0
 
     def alone_ms(self, turns: float, at: tuple[float, float] = (1_000, 50.0)) -> float:
-        """How long one recall takes on a quiet machine: as long as ``at`` so many turns, and what the root adds."""
+        """Return the duration of one recall on an idle machine, from a measurement ``at`` (turns, milliseconds)."""
         return at[1] + self.root_ms * (math.sqrt(turns) - math.sqrt(at[0]))
 
     def request_ms(self, turns: float) -> float:
-        """A request of one space that is open and holds so many turns."""
+        """Return the cost of a request on an open space."""
         return self.api_ms + self.server_ms + self.root_ms * math.sqrt(turns)
 
     def disk(self, turns: float) -> float:
-        """Bytes of a space with so many turns."""
+        """Return the bytes of a space."""
         return self.turn_bytes * turns + self.word_bytes * math.sqrt(turns)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one person does: ``turns`` and ``requests`` on a day of work, of which a year has ``days``. ``busiest`` is
-    the part of a day's requests that comes in its busiest hour. Turns are searched for ``hot`` years and kept for
-    ``years``."""
+    """One person's use: ``turns`` and ``requests`` on a workday, and workdays (``days``) a year. ``busiest`` is the
+    share of a day's requests in its busiest hour. Turns are searchable for ``hot`` years and stored for ``years``."""
 
     turns: float = 300
     requests: float = 60
@@ -61,7 +60,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """US dollars a month: for a core with 4 GB, for a GB of disk that answers at once, for one of objects."""
+    """US dollars a month: for a core with 4 GB, a GB of fast disk, and a GB of object storage."""
 
     core: float = 25.0
     disk_gb: float = 0.10
@@ -70,7 +69,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What so many people take, copies counted. ``per_second`` are requests in the busiest hour; ``usd`` a month."""
+    """Resources including copies. ``per_second`` are requests in the busiest hour; ``usd`` is per month."""
 
     people: int
     per_second: float
@@ -85,19 +84,19 @@ class Needs:
 
 
 LOADED = 0.5
-"""The part of the cores that the busiest hour takes: a node may fail, and nobody waits in a queue."""
+"""Maximum load of the cores in the busiest hour, so that a node may fail and no queue builds up."""
 
 COPIES = 2
-"""Of what PostgreSQL holds: a node, and its replica that takes its place."""
+"""Copies of PostgreSQL's data: a node and its replica."""
 
 IN_MEMORY = 0.1
-"""The part of the rows that has to be in memory: indexes of those who are at work. Assumed, not measured."""
+"""Share of the rows that must be in memory: indexes of active users. Assumed, not measured."""
 
 NODE_CORES, NODE_MEMORY_GB, NODE_DISK_GB = 32, 256, 4_096
 
 
 def needs(people: int, measured: Measured, use: Use, prices: Prices) -> Needs:
-    """What so many people take who have done so for ``use.years``."""
+    """Return the resources for this number of people after ``use.years``."""
     hot = use.turns * use.days * use.hot
     kept = use.turns * use.days * use.years
     per_second = people * use.requests * use.busiest / _HOUR

@@ -26,21 +26,21 @@ _USE, _PRICES = Use(), Prices()
     multiple=True,
     default=_PEOPLE,
     show_default=True,
-    help="So many people; may be repeated.",
+    help="Number of people; may be repeated.",
 )
 @click.option(
     "--turns",
     type=click.FloatRange(0),
     default=_USE.turns,
     show_default=True,
-    help="Turns of one person on a day of work.",
+    help="Turns of one person on a workday.",
 )
 @click.option(
     "--requests",
     type=click.FloatRange(0),
     default=_USE.requests,
     show_default=True,
-    help="Requests of one person on a day of work.",
+    help="Requests of one person on a workday.",
 )
 @click.option(
     "--core",
@@ -51,36 +51,37 @@ _USE, _PRICES = Use(), Prices()
 )
 @click.pass_obj
 def sheet(run: Run, people: tuple[int, ...], turns: float, requests: float, core: float) -> None:
-    """Tell what a cluster for so many people takes: cores, nodes, memory, disk, money.
+    """Estimate the size and cost of a cluster.
 
-    Nothing is measured: it is a model (docs/cluster.md).
+    This is a model, not a measurement (docs/cluster.md).
     """
     use, prices = (
         dataclasses.replace(_USE, turns=turns, requests=requests),
         dataclasses.replace(_PRICES, core=core),
     )
-    found = [needs(number, Measured(), use, prices) for number in people]
+    sizes = [needs(number, Measured(), use, prices) for number in people]
     run.answer(
-        {"needs": [dataclasses.asdict(one) for one in found]}, lambda paper: _render(paper, found)
+        {"needs": [dataclasses.asdict(result) for result in sizes]},
+        lambda paper: _render(paper, sizes),
     )
 
 
-def _render(paper: Paper, found: list[Needs]) -> None:
+def _render(paper: Paper, sizes: list[Needs]) -> None:
     rows = [
         (
-            f"{one.people:,}",
-            f"{one.per_second:,.0f}",
-            f"{one.api_cores:,}",
-            f"{one.worker_cores:,}",
-            f"{one.server_cores:,}",
-            f"{one.nodes:,}",
-            f"{one.memory_gb:,.0f} GB",
-            f"{one.disk_gb:,.0f} GB",
-            f"{one.objects_gb:,.0f} GB",
-            f"${one.usd:,.0f}",
-            f"${one.usd / one.people:.2f}",
+            f"{result.people:,}",
+            f"{result.per_second:,.0f}",
+            f"{result.api_cores:,}",
+            f"{result.worker_cores:,}",
+            f"{result.server_cores:,}",
+            f"{result.nodes:,}",
+            f"{result.memory_gb:,.0f} GB",
+            f"{result.disk_gb:,.0f} GB",
+            f"{result.objects_gb:,.0f} GB",
+            f"${result.usd:,.0f}",
+            f"${result.usd / result.people:.2f}",
         )
-        for one in found
+        for result in sizes
     ]
     header = (
         "people",
@@ -92,8 +93,8 @@ def _render(paper: Paper, found: list[Needs]) -> None:
         "memory",
         "disk",
         "objects",
-        "a month",
-        "a person",
+        "per month",
+        "per person",
     )
     paper.table(rows, header=header)
-    paper.line(dim("A model, not a measurement: docs/cluster.md says of what."))
+    paper.line(dim("A model, not a measurement: see docs/cluster.md."))

@@ -1,4 +1,4 @@
-"""How search grows: one home at 1,000, 10,000, … turns, each size searched by a process of its own."""
+"""Measure search in a home with 1,000, 10,000, … turns, each size in a separate process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ON_SERVER = {
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How long recall took, warm: as a person waits, and what this process's processor worked, in milliseconds."""
+    """Percentiles of duration and CPU time of warm recall in milliseconds."""
 
     p50: float
     p95: float
@@ -52,12 +52,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A home of so many turns.
+    """The figures of a home with ``turns`` turns.
 
-    ``text_bytes`` and ``vector_bytes`` are what the full text and the vectors take on disk for each turn;
-    ``memory_mb`` is what the searching process holds beside mapped files, ``mapped_mb`` what it has of those in
-    memory. The seconds are what it took to make the turns that came and their full text, and
-    to keep the vectors.
+    ``text_bytes`` and ``vector_bytes`` are the sizes of full text and vectors on disk per turn. ``memory_mb`` is the
+    memory of the searching process without mapped files, ``mapped_mb`` the resident part of those. The seconds are
+    durations of generating the new turns with their full text, and of storing the vectors.
     """
 
     turns: int
@@ -74,7 +73,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class SizeResult:
-    """The curve."""
+    """The figures by size."""
 
     sizes: tuple[Size, ...]
     material: int
@@ -90,8 +89,8 @@ class _Searched:
 
 
 NOTE = (
-    "Turns grow from real ones: sessions with fresh ids in which four of ten sentences are those of other turns of the "
-    "same speaker. The vectors of a turn are those of the turn it grew from with some noise."
+    "Turns are generated from real ones: sessions with new ids in which four of ten sentences come from other turns of "
+    "the same speaker. Vectors are the original turn's vectors with some noise."
 )
 
 
@@ -103,9 +102,9 @@ def measure_size(
     server: str = "",
     notify: OnProgress = lambda _: None,
 ) -> SizeResult:
-    """Grow a home in ``folder``, which should be empty and on the disk that counts, from the sessions at ``paths``.
+    """Grow a home in ``folder``, which should be empty and on the disk to measure, from the sessions at ``paths``.
 
-    With ``server``, the address of one that has no rows of others, the memory is there.
+    With ``server``, the rows are in the empty database at this address.
     """
     settings = _settings(folder / "home", server)
     context = open_home(settings)
@@ -119,9 +118,9 @@ def measure_size(
         material = gather(context)
         questions = draw_questions(context, _QUESTIONS)
         have = material.turns
-        for wanted in _sizes(have, turns):
+        for target in _sizes(have, turns):
             started = [time.perf_counter()]
-            have = grow(context, material, have, wanted, notify)
+            have = grow(context, material, have, target, notify)
             started.append(time.perf_counter())
             passages = scatter(context, material, notify)
             started.append(time.perf_counter())
@@ -136,7 +135,7 @@ def measure_size(
 
 
 def _sizes(least: int, most: int) -> Iterator[int]:
-    """Powers of ten from what there is on, and the end."""
+    """Yield powers of ten from ``least``, then ``most``."""
     size = 1_000
     while size < most:
         if size >= least:
@@ -146,7 +145,7 @@ def _sizes(least: int, most: int) -> Iterator[int]:
 
 
 def _settle(context: Home) -> None:
-    """What the file's log and the server's statistics would leave to later."""
+    """Checkpoint the file's log, or update the server's statistics."""
     if context.database.is_server:
         with connect(context.settings.server) as server:
             server.execute("VACUUM ANALYZE")
@@ -181,11 +180,13 @@ def _size(
 
 
 def _bytes(context: Home) -> tuple[int, int]:
-    """What full text and vectors take on disk; on a server, those of all tenants."""
+    """Return the sizes of full text and vectors on disk; on a server, of all tenants."""
     if context.database.is_server:
-        told = "SELECT CAST(pg_total_relation_size(CAST(? AS regclass)) AS bigint)"
+        query = "SELECT CAST(pg_total_relation_size(CAST(? AS regclass)) AS bigint)"
         text, vectors = (
-            sum(int(context.database.rows(told, [f"nacre_rows.{table}"])[0][0]) for table in tables)
+            sum(
+                int(context.database.rows(query, [f"nacre_rows.{table}"])[0][0]) for table in tables
+            )
             for tables in _ON_SERVER.values()
         )
         return text, vectors
@@ -198,7 +199,7 @@ def _of(pages: Sequence[tuple[str, int]], tables: tuple[str, ...]) -> int:
 
 
 def _search(home: Path, server: str, questions: Sequence[str]) -> _Searched:
-    """In a process of its own: only what searching needs is in its memory."""
+    """Measure in a new process, with only the memory that searching needs."""
     context = open_home(_settings(home, server))
     try:
         lexical, hybrid = (
@@ -224,15 +225,15 @@ def _spread(context: Home, mode: Mode, questions: Sequence[str]) -> Spread:
         worked.append(1000 * (time.process_time() - busy))
     return Spread(
         *(
-            round(percentile(found, share), 1)
-            for found in (waited, worked)
+            round(percentile(times, share), 1)
+            for times in (waited, worked)
             for share in (0.5, 0.95, 0.99)
         )
     )
 
 
 def _memory() -> tuple[float, float]:
-    """Megabytes of this process's own memory, and of mapped files; zero where the system does not tell."""
+    """Return megabytes of this process's own memory and of mapped files; zeros except on Linux."""
     if not sys.platform.startswith("linux"):
         return 0.0, 0.0
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()

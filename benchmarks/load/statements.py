@@ -1,4 +1,4 @@
-"""Invented statements, the same for the same draws."""
+"""Reproducible invented statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PLACES = "amber basalt cobalt dune ember fjord glade heath inlet knoll lagoon me
 
 
 def statement(draw: random.Random, number: object) -> str:
-    """A sentence about a thing with that number; it begins in lower case."""
+    """Return a sentence with this number that begins in lower case."""
     thing, verb, other = draw.choice(THINGS), draw.choice(VERBS), draw.choice(THINGS)
     place, at = draw.choice(PLACES), draw.choice(PLACES)
     return f"the {thing} of {place} numbered {number} {verb} the {other} near {at}."

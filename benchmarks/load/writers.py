@@ -1,4 +1,4 @@
-"""Many clients on one home: how many memories are durable a second, how long recall waits, and whether all is there."""
+"""Measure many clients on one home: durable stores a second, latency of recall, and lost memories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from benchmarks.figures import Spread, spread
-from benchmarks.load.writing_client import KEYS, REPEATED, Task, Told, open_observed
+from benchmarks.load.writing_client import KEYS, REPEATED, ClientLog, Task, open_observed
 from nacre.api import MemoryHome
 from nacre.care.health import doctor
 from nacre.errors import NacreError
@@ -26,10 +26,9 @@ _HOT = "The harbour log names every ship that came in."
 
 @dataclass(frozen=True, slots=True)
 class WritersResult:
-    """What many clients got done, and what was found afterwards.
+    """The result of a run.
 
-    ``cpu_seconds`` is what all clients used together. ``wrong`` says in words what is not as it was acknowledged; empty
-    when all is well.
+    ``cpu_seconds`` is the total of all clients. ``wrong`` describes differences from the acknowledged writes.
     """
 
     processes: int
@@ -58,11 +57,11 @@ def measure_writers(
     updates: float = 0.02,
     notify: OnProgress = lambda _: None,
 ) -> WritersResult:
-    """Let clients work on ``home``, which should be new: ``processes`` of one client each, and ``threads`` in one more.
+    """Run clients on ``home``, which should be new: ``processes`` with one client each, and one with ``threads``.
 
-    ``recalls`` and ``updates`` are their shares of what each client does; the rest are stores.
+    ``recalls`` and ``updates`` are shares of each client's operations; the rest are stores.
     """
-    own = Told()
+    own = ClientLog()
     context = open_observed(home, own)
     with MemoryHome(context) as memory:
         hot = memory.store(_HOT).memory_id
@@ -71,27 +70,27 @@ def measure_writers(
             Task(str(home), hot, at, size, seconds, recalls, updates)
             for at, size in enumerate(sizes)
         ]
-        told = _run(tasks, notify)
+        logs = _run(tasks, notify)
         return WritersResult(
             processes=processes,
             threads=threads,
             seconds=seconds,
-            stores_per_second=round(sum(len(one.stores) for one in told) / seconds, 1),
-            cpu_seconds=round(sum(one.cpu for one in told), 1),
-            outcomes=dict(Counter(action for one in told for _, action, _ in one.acknowledged)),
-            stores=spread(at for one in told for at in one.stores),
-            recalls=spread(at for one in told for at in one.recalls),
-            updates=spread(at for one in told for at in one.updates),
-            write_lock=spread(at for one in told for at in one.held.get("write", ())),
-            vault_lock=spread(at for one in told for at in one.held.get("vault.lock", ())),
-            errors=dict(sum((Counter(one.errors) for one in told), Counter())),
+            stores_per_second=round(sum(len(log.stores) for log in logs) / seconds, 1),
+            cpu_seconds=round(sum(log.cpu for log in logs), 1),
+            outcomes=dict(Counter(action for log in logs for _, action, _ in log.acknowledged)),
+            stores=spread(at for log in logs for at in log.stores),
+            recalls=spread(at for log in logs for at in log.recalls),
+            updates=spread(at for log in logs for at in log.updates),
+            write_lock=spread(at for log in logs for at in log.held.get("write", ())),
+            vault_lock=spread(at for log in logs for at in log.held.get("vault.lock", ())),
+            errors=dict(sum((Counter(log.errors) for log in logs), Counter())),
             memories=sum(context.memories.counts().values()),
-            wrong=tuple(_wrong(context, memory, hot, told)),
+            wrong=tuple(_wrong(context, memory, hot, logs)),
         )
 
 
-def _run(tasks: Sequence[Task], notify: OnProgress) -> list[Told]:
-    """Start all, let them go at once, hear what each did. Raises NacreError when one fails."""
+def _run(tasks: Sequence[Task], notify: OnProgress) -> list[ClientLog]:
+    """Start all clients together and return their logs. Raises NacreError if a client fails."""
     environ = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), "HOME": tasks[0].home}
     command = [sys.executable, "-m", "benchmarks.load.writing_client"]
     running: list[subprocess.Popen[str]] = []
@@ -107,24 +106,24 @@ def _run(tasks: Sequence[Task], notify: OnProgress) -> list[Told]:
                 )
             )
         for at, process in enumerate(running, start=1):
-            _heard(process)
+            _read_line(process)
             notify(Progress("opening", at, len(running)))
         for process in running:
             _streams(process)[0].write("go\n")
             _streams(process)[0].flush()
-        told = []
+        logs = []
         for at, process in enumerate(running, start=1):
-            told += [Told(**one) for one in json.loads(_heard(process))]
+            logs += [ClientLog(**record) for record in json.loads(_read_line(process))]
             process.wait()
             notify(Progress("working", at, len(running)))
-        return told
+        return logs
     finally:
         for process in running:
             process.kill()
             process.communicate()
 
 
-def _heard(process: subprocess.Popen[str]) -> str:
+def _read_line(process: subprocess.Popen[str]) -> str:
     line = _streams(process)[1].readline()
     if not line:
         raise NacreError(f"a client ended with exit code {process.wait()}")
@@ -137,27 +136,29 @@ def _streams(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
     return process.stdin, process.stdout
 
 
-def _wrong(context: Home, memory: MemoryHome, hot: str, told: Sequence[Told]) -> Iterable[str]:
-    """What is not as it was acknowledged."""
-    acknowledged = {stored: text for one in told for stored, _, text in one.acknowledged}
+def _wrong(context: Home, memory: MemoryHome, hot: str, logs: Sequence[ClientLog]) -> Iterable[str]:
+    """Yield descriptions of differences from the acknowledged writes."""
+    acknowledged = {stored: text for log in logs for stored, _, text in log.acknowledged}
     missing = [text for stored, text in acknowledged.items() if not _is_there(context, stored)]
     if missing:
         yield f"{len(missing)} acknowledged memories are missing, e.g. {missing[0]!r}"
     tags = set(memory.get(hot, update=False).tags)
-    lost = {tag for one in told for tag in one.added} - tags
+    lost = {tag for log in logs for tag in log.added} - tags
     if lost:
         yield f"{len(lost)} updates of one memory are lost"
     active = memory.list(limit=1_000_000)
-    doubled = [text for text, count in Counter(one.content for one in active).items() if count > 1]
+    doubled = [
+        text for text, count in Counter(memory.content for memory in active).items() if count > 1
+    ]
     if doubled:
         yield f"{len(doubled)} statements are stored twice, e.g. {doubled[0]!r}"
-    said = {one.content for one in active}
+    contents = {memory.content for memory in active}
     repeated = {text for text in acknowledged.values() if text in REPEATED}
-    if repeated - said:
-        yield f"{len(repeated - said)} repeated statements are not active"
-    keys = Counter(one.canonical_key for one in active if one.canonical_key)
+    if repeated - contents:
+        yield f"{len(repeated - contents)} repeated statements are not active"
+    keys = Counter(memory.canonical_key for memory in active if memory.canonical_key)
     if any(count > 1 for count in keys.values()) or len(keys) > KEYS:
-        yield f"canonical keys are held more than once: {dict(keys)}"
+        yield f"canonical keys are used more than once: {dict(keys)}"
     if context.files.intents():
         yield f"{len(context.files.intents())} writes are pending"
     yield from (

@@ -1,7 +1,6 @@
-"""One process of ``python -m benchmarks writers``: a client, or several in threads, that stores and recalls.
+"""A process of ``python -m benchmarks writers`` with one client, or several in threads.
 
-Started with its :class:`Task` as JSON in its only argument. It says ``ready``, waits for a line, works, and says what
-happened as one JSON object.
+Its only argument is a :class:`Task` as JSON. It prints ``ready``, waits for a line, works, and prints its logs as JSON.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ REPEATED = tuple(
         ("kitchen", "lamp room", "cellar", "workshop", "boat house"), start=3
     )
 )
-"""Statements that many clients store: each is one memory in the end."""
+"""Statements stored by many clients. Each must end as one memory."""
 
 KEYS = 8
-"""So many canonical keys get new values all the time: each is held by one memory in the end."""
+"""Number of canonical keys that constantly get new values. Each must end with one memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a process does: ``clients`` threads for ``seconds``; shares are of all that a client does."""
+    """A process's task: ``clients`` threads for ``seconds``. ``recalls`` and ``updates`` are shares of operations."""
 
     home: str
     hot: str
@@ -49,10 +48,10 @@ class Task:
 
 
 @dataclass
-class Told:
-    """What one client did. Times are seconds; ``acknowledged`` pairs the id of a store's answer with what it said.
+class ClientLog:
+    """A client's log. Times are seconds. ``acknowledged`` has id, action and text of each store.
 
-    ``added`` are the tags that were acknowledged on the hot memory; ``held`` are how long locks were held.
+    ``added`` has the acknowledged tags of the hot memory; ``held`` has durations of locks.
     """
 
     stores: list[float] = field(default_factory=list)
@@ -65,20 +64,20 @@ class Told:
     held: dict[str, list[float]] = field(default_factory=dict)
 
     def failed(self, how: str) -> None:
-        """Count something that went wrong."""
+        """Count an error."""
         self.errors[how] = self.errors.get(how, 0) + 1
 
 
-def open_observed(home: Path, told: Told) -> Home:
-    """A home without the embedding model whose locks tell how long they were held."""
+def open_observed(home: Path, log: ClientLog) -> Home:
+    """Open a home without the embedding model that logs the durations of locks."""
     settings = load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"})
     return open_home(
-        settings, observe=lambda name, seconds: told.held.setdefault(name, []).append(seconds)
+        settings, observe=lambda name, seconds: log.held.setdefault(name, []).append(seconds)
     )
 
 
-def work(task: Task, client: int, until: float, told: Told, memory: MemoryHome) -> None:
-    """Store, recall and update until it is time."""
+def work(task: Task, client: int, until: float, log: ClientLog, memory: MemoryHome) -> None:
+    """Store, recall and update until the deadline."""
     name = f"{task.number}-{client}"
     draw = random.Random(name)  # noqa: S311 - the same statements in every run
     for step in range(sys.maxsize):
@@ -90,20 +89,20 @@ def work(task: Task, client: int, until: float, told: Told, memory: MemoryHome) 
             if chance < task.updates:
                 tag = f"{name}-{step}"
                 memory.edit(task.hot, add_tags=[tag])
-                told.added.append(tag)
-                told.updates.append(time.perf_counter() - started)
+                log.added.append(tag)
+                log.updates.append(time.perf_counter() - started)
             elif chance < task.updates + task.recalls:
                 memory.recall(f"what does the {draw.choice(THINGS)} of {draw.choice(PLACES)} do?")
-                told.recalls.append(time.perf_counter() - started)
+                log.recalls.append(time.perf_counter() - started)
             else:
                 text, key = _statement(draw, name, step)
                 outcome = memory.store(text, canonical_key=key)
-                told.stores.append(time.perf_counter() - started)
-                told.acknowledged.append((outcome.memory_id, outcome.action, text))
+                log.stores.append(time.perf_counter() - started)
+                log.acknowledged.append((outcome.memory_id, outcome.action, text))
         except NacreError as error:
-            told.failed(error.code)
+            log.failed(error.code)
         except (apsw.Error, OSError, RuntimeError, ValueError, TypeError, LookupError) as error:
-            told.failed(f"{type(error).__name__}: {error}"[:200])
+            log.failed(f"{type(error).__name__}: {error}"[:200])
 
 
 def _statement(draw: random.Random, name: str, step: int) -> tuple[str, str | None]:
@@ -120,33 +119,33 @@ def _statement(draw: random.Random, name: str, step: int) -> tuple[str, str | No
 
 
 def main() -> None:
-    """Do the task in the first argument."""
+    """Run the task in the first argument."""
     task = Task(**json.loads(sys.argv[1]))
-    all_told = [Told() for _ in range(task.clients)]
+    logs = [ClientLog() for _ in range(task.clients)]
     go = threading.Event()
     until = [0.0]
 
     def run(client: int) -> None:
-        told = all_told[client]
-        with MemoryHome(open_observed(Path(task.home), told)) as memory:
+        log = logs[client]
+        with MemoryHome(open_observed(Path(task.home), log)) as memory:
             opened.release()
             go.wait()
-            work(task, client, until[0], told, memory)
+            work(task, client, until[0], log, memory)
 
     opened = threading.Semaphore(0)
     threads = [threading.Thread(target=run, args=(client,)) for client in range(task.clients)]
     for thread in threads:
         thread.start()
         opened.acquire()
-    print("ready", flush=True)  # noqa: T201 - this is how it talks
+    print("ready", flush=True)  # noqa: T201 - its protocol
     sys.stdin.readline()
     until[0] = time.monotonic() + task.seconds
     go.set()
     before = time.process_time()
     for thread in threads:
         thread.join()
-    all_told[0].cpu = time.process_time() - before
-    print(json.dumps([dataclasses.asdict(told) for told in all_told]), flush=True)  # noqa: T201
+    logs[0].cpu = time.process_time() - before
+    print(json.dumps([dataclasses.asdict(log) for log in logs]), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

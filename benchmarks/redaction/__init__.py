@@ -1,1 +1,1 @@
-"""How many secrets redaction removes, and how often it errs."""
+"""Benchmark of redaction."""

@@ -1,6 +1,6 @@
-"""Texts with secrets in them, and texts that only look it, made from patterns and a seed.
+"""Generate texts with secrets and look-alikes from patterns and a seed.
 
-Nothing here is a real secret, and none is written down: scanners of code hosts have nothing to complain about.
+No secret is real, and none is in the source, so scanners of code hosts find nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MARKED = re.compile("«(.*?)»", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text, what is secret in it (nothing in a harmless one), and the family that is counted together."""
+    """A text, its secrets (none if harmless), and the family for counting."""
 
     text: str
     family: str
@@ -67,34 +67,35 @@ class Sample:
 
 
 def build(seed: int = SEED) -> list[Sample]:
-    """The labelled set; the same for the same seed."""
+    """Return the labelled set for a seed."""
     maker = _Maker(random.Random(seed))  # noqa: S311 - the same texts each time
     return [*maker.tokens(), *maker.values(), *maker.texts(), *maker.harmless()]
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """A labelled set from a file: one JSON object a line with ``text``, ``family``, and ``secrets`` or ``secret``.
+    """Read JSON lines with ``text``, ``family``, and ``secrets`` or ``secret``.
 
     Raises InvalidInput.
     """
-    found = []
+    samples = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
         try:
-            found.append(_sample(json.loads(line)))
+            samples.append(_sample(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             hint = 'e.g. {"text": "KEY=abc", "family": "dotenv", "secrets": ["abc"]}'
             raise InvalidInput(
                 f"{path}, line {number}: not a labelled text: {error}", hint=hint
             ) from error
-    return found
+    return samples
 
 
 def write_samples(path: Path, samples: list[Sample]) -> None:
     """Write a labelled set as :func:`read_samples` reads it."""
     lines = (
-        {"text": one.text, "family": one.family, "secrets": list(one.secrets)} for one in samples
+        {"text": sample.text, "family": sample.family, "secrets": list(sample.secrets)}
+        for sample in samples
     )
     path.write_text(
         "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8"
@@ -106,7 +107,7 @@ def _sample(record: Mapping[str, Any]) -> Sample:
     listed = [secrets] if isinstance(secrets, str) else [str(secret) for secret in secrets]
     text = record["text"]
     if not isinstance(text, str):
-        raise TypeError("text is no text")
+        raise TypeError("text is not a string")
     return Sample(
         text, str(record.get("family") or ("secret" if listed else "harmless")), tuple(listed)
     )
@@ -117,7 +118,7 @@ def _table(name: str) -> dict[str, Any]:
 
 
 class _Maker:
-    """Fills patterns; every choice comes from one generator."""
+    """Fills patterns with random choices of one generator."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -152,7 +153,7 @@ class _Maker:
                     yield Sample(self._surrounded(text), f"harmless {family}")
 
     def _dressed(self, marked: str, family: str) -> Sample:
-        """A text as transcripts hold it: alone, among other lines, in JSON, in JSON within JSON, in a diff."""
+        """Return a text as in transcripts: alone, among other lines, in JSON, in nested JSON, or in a diff."""
         secrets = tuple(_MARKED.findall(marked))
         text = _MARKED.sub(lambda match: match[1], marked)
         dress = self._chance.choices(
@@ -198,7 +199,7 @@ class _Maker:
         return f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ{self._random(60, letters)}.{self._random(43, letters)}"
 
     def _password(self) -> str:
-        """What people choose: a word with digits, words joined, or what a manager makes."""
+        """Return a typical password: a word with digits, joined words, or random characters."""
         chance, word = self._chance, self._chance.choice(_WORDS)
         shapes: tuple[Callable[[], str], ...] = (
             lambda: f"{word.capitalize()}{chance.randint(10, 9999)}{chance.choice(_SYMBOLS)}",
@@ -245,7 +246,7 @@ def _as_diff(text: str) -> str:
 
 
 def _as_dressed(secret: str, dress: Callable[[str], str]) -> str:
-    """A secret as its text has it now: JSON escapes it, a diff puts a sign before its lines."""
+    """Return a secret as it appears in its text, with the escapes of JSON or the signs of a diff."""
     if dress is _as_diff:
         return "\n+".join(secret.split("\n"))
     once = json.dumps(secret, ensure_ascii=False)[1:-1]

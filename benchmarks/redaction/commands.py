@@ -28,14 +28,14 @@ from nacre.cli.root import answer_measured
     "--file",
     "file",
     type=FILE,
-    help="Your own labelled texts: JSON lines with text, family, secrets.",
+    help="Your own labelled texts: JSON lines with text, family and secrets.",
 )
-@click.option("--seed", type=int, help="Make the set from another seed.")
-@click.option("--write", "target", type=NEW_FILE, help="Write the set to a file, too.")
+@click.option("--seed", type=int, help="Generate the set from another seed.")
+@click.option("--write", "target", type=NEW_FILE, help="Also write the set to a file.")
 @click.option(
     "--misses",
     is_flag=True,
-    help="Show what was missed, and what was taken for a secret and is none.",
+    help="Also list missed secrets and false positives.",
 )
 @click.option("--no-scanner", is_flag=True, help="Leave out the independent scanner.")
 @click.pass_obj
@@ -47,10 +47,10 @@ def redaction(
     misses: bool,
     no_scanner: bool,
 ) -> None:
-    """Tell how many secrets redaction takes out, how often it errs, and how fast it is.
+    """Measure recall, false positives and speed of redaction.
 
-    The set is made from patterns and a seed: no real secret is in it. Where kingfisher is installed (pip install
-    'nacre-memory[scan]') it looks at the same texts, without asking anybody whether a secret is valid.
+    The set is generated from patterns and a seed and has no real secrets. If kingfisher is installed (pip install
+    'nacre-memory[scan]'), it scans the same texts, without validating secrets online.
     """
 
     samples = read_samples(file) if file else build(SEED if seed is None else seed)
@@ -67,36 +67,36 @@ _SHOWN = 140
 
 
 def _record(result: RedactionResult) -> dict[str, Any]:
-    """The result as JSON."""
+    """Return the result as JSON."""
     return {
-        "scanners": [_outcome_record(one) for one in (result.own, result.other) if one],
+        "scanners": [_outcome_record(outcome) for outcome in (result.own, result.other) if outcome],
         "speeds": [dataclasses.asdict(speed) for speed in result.speeds],
         "note": result.note or None,
     }
 
 
 def _render_redaction(paper: Paper, result: RedactionResult, *, misses: bool) -> None:
-    """Recall and false positives of each scanner, the families that are not complete, speed."""
-    outcomes = [one for one in (result.own, result.other) if one]
+    """Print recall and false positives of each scanner, incomplete families, and speed."""
+    outcomes = [outcome for outcome in (result.own, result.other) if outcome]
     paper.heading(f"{result.own.positives:,} texts with secrets, {result.own.negatives:,} without")
     paper.table(
         [
             ("scanner", "found", "recall", "touched", "false positives"),
             *(
                 (
-                    one.scanner,
-                    f"{one.found:,}",
-                    f"{one.recall:.1%}",
-                    f"{one.touched:,}",
-                    f"{one.false_positives:.2%}",
+                    outcome.scanner,
+                    f"{outcome.found:,}",
+                    f"{outcome.recall:.1%}",
+                    f"{outcome.touched:,}",
+                    f"{outcome.false_positives:.2%}",
                 )
-                for one in outcomes
+                for outcome in outcomes
             ),
         ]
     )
     weak = [family for family in result.own.families if family.right < family.samples]
     if weak:
-        paper.heading("Families that are not complete")
+        paper.heading("Incomplete families")
         paper.table(
             [(family.name, f"{family.right} of {family.samples}") for family in weak], indent=2
         )
@@ -117,7 +117,7 @@ def _render_redaction(paper: Paper, result: RedactionResult, *, misses: bool) ->
 
 
 def _render_misses(paper: Paper, outcome: Outcome) -> None:
-    for title, samples in (("Missed", outcome.missed), ("Taken for a secret", outcome.wrong)):
+    for title, samples in (("Missed", outcome.missed), ("False positives", outcome.wrong)):
         if samples:
             paper.heading(title)
         for sample in samples:

@@ -1,4 +1,4 @@
-"""How many secrets redaction takes out, how often it errs, and how fast it is; beside an independent scanner."""
+"""Measure recall, false positives and speed of redaction, and compare it with an independent scanner."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CLEAN_BYTES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Of one family, how many texts there are and how many were treated rightly: secrets gone, or nothing touched."""
+    """A family of texts, and how many were right: secrets removed, or harmless text unchanged."""
 
     name: str
     samples: int
@@ -36,7 +36,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scanner made of the set. ``missed`` and ``wrong`` are texts, ``recall`` and the other shares 0 to 1."""
+    """The result of one scanner. ``missed`` and ``wrong`` are texts; shares are from 0 to 1."""
 
     scanner: str
     positives: int
@@ -49,20 +49,20 @@ class Outcome:
 
     @property
     def recall(self) -> float:
-        """The share of texts whose secrets were all found."""
+        """Share of texts with all secrets found."""
         return self.found / max(1, self.positives)
 
     @property
     def false_positives(self) -> float:
-        """The share of harmless texts in which something was found."""
+        """Share of harmless texts with a finding."""
         return self.touched / max(1, self.negatives)
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Redaction of clean text in pieces of so many characters, by processor time; a megabyte is 1,000,000 bytes.
+    """Speed of redacting clean text in pieces of ``piece`` characters, by CPU time. A megabyte is 1,000,000 bytes.
 
-    ``at_once`` is with all pieces handed over together, as a reader of transcripts may.
+    With ``at_once`` all pieces are passed in one call, as readers of transcripts do.
     """
 
     piece: int
@@ -72,7 +72,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class RedactionResult:
-    """Everything that was measured. ``other`` is ``None`` where the independent scanner is not installed."""
+    """The result. ``other`` is ``None`` if the independent scanner is not installed."""
 
     own: Outcome
     other: Outcome | None
@@ -83,7 +83,7 @@ class RedactionResult:
 def measure(
     samples: Sequence[Sample], notify: OnProgress = lambda _: None, *, with_scanner: bool = True
 ) -> RedactionResult:
-    """Measure redaction on a labelled set, and the independent scanner where it is on the path."""
+    """Measure redaction on a labelled set, and the independent scanner if it is on the path."""
     redactor = Redactor()
     own = _own_outcome(samples, redactor, notify)
     scanner = shutil.which(SCANNER) if with_scanner else None
@@ -98,7 +98,7 @@ def measure(
 
 
 def measure_speed(text: str, redactor: Redactor) -> tuple[Speed, ...]:
-    """How fast a text is redacted in pieces: the best of five runs."""
+    """Measure redaction of a text in pieces, best of five runs."""
     speeds = []
     for size in PIECE_SIZES:
         pieces = [text[start : start + size] for start in range(0, len(text), size)]
@@ -110,7 +110,7 @@ def measure_speed(text: str, redactor: Redactor) -> tuple[Speed, ...]:
 
 
 def is_gone(secret: str, text: str) -> bool:
-    """Whether neither a secret nor most of it from either end is in a text."""
+    """Return True if a text contains neither the secret nor most of it from either end."""
     most = max(1, int(len(secret) * _KEPT_SHARE))
     return secret[:most] not in text and secret[-most:] not in text
 
@@ -147,7 +147,7 @@ def _outcome(scanner: str, samples: Sequence[Sample], right: Sequence[bool]) -> 
 
 
 def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
-    """The independent scanner over the same texts, one file each. It asks nobody whether a secret is valid."""
+    """Run the independent scanner on the texts, one file each, without online validation."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number, sample in enumerate(samples):
@@ -172,10 +172,10 @@ def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
             check=False,
             cwd=folder,
         )
-    found = _findings(finished.stdout)
+    findings = _findings(finished.stdout)
     right = []
     for number, sample in enumerate(samples):
-        snippets = found.get(number, [])
+        snippets = findings.get(number, [])
         right.append(
             all(_is_covered(secret, snippets) for secret in sample.secrets)
             if sample.secrets
@@ -185,20 +185,20 @@ def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
 
 
 def _findings(output: str) -> Mapping[int, list[str]]:
-    found: dict[int, list[str]] = defaultdict(list)
+    snippets: dict[int, list[str]] = defaultdict(list)
     for item in json.loads(output or "{}").get("findings", []):
         details = item["finding"]
-        found[int(Path(details["path"]).stem)].append(str(details["snippet"]))
-    return found
+        snippets[int(Path(details["path"]).stem)].append(str(details["snippet"]))
+    return snippets
 
 
 def _is_covered(secret: str, snippets: Sequence[str]) -> bool:
-    """Whether some finding lies in the secret, or the secret in it: where a finding ends is not held against it."""
+    """Return True if a finding contains the secret or is part of it."""
     return any(secret in snippet or snippet in secret for snippet in snippets)
 
 
 def _clean_text(samples: Sequence[Sample]) -> str:
-    """Harmless talk, with one harmless lookalike to every six sentences of it; some megabytes."""
+    """Return some megabytes of harmless talk, with a harmless look-alike every six sentences."""
     texts = [sample.text for sample in samples if not sample.secrets] or ["nothing secret here"]
     talk = (DATA / "redaction" / "talk.txt").read_text(encoding="utf-8").split("\n\n")
     pieces = [f"{talk[at % len(talk)]}\n\n{text}" for at, text in enumerate(texts)]

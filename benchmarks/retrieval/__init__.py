@@ -1,1 +1,1 @@
-"""How well recall finds what public benchmarks ask for, and when it keeps silent."""
+"""Benchmarks of recall on public data sets."""

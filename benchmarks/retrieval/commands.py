@@ -28,22 +28,22 @@ _SUITE = click.option(
     "name",
     type=click.Choice(SUITES),
     required=True,
-    help="What to ask; pile is all others in one home.",
+    help="Questions to ask; pile has all other suites in one home.",
 )
 _DATA = click.option(
     "--data",
     type=FOLDER,
     default=".",
-    help="The folder that holds the suites' files; coding needs none.",
+    help="Folder of the suites' files; coding needs none.",
 )
 _CACHE = click.option(
     "--cache",
     type=NEW_FOLDER,
     default=Path(tempfile.gettempdir()) / "nacre-benchmark",
     show_default=True,
-    help="Where homes and vectors are kept between runs.",
+    help="Folder of cached homes and vectors.",
 )
-_NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure the lexical lane alone.")
+_NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure only the lexical lane.")
 
 
 @command(
@@ -57,9 +57,11 @@ _NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure the lexic
 @_SUITE
 @_DATA
 @_CACHE
-@click.option("--fresh", is_flag=True, help="Make the homes anew, although nothing changed.")
-@click.option("--ablations", is_flag=True, help="Also leave out one ingredient at a time.")
-@click.option("--questions", type=click.IntRange(1), help="Ask only so many, evenly chosen.")
+@click.option("--fresh", is_flag=True, help="Recreate the homes even if nothing changed.")
+@click.option("--ablations", is_flag=True, help="Also measure without each ingredient.")
+@click.option(
+    "--questions", type=click.IntRange(1), help="Ask only this number of questions, evenly chosen."
+)
 @_NO_VECTORS
 @click.pass_obj
 def retrieval(
@@ -72,9 +74,9 @@ def retrieval(
     questions: int | None,
     no_vectors: bool,
 ) -> None:
-    """Tell how well recall finds what a public benchmark asks for.
+    """Measure recall on a public benchmark.
 
-    Each haystack gets a home of its own, filled by nacre's own ingest. Nothing is written to your home.
+    Each haystack gets its own home, filled with nacre ingest. Nothing is written to your home.
     """
 
     shelf = Shelf(cache, vectors=not no_vectors, fresh=fresh)
@@ -100,7 +102,7 @@ def retrieval(
 @_SUITE
 @_DATA
 @click.option(
-    "--absent", type=FILE, multiple=True, help="A list of questions that nothing answers, as JSON."
+    "--absent", type=FILE, multiple=True, help="JSON list of questions without an answer."
 )
 @_CACHE
 @_NO_VECTORS
@@ -108,10 +110,10 @@ def retrieval(
 def silence(
     run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Path, no_vectors: bool
 ) -> None:
-    """Tell how often recall shows nothing: where nothing is, and where something is.
+    """Measure how often recall shows nothing, for questions with and without an answer.
 
-    Homes are asked what their suite knows to be absent, what another home of the suite is asked, and your own list:
-    a JSON array of texts, or of {"question": …, "conversation": …} where only one home is meant.
+    Questions without an answer are those marked by the suite, questions of another home, and your own list: a JSON
+    array of texts, or of {"question": …, "conversation": …} for a single home.
     """
 
     shelf = Shelf(cache, vectors=not no_vectors)
@@ -132,14 +134,14 @@ def silence(
 @click.option(
     "--server",
     required=True,
-    help="The address of a PostgreSQL server; each home gets a new tenant there.",
+    help="Address of a PostgreSQL server; each home gets a new tenant.",
 )
 @click.option(
     "--suite",
     "names",
     type=click.Choice(SUITES),
     multiple=True,
-    help="What to ask; else all that is there.",
+    help="Questions to ask (default: all available suites).",
 )
 @_DATA
 @_CACHE
@@ -148,9 +150,9 @@ def silence(
 def parity(
     run: Run, server: str, names: tuple[str, ...], data: Path, cache: Path, no_vectors: bool
 ) -> None:
-    """Tell whether a memory on a server answers as one in a file.
+    """Compare recall from a server with recall from a file.
 
-    Both are filled with the same sessions and asked the same: what is found first, and when nothing is shown.
+    Both have the same sessions and get the same questions. Compares the top hits, and when nothing is shown.
     """
     with progress_shown(run) as notify:
         shelf = Shelf(cache, vectors=not no_vectors)
@@ -161,37 +163,37 @@ def parity(
 @command("gaps", examples=["python -m benchmarks gaps"])
 @click.pass_obj
 def gaps(run: Run) -> None:
-    """Tell how well questions that ask the same thing are grouped.
+    """Measure how well equivalent questions are grouped.
 
-    By their stems, their vectors, or either; each border on the half that it was chosen on, and on the other one.
+    Compares stems, vectors, or either. Each border is measured on the half it was chosen on, and on the other half.
     """
-    found = measure_grouping()
+    borders = measure_grouping()
     answer_measured(
         run,
-        {"borders": [dataclasses.asdict(one) for one in found]},
-        lambda paper: _render_gaps(paper, found),
+        {"borders": [dataclasses.asdict(result) for result in borders]},
+        lambda paper: _render_gaps(paper, borders),
     )
 
 
-def _render_gaps(paper: Paper, found: Sequence[Border]) -> None:
-    """A line a border, in percent."""
+def _render_gaps(paper: Paper, borders: Sequence[Border]) -> None:
+    """Print a line for each border, in percent."""
     rows = [
         (
-            one.by,
-            one.border,
+            result.by,
+            result.border,
             *(
                 f"{100 * share:.0f}"
-                for half in (one.chosen_on, one.held_out)
+                for half in (result.chosen_on, result.held_out)
                 for share in (half.precision, half.recall)
             ),
         )
-        for one in found
+        for result in borders
     ]
     paper.table(rows, header=("by", "from", "precision", "recall", "held out: precision", "recall"))
 
 
 def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
-    """Overall figures, figures by category, gains over the baseline, latency."""
+    """Print overall figures, figures by category, gains over the baseline, and latency."""
     paper.line(
         bold(result.suite),
         f": {result.questions:,} questions, {result.turns:,} turns, {result.sessions:,} sessions, ",
@@ -214,39 +216,37 @@ def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
 
 
 def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
-    """How often recall shows nothing, and what that costs."""
-    paper.line(
-        bold(suite), f": {result.questions:,} questions that have an answer; figures in percent"
-    )
-    paper.heading("Nothing shown for what is not there")
+    """Print how often recall shows nothing, and the loss of recall."""
+    paper.line(bold(suite), f": {result.questions:,} questions with an answer; figures in percent")
+    paper.heading("Nothing shown for questions without an answer")
     rows = [
         [silent.kind, f"{silent.silent:.1f}", f"{silent.asked} questions"]
         for silent in result.silent
     ]
     paper.table(rows, indent=2)
-    paper.heading("recall@10 for what is there")
+    paper.heading("recall@10 for questions with an answer")
     paper.table(
         [
-            ["everything that matches", f"{result.found:.1f}", ""],
+            ["all matches", f"{result.found:.1f}", ""],
             [
-                "what recall shows",
+                "shown matches",
                 f"{result.answered:.1f}",
                 f"{result.answered - result.found:+.1f}",
             ],
         ],
         indent=2,
     )
-    paper.heading("If the border of confidence lay elsewhere")
+    paper.heading("Other borders of confidence")
     rows = [
         [f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"]
         for trade in result.curve
     ]
-    header = [dim("border"), dim("silent where nothing is"), dim("points of recall@10")]
+    header = [dim("border"), dim("silent without an answer"), dim("points of recall@10")]
     paper.table([header, *rows], indent=2)
 
 
 def _render_parity(paper: Paper, result: ParityResult) -> None:
-    """A line a suite, in percent and milliseconds."""
+    """Print a line for each suite, in percent and milliseconds."""
     header = (
         "suite",
         "questions",
@@ -254,27 +254,27 @@ def _render_parity(paper: Paper, result: ParityResult) -> None:
         "server",
         "top ten",
         "same order",
-        "silence alike",
+        "same silence",
         "ms file",
         "ms server",
     )
     rows = [
         (
-            one.suite,
-            f"{one.questions:,}",
-            f"{one.hit_file:.1f}",
-            f"{one.hit_server:.1f}",
-            f"{one.overlap:.1f}",
-            f"{one.same_order:.1f}",
-            f"{one.silence:.1f} of {one.asked:,}",
-            f"{one.file.p50:.1f}",
-            f"{one.server.p50:.1f}",
+            suite.suite,
+            f"{suite.questions:,}",
+            f"{suite.hit_file:.1f}",
+            f"{suite.hit_server:.1f}",
+            f"{suite.overlap:.1f}",
+            f"{suite.same_order:.1f}",
+            f"{suite.silence:.1f} of {suite.asked:,}",
+            f"{suite.file.p50:.1f}",
+            f"{suite.server.p50:.1f}",
         )
-        for one in result.suites
+        for suite in result.suites
     ]
     paper.table(rows, header=header)
     if result.absent:
-        paper.line(dim(f"Not there: {', '.join(result.absent)}."))
+        paper.line(dim(f"No data for: {', '.join(result.absent)}."))
 
 
 def _table(

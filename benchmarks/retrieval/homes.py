@@ -1,7 +1,7 @@
-"""Homes for benchmarks, made by nacre's own ingest, and kept on disk between runs.
+"""Cached homes for benchmarks, filled with nacre ingest.
 
-Ingest takes seconds, embedding minutes. So vectors are kept by text in one file for all homes, and a home is made
-anew whenever the code that fills homes has changed.
+Ingest takes seconds, embedding minutes. So vectors are cached by text in one file for all homes, and a home is
+recreated when the code that fills homes changes.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from nacre.settings import Settings, load_settings
 from nacre.values.reports import OnProgress
 
 _FILLS_HOMES = (local_model, embedding, ingesting, parsing, redactor, store, text, readers)
-"""Modules and packages whose code decides what a home holds."""
+"""Modules and packages that determine the content of a home."""
 
 _FILLED = "filled"
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where homes are kept; ``fresh`` makes them anew, ``vectors`` says whether they get any. With ``server``, the
-    address of one, their memory is there, under a new tenant each time."""
+    """A folder of homes. ``fresh`` recreates them, ``vectors`` decides if they have vectors. With a ``server`` address,
+    their rows are there under a new tenant each time."""
 
     folder: Path
     vectors: bool = True
@@ -51,7 +51,7 @@ class Shelf:
 
 
 class RememberingEmbedder:
-    """Embeds a text once, ever: vectors are kept in a file by model and text."""
+    """An Embedder that caches vectors in a file by model and text."""
 
     def __init__(self, inner: Embedder, file: Path) -> None:
         self.name = inner.name
@@ -65,10 +65,10 @@ class RememberingEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text."""
+        """Return one unit vector for each text."""
         keys = [_digest(f"{self.name}\0{text}") for text in texts]
-        found = {key: self._known(key) for key in keys}
-        missing = [at for at, key in enumerate(keys) if found[key] is None]
+        vectors = {key: self._known(key) for key in keys}
+        missing = [at for at, key in enumerate(keys) if vectors[key] is None]
         if missing:
             made = self._inner.embed([texts[at] for at in missing])
             rows = [
@@ -77,8 +77,8 @@ class RememberingEmbedder:
             ]
             with self._db:
                 self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-            found.update(rows)
-        packed = b"".join(found[key] or b"" for key in keys)
+            vectors.update(rows)
+        packed = b"".join(vectors[key] or b"" for key in keys)
         return np.frombuffer(packed, np.float32).reshape(len(texts), self.dimensions)
 
     def _known(self, key: bytes) -> bytes | None:
@@ -89,7 +89,7 @@ class RememberingEmbedder:
 def open_homes(
     suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], notify: OnProgress
 ) -> Iterator[tuple[Haystack, Home]]:
-    """Each haystack of a suite with its home, open; a home closes when the next one is asked for."""
+    """Yield each haystack of a suite with its open home. A home is closed before the next one."""
     shelf.folder.mkdir(parents=True, exist_ok=True)
     code = _code_version()
     for haystack in suite.haystacks:
@@ -123,7 +123,7 @@ def _fill(context: Home, haystack: Haystack, folder: Path, notify: OnProgress) -
 
 
 def as_jsonl(session: BenchSession) -> str:
-    """A session as the generic JSON lines that any tool may write."""
+    """Return a session as generic JSON lines."""
     lines = (
         {
             "session_id": session.id,
@@ -146,7 +146,7 @@ def as_jsonl(session: BenchSession) -> str:
 
 
 def _settings(folder: Path, shelf: Shelf) -> Settings:
-    """Defaults alone: no file or variable of the machine takes part in a measurement."""
+    """Return default settings, independent of the machine's files and variables."""
     home = folder / "home"
     model = {} if shelf.vectors else {"NACRE_EMBEDDING_MODEL": "none"}
     tenant = folder.name.lower()[-64:].strip("._-")
@@ -164,7 +164,7 @@ def _version(haystack: Haystack, code: str, shelf: Shelf) -> str:
 
 
 def _code_version() -> str:
-    """Changes whenever the code that decides what a home holds does."""
+    """Return a digest of the code that determines the content of a home."""
     files = [Path(str(module.__file__)) for module in _FILLS_HOMES]
     packages = [file.parent.rglob("*") for file in files if file.name == "__init__.py"]
     every = {*files, *(path for package in packages for path in package)}

@@ -1,4 +1,4 @@
-"""Whether a memory on a server answers as one in a file: the same questions to both, filled with the same sessions."""
+"""Compare recall from a server with recall from a file, with the same sessions and questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.figures import Spread, percent, spread
 from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.recipes import FULL, Ranked, Variation, rankers
 from benchmarks.retrieval.scoring import score_list, sessions_of
-from benchmarks.retrieval.silence import absent_questions, standing_at
+from benchmarks.retrieval.silence import absent_questions, fixed_clock
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, load_suite
 from nacre.errors import NotFound
 from nacre.home.home import Home
@@ -27,9 +27,9 @@ _TEN = 10
 class Parity:
     """One suite on both engines, in percent.
 
-    ``hit_file`` and ``hit_server`` are session hit@5 of the questions whose sessions are known; ``overlap`` is what the
-    best ten turns have in common, ``same_order`` how often they are the same one by one, ``silence`` how often both
-    show something or both nothing, for questions with and without an answer.
+    ``hit_file`` and ``hit_server`` are session hit@5 of questions with labelled sessions; ``overlap`` is the common
+    part of the top ten turns, ``same_order`` the share of identical top tens. ``silence``: both show something or
+    both show nothing, for questions with and without an answer.
     """
 
     suite: str
@@ -47,7 +47,7 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class ParityResult:
-    """The suites that are there; ``absent`` are those whose files are not."""
+    """The measured suites. ``absent`` lists those without data."""
 
     suites: tuple[Parity, ...]
     absent: tuple[str, ...]
@@ -55,7 +55,7 @@ class ParityResult:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What one question found on both sides; hits are ``None`` where its sessions are not known."""
+    """Results of one question on both engines. ``hits`` is ``None`` without labelled sessions."""
 
     file: Ranked
     server: Ranked
@@ -70,16 +70,16 @@ def measure_parity(
     load_embedder: Callable[[], Embedder],
     notify: OnProgress = lambda _: None,
 ) -> ParityResult:
-    """Fill homes in files and on a server, whose tenants get names of their own, and ask both the same."""
-    found, absent = [], []
+    """Fill homes in files and on a server (new tenants), and ask both the same questions."""
+    measured, absent = [], []
     for name in names:
         try:
             load_suite(name, data)
         except NotFound:
             absent.append(name)
             continue
-        found.append(_measure(name, data, shelf, server, load_embedder, notify))
-    return ParityResult(tuple(found), tuple(absent))
+        measured.append(_measure(name, data, shelf, server, load_embedder, notify))
+    return ParityResult(tuple(measured), tuple(absent))
 
 
 def _measure(
@@ -94,11 +94,11 @@ def _measure(
     pairs: list[_Pair] = []
     alike: list[float] = []
     shelves = shelf, dataclasses.replace(shelf, server=server)
-    both = zip(*(open_homes(suite, one, load_embedder, notify) for one in shelves), strict=True)
+    both = zip(*(open_homes(suite, place, load_embedder, notify) for place in shelves), strict=True)
     for at, ((haystack, file), (_, on_server)) in enumerate(both):
         pairs += _asked(haystack, file, on_server)
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
-        texts = [one.text for one in haystack.questions]
+        texts = [question.text for question in haystack.questions]
         texts += [text for _, text in absent_questions(haystack, other, ())]
         alike += _silences(haystack, texts, (file, on_server))
         notify(Progress("homes", at + 1, len(suite.haystacks)))
@@ -107,8 +107,8 @@ def _measure(
         suite=name,
         homes=len(suite.haystacks),
         questions=len(pairs),
-        hit_file=percent([one for one, _ in hits]),
-        hit_server=percent([other for _, other in hits]),
+        hit_file=percent([file_hit for file_hit, _ in hits]),
+        hit_server=percent([server_hit for _, server_hit in hits]),
         overlap=percent([_overlap(pair) for pair in pairs]),
         same_order=percent(
             [float(pair.file.turns[:_TEN] == pair.server.turns[:_TEN]) for pair in pairs]
@@ -124,13 +124,13 @@ def _asked(haystack: Haystack, file: Home, server: Home) -> list[_Pair]:
     session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
     way = (Variation(FULL),)
     ways = [rankers(haystack, home, way)[FULL] for home in (file, server)]
-    found = []
+    pairs = []
     for question in haystack.questions:
-        one, other = (rank(question) for rank in ways)
-        hits = (_hit(one, question, session_of), _hit(other, question, session_of))
+        from_file, from_server = (rank(question) for rank in ways)
+        hits = (_hit(from_file, question, session_of), _hit(from_server, question, session_of))
         is_counted = bool(question.sessions) and question.category != ADVERSARIAL
-        found.append(_Pair(one, other, hits if is_counted else None))
-    return found
+        pairs.append(_Pair(from_file, from_server, hits if is_counted else None))
+    return pairs
 
 
 def _hit(ranked: Ranked, question: BenchQuestion, session_of: dict[str, str]) -> float:
@@ -140,13 +140,19 @@ def _hit(ranked: Ranked, question: BenchQuestion, session_of: dict[str, str]) ->
 
 
 def _overlap(pair: _Pair) -> float:
-    one, other = set(pair.file.turns[:_TEN]), set(pair.server.turns[:_TEN])
-    return len(one & other) / max(len(one), len(other)) if one or other else 1.0
+    file_turns, server_turns = set(pair.file.turns[:_TEN]), set(pair.server.turns[:_TEN])
+    return (
+        len(file_turns & server_turns) / max(len(file_turns), len(server_turns))
+        if file_turns or server_turns
+        else 1.0
+    )
 
 
 def _silences(haystack: Haystack, texts: Sequence[str], homes: tuple[Home, Home]) -> list[float]:
-    asked = [dataclasses.replace(home, clock=standing_at(haystack.asked)) for home in homes]
-    return [float(_is_silent(asked[0], text) == _is_silent(asked[1], text)) for text in texts]
+    homes_then = [dataclasses.replace(home, clock=fixed_clock(haystack.asked)) for home in homes]
+    return [
+        float(_is_silent(homes_then[0], text) == _is_silent(homes_then[1], text)) for text in texts
+    ]
 
 
 def _is_silent(home: Home, text: str) -> bool:

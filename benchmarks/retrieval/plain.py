@@ -1,4 +1,4 @@
-"""The baseline: what anybody gets from SQLite's full-text search in twenty lines."""
+"""The baseline: SQLite's full-text search in twenty lines."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class PlainFts:
             "CREATE VIRTUAL TABLE plain USING fts5 (id UNINDEXED, text, tokenize = 'porter unicode61')"
         )
         self._db.executemany(
-            "INSERT INTO plain VALUES (?, ?)", [(turn.id, _said(turn)) for turn in turns]
+            "INSERT INTO plain VALUES (?, ?)", [(turn.id, _text_of(turn)) for turn in turns]
         )
 
     def rank(self, question: str, limit: int) -> list[str]:
-        """Turn ids, the best first."""
+        """Return turn ids, the best first."""
         words = [
             word
             for word in dict.fromkeys(re.findall(r"\w+", question.lower()))
@@ -39,5 +39,5 @@ class PlainFts:
         return [turn for (turn,) in rows]
 
 
-def _said(turn: BenchTurn) -> str:
+def _text_of(turn: BenchTurn) -> str:
     return f"{turn.author}: {turn.text}" if turn.author else turn.text

@@ -1,8 +1,8 @@
-"""Measure how well questions that ask the same thing are grouped: ``nacre gaps`` shows them as one.
+"""Measure how well equivalent questions are grouped. ``nacre gaps`` shows a group as one question.
 
-``data/unanswered.json`` has invented questions, 60 groups of two to four, written before any likeness was computed. Of
-its topics every other one is a half: borders are chosen on the first half, and the second one says how good they are.
-Groups of one topic are near each other on purpose, and always in the same half.
+``data/unanswered.json`` has invented questions, 60 groups of two to four, written before any likeness was computed.
+Topics alternate between two halves: borders are chosen on the first half and evaluated on the second. Groups of one
+topic are similar on purpose, and always in the same half.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEED = 7
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Pairs of questions that were put together: the share that belongs together, and of those that do the share."""
+    """Precision and recall of the pairs of questions that were grouped."""
 
     precision: float
     recall: float
@@ -33,7 +33,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """What one way of comparing, from one border on, makes of both halves."""
+    """The figures of one comparison and border on both halves."""
 
     by: str
     border: str
@@ -49,26 +49,26 @@ class _Half:
 
 
 def measure_grouping(path: Path = DATA) -> list[Border]:
-    """Every way of comparing, with each of its borders."""
+    """Measure every comparison with each of its borders."""
     topics = [topic["groups"] for topic in json.loads(path.read_text(encoding="utf-8"))["topics"]]
     halves = [_half([group for topic in topics[start::2] for group in topic]) for start in (0, 1)]
     return [
-        Border(by, told, *(_graded(half, jaccard, cosine) for half in halves))
-        for by, told, jaccard, cosine in _borders()
+        Border(by, label, *(_graded(half, jaccard, cosine) for half in halves))
+        for by, label, jaccard, cosine in _borders()
     ]
 
 
 def _borders() -> Iterator[tuple[str, str, float, float]]:
     never = 9.0
-    yield from (("stems", f"{one}", one, never) for one in JACCARDS)
-    yield from (("vectors", f"{one}", never, one) for one in COSINES)
-    yield from (("either", f"0.5, {one}", 0.5, one) for one in COSINES)
+    yield from (("stems", f"{border}", border, never) for border in JACCARDS)
+    yield from (("vectors", f"{border}", never, border) for border in COSINES)
+    yield from (("either", f"0.5, {border}", 0.5, border) for border in COSINES)
 
 
 def _half(groups: Sequence[Sequence[str]]) -> _Half:
-    asked = [(text, number) for number, group in enumerate(groups) for text in group]
-    random.Random(_SEED).shuffle(asked)  # noqa: S311 - an order, no secret
-    texts = [text for text, _ in asked]
+    questions = [(text, number) for number, group in enumerate(groups) for text in group]
+    random.Random(_SEED).shuffle(questions)  # noqa: S311 - an order, not a secret
+    texts = [text for text, _ in questions]
     stems = [stems_of(text) for text in texts]
     vectors = load_minilm(1).embed(texts)
     cosines = (vectors @ vectors.T).tolist()
@@ -79,7 +79,7 @@ def _half(groups: Sequence[Sequence[str]]) -> _Half:
     def cosine(first: int, second: int) -> float:
         return float(cosines[first][second])
 
-    return _Half(tuple(number for _, number in asked), jaccard, cosine)
+    return _Half(tuple(number for _, number in questions), jaccard, cosine)
 
 
 def _graded(half: _Half, jaccard: float, cosine: float) -> Grouping:
@@ -92,7 +92,7 @@ def _graded(half: _Half, jaccard: float, cosine: float) -> Grouping:
         for item in items
     }
     pairs = list(combinations(range(len(half.group_of)), 2))
-    wanted = {pair for pair in pairs if half.group_of[pair[0]] == half.group_of[pair[1]]}
+    expected = {pair for pair in pairs if half.group_of[pair[0]] == half.group_of[pair[1]]}
     made = {pair for pair in pairs if places[pair[0]] == places[pair[1]]}
-    right = len(wanted & made)
-    return Grouping(right / len(made) if made else 1.0, right / len(wanted))
+    right = len(expected & made)
+    return Grouping(right / len(made) if made else 1.0, right / len(expected))

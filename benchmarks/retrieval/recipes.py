@@ -1,4 +1,4 @@
-"""Ways to rank the turns of a home: the baseline, each lane, the full recipe, and it without each ingredient."""
+"""Rankers of turns: the baseline, each lane, the full recipe, and the recipe without each ingredient."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RANK_CONSTANT = 60
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Turn ids, the best first, and the seconds it took to rank them."""
+    """Turn ids, the best first, and the duration in seconds."""
 
     turns: list[str]
     seconds: float
@@ -43,7 +43,7 @@ Reading = Callable[[Question], Question]
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """A way to recall: which lanes, which ingredients, how the question is read, whether events tell a time."""
+    """A variation of recall: lanes, ingredients, reading of the question, and dates from events."""
 
     name: str
     recipe: Recipe = DEFAULT
@@ -54,7 +54,7 @@ class Variation:
 
 
 def reciprocal_rank(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """The usual rank fusion's scale: what counts is the place alone. The best gets 1; what is at the floor, 0."""
+    """Scale by rank only, as in rank fusion. The best gets 1; scores at the floor get 0."""
     order = sorted(scores, key=lambda key: -scores[key])
     return {
         key: 0.0
@@ -109,14 +109,14 @@ ABLATIONS = (
 def rankers(
     haystack: Haystack, context: Home, variations: tuple[Variation, ...]
 ) -> dict[str, Ranker]:
-    """The baseline and the variations over one home, by name."""
+    """Return the baseline and the variations on one home, by name."""
     plain = PlainFts([turn for session in haystack.sessions for turn in session.turns])
     embed = _Embedding(context)
 
     def rank_plain(question: BenchQuestion) -> Ranked:
         started = time.perf_counter()
-        found = plain.rank(question.text, _DEPTH)
-        return Ranked(found, time.perf_counter() - started)
+        turns = plain.rank(question.text, _DEPTH)
+        return Ranked(turns, time.perf_counter() - started)
 
     recalls = {
         variation.name: _recall(variation, haystack, context, embed) for variation in variations
@@ -128,34 +128,36 @@ def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Emb
     engine = TurnRecall(context.turn_search, context.sessions, context.selection, variation.recipe)
     authors, projects = context.sessions.authors(), context.sessions.projects()
 
-    def rank(asked: BenchQuestion) -> Ranked:
+    def rank(bench_question: BenchQuestion) -> Ranked:
         started = time.perf_counter()
 
         def read(text: str) -> Question:
             return read_question(
-                text, now=asked.asked or haystack.asked, authors=authors, projects=projects
+                text, now=bench_question.asked or haystack.asked, authors=authors, projects=projects
             )
 
-        question = read(asked.text)
+        question = read(bench_question.text)
         if variation.events:
             question = anchored(question, lambda event: engine.when(read(event), Filter()))
         question = variation.reading(question)
         reading = time.perf_counter() - started
-        wanted = variation.vector and not (variation.lexical and is_unspaced(question.semantic))
-        vector, embedding = embed(question.semantic) if wanted else (None, 0.0)
+        needs_vector = variation.vector and not (
+            variation.lexical and is_unspaced(question.semantic)
+        )
+        vector, embedding = embed(question.semantic) if needs_vector else (None, 0.0)
         started = time.perf_counter()
-        found = engine.rank(
+        ranked = engine.rank(
             question, Filter(), vector=vector, lexical=variation.lexical, limit=_DEPTH
         )
         seconds = reading + embedding + time.perf_counter() - started
-        turns = context.sessions.by_rows([item.row for item in found])
-        return Ranked([turns[item.row].turn.id for item in found], seconds)
+        turns = context.sessions.by_rows([item.row for item in ranked])
+        return Ranked([turns[item.row].turn.id for item in ranked], seconds)
 
     return rank
 
 
 class _Embedding:
-    """Embeds each text once for all variations, and remembers how long it took."""
+    """Embeds each text once for all variations, and remembers the duration."""
 
     def __init__(self, context: Home) -> None:
         self._context = context
@@ -165,7 +167,7 @@ class _Embedding:
         if text not in self._known:
             embedder = configured_embedder(
                 self._context
-            )  # loaded before the clock starts: what counts is a warm process
+            )  # load before the clock starts, to measure a warm process
             started = time.perf_counter()
             value = embedder.embed([text])[0]
             self._known[text] = value, time.perf_counter() - started

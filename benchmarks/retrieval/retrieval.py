@@ -1,4 +1,4 @@
-"""Ask the questions of a suite in several ways and score the answers."""
+"""Rank the turns for a suite's questions with several recipes and score the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class RecipeResult:
-    """What one recipe reached. ``gains`` are over plain FTS5, by level and measure."""
+    """The figures of one recipe. ``gains`` are over plain FTS5, by level and measure."""
 
     name: str
     turns: Level
@@ -38,7 +38,7 @@ class RecipeResult:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """One run over one suite."""
+    """The result for one suite."""
 
     suite: str
     haystacks: int
@@ -57,11 +57,11 @@ def measure(
     questions: int | None = None,
     notify: OnProgress = lambda _: None,
 ) -> RetrievalResult:
-    """Rank the turns of every haystack for its questions, in every way; ``questions`` takes that many, evenly."""
+    """Rank the turns of every haystack for its questions with every recipe. ``questions`` limits their number."""
     variations = _variations(shelf, ablations=ablations)
     chosen = _chosen(suite, questions)
     scored: dict[str, list[Scored]] = {}
-    asked = 0
+    done = 0
     for haystack, context in open_homes(suite, shelf, load_embedder, notify):
         session_of = {
             turn.id: session.id for session in haystack.sessions for turn in session.turns
@@ -78,8 +78,12 @@ def measure(
                         ranked.seconds,
                     )
                 )
-            asked += 1
-            notify(Progress("questions", asked, sum(len(found) for found in chosen.values())))
+            done += 1
+            notify(
+                Progress(
+                    "questions", done, sum(len(questions_of) for questions_of in chosen.values())
+                )
+            )
     return RetrievalResult(
         suite=suite.name,
         haystacks=len(suite.haystacks),
@@ -87,17 +91,17 @@ def measure(
         turns=sum(
             len(session.turns) for haystack in suite.haystacks for session in haystack.sessions
         ),
-        questions=asked,
+        questions=done,
         recipes=tuple(_summary(name, scores, scored[PLAIN]) for name, scores in scored.items()),
     )
 
 
 def _variations(shelf: Shelf, *, ablations: bool) -> tuple[Variation, ...]:
-    wanted = (*LANES, *ABLATIONS) if ablations else LANES
+    variations = (*LANES, *ABLATIONS) if ablations else LANES
     return (
-        wanted
+        variations
         if shelf.vectors
-        else tuple(variation for variation in wanted if not variation.vector)
+        else tuple(variation for variation in variations if not variation.vector)
     )
 
 
@@ -134,15 +138,15 @@ def _summary(name: str, scored: Sequence[Scored], baseline: Sequence[Scored]) ->
 def _level(scored: Sequence[Scored], level: Callable[[Scored], Scores | None]) -> Level:
     categories: dict[str, Scores] = {}
     for category in sorted({score.category for score in scored}):
-        found = mean([level(score) for score in scored if score.category == category])
-        if found:
-            categories[category] = found
+        scores = mean([level(score) for score in scored if score.category == category])
+        if scores:
+            categories[category] = scores
     return Level(mean([level(score) for score in _counted(scored)]), categories)
 
 
 def _gains(scored: Sequence[Scored], baseline: Sequence[Scored]) -> dict[str, Gain]:
     ours, theirs = _counted(scored), _counted(baseline)
-    wanted = {
+    measures = {
         "turn recall@10": (lambda score: score.turns, "recall@10"),
         "turn mrr": (lambda score: score.turns, "mrr"),
         "session hit@1": (lambda score: score.sessions, "hit@1"),
@@ -151,7 +155,8 @@ def _gains(scored: Sequence[Scored], baseline: Sequence[Scored]) -> dict[str, Ga
         "session mrr": (lambda score: score.sessions, "mrr"),
     }
     gains = {
-        name: paired_gain(ours, theirs, level, measure) for name, (level, measure) in wanted.items()
+        name: paired_gain(ours, theirs, level, measure)
+        for name, (level, measure) in measures.items()
     }
     return {name: gain for name, gain in gains.items() if gain is not None}
 

@@ -1,4 +1,4 @@
-"""Scores of ranked lists against what a question should find."""
+"""Scores of ranked lists against labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BOOTSTRAP_ROUNDS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One question's scores, by measure, for turns and for sessions; ``None`` where the suite does not say."""
+    """One question's scores by measure for turns and sessions; ``None`` without labels."""
 
     category: str
     turns: Mapping[str, float] | None
@@ -30,10 +30,10 @@ class Gain:
 
 
 def score_list(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float] | None:
-    """Every measure of one ranked list; ``None`` when nothing is known to be right."""
+    """Return all measures of a ranked list; ``None`` without labels."""
     if not gold:
         return None
-    places = [at for at, found in enumerate(ranked, start=1) if found in gold]
+    places = [at for at, turn in enumerate(ranked, start=1) if turn in gold]
 
     def within(depth: int) -> int:
         return sum(place <= depth for place in places)
@@ -47,17 +47,17 @@ def score_list(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float] 
 
 
 def sessions_of(ranked: Sequence[str], session_of: Mapping[str, str]) -> list[str]:
-    """Sessions in the order of their best turn."""
+    """Return sessions in the order of their best turn."""
     return list(dict.fromkeys(session_of[turn] for turn in ranked if turn in session_of))
 
 
 def mean(scores: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
-    """The mean of each measure in percent, over the questions that have scores."""
-    known = [score for score in scores if score is not None]
-    if not known:
+    """Return the mean of each measure in percent, over the questions with scores."""
+    present = [score for score in scores if score is not None]
+    if not present:
         return None
     return {
-        measure: round(100 * sum(score[measure] for score in known) / len(known), 1)
+        measure: round(100 * sum(score[measure] for score in present) / len(present), 1)
         for measure in MEASURES
     }
 
@@ -69,11 +69,11 @@ def paired_gain(
     measure: str,
     seed: int = 0,
 ) -> Gain | None:
-    """By how much one recipe beats another on the same questions: paired bootstrap over questions."""
+    """Return the gain of one recipe over another on the same questions, by paired bootstrap."""
     differences = [
         ours[measure] - theirs[measure]
-        for one, other in zip(better, baseline, strict=True)
-        if (ours := level(one)) is not None and (theirs := level(other)) is not None
+        for first, second in zip(better, baseline, strict=True)
+        if (ours := level(first)) is not None and (theirs := level(second)) is not None
     ]
     if not differences:
         return None

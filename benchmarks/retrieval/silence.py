@@ -1,7 +1,7 @@
-"""When recall shows nothing as likely: asked for what a home does not hold, and for what it does.
+"""Measure when recall shows nothing, for questions with and without an answer.
 
-Everything goes through the service that people and agents use. Three kinds of questions have no answer in a home: those
-of a file, those that the suite itself brings, and those asked of another home of the suite.
+Recall runs through the public service. There are three kinds of questions without an answer: from a file, from the
+suite itself, and from another home of the suite.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from nacre.values.reports import OnProgress, Progress
 _DEPTH = 10
 _BORDERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _OF_OTHERS = 4
-"""One in so many of another home's questions is asked."""
+"""One in this number of another home's questions is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """Questions of one kind without an answer, and the percentage for which nothing was shown as likely to answer."""
+    """Questions of one kind without an answer, and the percentage for which no likely answer was shown."""
 
     kind: str
     asked: int
@@ -43,8 +43,8 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """One border of confidence: the percentage of all absent questions that get nothing, and the points of recall@10
-    that the real ones lose to silence."""
+    """A border of confidence: the percentage of questions without an answer that get nothing, and the points of
+    recall@10 lost by the others."""
 
     border: float
     silent: float
@@ -53,8 +53,8 @@ class Trade:
 
 @dataclass(frozen=True, slots=True)
 class SilenceResult:
-    """``found`` is recall@10 of everything that matches, ``answered`` that of what recall shows as an answer, in
-    percent: of turns where the suite knows them, else of sessions."""
+    """``found`` is recall@10 of all matches, ``answered`` of the shown ones, in percent: of turns if the suite labels
+    them, else of sessions."""
 
     silent: tuple[Silent, ...]
     questions: int
@@ -65,7 +65,7 @@ class SilenceResult:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """``sure`` is the confidence of the surest turn; ``found`` and ``answered`` are ``None`` for an absent question."""
+    """``sure`` is the highest confidence of a turn. ``found`` and ``answered`` are ``None`` without an answer."""
 
     kind: str
     silent: bool
@@ -81,60 +81,62 @@ def measure_silence(
     absent: Sequence[Path],
     notify: OnProgress = lambda _: None,
 ) -> SilenceResult:
-    """Ask everything that is there and everything that is not. Raises NotFound for a file that is no list."""
+    """Ask all questions with and without an answer. Raises NotFound for an invalid file."""
     from_files = [(path.stem, entry) for path in absent for entry in _read(path)]
-    asked: list[_Asked] = []
+    results: list[_Asked] = []
     for at, (haystack, context) in enumerate(open_homes(suite, shelf, load_embedder, notify)):
         mode = Mode.HYBRID if shelf.vectors else Mode.LEXICAL
-        ask = _Asker(dataclasses.replace(context, clock=standing_at(haystack.asked)), mode)
-        asked += ask.what_is_there(haystack)
+        ask = _Asker(dataclasses.replace(context, clock=fixed_clock(haystack.asked)), mode)
+        results += ask.ask_present(haystack)
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
-        asked += ask.what_is_not(absent_questions(haystack, other, from_files))
+        results += ask.ask_absent(absent_questions(haystack, other, from_files))
         notify(Progress("homes", at + 1, len(suite.haystacks)))
-    return _summary(asked)
+    return _summary(results)
 
 
-def standing_at(moment: datetime) -> Clock:
-    """A clock that shows one moment."""
+def fixed_clock(moment: datetime) -> Clock:
+    """Return a clock that is fixed at a moment."""
     return lambda: moment
 
 
 class _Asker:
-    """Asks one home."""
+    """Asks questions of one home."""
 
     def __init__(self, context: Home, mode: Mode) -> None:
         self._context = context
         self._mode = mode
 
-    def what_is_not(self, questions: Iterator[tuple[str, str]]) -> list[_Asked]:
-        asked = []
+    def ask_absent(self, questions: Iterator[tuple[str, str]]) -> list[_Asked]:
+        results = []
         for kind, text in questions:
             answer = self._recall(text)
-            asked.append(_Asked(kind, not answer.turns and not answer.hits, self._sure(text)))
-        return asked
+            results.append(_Asked(kind, not answer.turns and not answer.hits, self._sure(text)))
+        return results
 
-    def what_is_there(self, haystack: Haystack) -> list[_Asked]:
+    def ask_present(self, haystack: Haystack) -> list[_Asked]:
         session_of = {
             turn.id: session.id for session in haystack.sessions for turn in session.turns
         }
-        asked = []
+        results = []
         for question in haystack.questions:
             if question.category == ADVERSARIAL or not (question.turns or question.sessions):
                 continue
             every, shown = self._search(question.text), self._recall(question.text)
-            found, answered = (
+            full_recall, shown_recall = (
                 _recall_at_ten(result, question, session_of) for result in (every, shown)
             )
-            asked.append(_Asked("real", not shown.turns, _surest(every), found, answered))
-        return asked
+            results.append(
+                _Asked("real", not shown.turns, _surest(every), full_recall, shown_recall)
+            )
+        return results
 
     def _recall(self, text: str) -> RecallResult:
-        """What recall shows, where any of it is likely to answer; weak hits alone only say that nothing does."""
+        """Return the hits if any is a likely answer. Weak hits alone count as none."""
         answer = recall(
             self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False)
         )
         shown = [hit.confidence for hit in answer.hits] + [hit.confidence for hit in answer.turns]
-        is_likely = any(one is not HitConfidence.WEAK for one in shown)
+        is_likely = any(turn is not HitConfidence.WEAK for turn in shown)
         return answer if is_likely else dataclasses.replace(answer, hits=(), turns=())
 
     def _search(self, text: str) -> RecallResult:
@@ -161,7 +163,7 @@ def _recall_at_ten(
 def absent_questions(
     haystack: Haystack, other: Haystack, from_files: Sequence[tuple[str, Any]]
 ) -> Iterator[tuple[str, str]]:
-    """Kind and text of every question that this home cannot answer."""
+    """Yield kind and text of every question without an answer in this home."""
     for kind, entry in from_files:
         conversation = entry.get("conversation") if isinstance(entry, dict) else None
         if conversation is None or haystack.id.endswith(str(conversation)):
@@ -183,14 +185,14 @@ def _read(path: Path) -> list[Any]:
         isinstance(entry, str) or "question" in entry for entry in entries
     ):
         raise NotFound(
-            f"{path} is no list of questions", hint='expected [{"question": "…"}, …] or ["…", …]'
+            f"{path} is not a list of questions", hint='expected [{"question": "…"}, …] or ["…", …]'
         )
     return entries
 
 
-def _summary(asked: Sequence[_Asked]) -> SilenceResult:
-    absent = [item for item in asked if item.found is None]
-    real = [item for item in asked if item.found is not None]
+def _summary(results: Sequence[_Asked]) -> SilenceResult:
+    absent = [item for item in results if item.found is None]
+    real = [item for item in results if item.found is not None]
     kinds = dict.fromkeys(item.kind for item in absent)
     return SilenceResult(
         silent=tuple(
@@ -210,5 +212,5 @@ def _summary(asked: Sequence[_Asked]) -> SilenceResult:
     )
 
 
-def _silent(kind: str, asked: Sequence[_Asked]) -> Silent:
-    return Silent(kind, len(asked), percent([float(item.silent) for item in asked]))
+def _silent(kind: str, results: Sequence[_Asked]) -> Silent:
+    return Silent(kind, len(results), percent([float(item.silent) for item in results]))

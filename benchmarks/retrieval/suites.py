@@ -1,6 +1,6 @@
-"""Public benchmarks as haystacks: sessions with turns, and questions whose answers lie in known turns or sessions.
+"""Public benchmarks as haystacks: sessions with turns, and questions labelled with turns or sessions.
 
-Turns and sessions keep the ids of their suite, made unique by a prefix, so that every haystack also fits in one pile.
+Turns and sessions keep their ids with a unique prefix, so that all haystacks can be merged into one pile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOCOMO_CATEGORIES = {
     5: "5 adversarial",
 }
 ADVERSARIAL = LOCOMO_CATEGORIES[5]
-"""Questions that name the wrong person; never part of an overall figure."""
+"""Questions that name the wrong person; excluded from overall figures."""
 
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _TIME_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y-%m-%d", "%Y/%m/%d")
@@ -32,7 +32,7 @@ _TIME_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y-%m-%d", "%Y
 
 @dataclass(frozen=True, slots=True)
 class BenchTurn:
-    """One turn; ``role`` is user or assistant, ``author`` a person's name where the suite has people."""
+    """A turn. ``role`` is user or assistant, ``author`` a person's name in suites with people."""
 
     id: str
     role: str
@@ -43,7 +43,7 @@ class BenchTurn:
 
 @dataclass(frozen=True, slots=True)
 class BenchSession:
-    """One session with its turns in order, and the project it was about where the suite says so."""
+    """A session with its turns in order, and its project if the suite names one."""
 
     id: str
     turns: tuple[BenchTurn, ...]
@@ -52,7 +52,7 @@ class BenchSession:
 
 @dataclass(frozen=True, slots=True)
 class BenchQuestion:
-    """One question; ``turns`` or ``sessions`` is empty where the suite does not say them."""
+    """A question. ``turns`` or ``sessions`` is empty if the suite does not label them."""
 
     text: str
     category: str
@@ -63,17 +63,17 @@ class BenchQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """What one home holds, and what it is asked."""
+    """The sessions of one home, and its questions."""
 
     id: str
     sessions: tuple[BenchSession, ...]
     questions: tuple[BenchQuestion, ...]
     absent: tuple[str, ...] = ()
-    """What it is asked that nothing in it answers."""
+    """Questions without an answer."""
 
     @property
     def asked(self) -> datetime:
-        """When a question without a date is asked: after the last turn."""
+        """The time of a question without a date: after the last turn."""
         times = [turn.time for session in self.sessions for turn in session.turns if turn.time]
         return max(times, default=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -87,7 +87,7 @@ class Suite:
 
 
 def load_suite(name: str, data: Path) -> Suite:
-    """Read a suite from a folder of benchmarks, or from the package. Raises NotFound when it is not there."""
+    """Read a suite from a folder of benchmarks, or from the package. Raises NotFound."""
     if name == "coding":
         return Suite(name, (_read_coding(),))
     if name == "pile":
@@ -103,7 +103,7 @@ def load_suite(name: str, data: Path) -> Suite:
 
 
 def _pile(data: Path) -> Haystack:
-    """Every session of the other suites in one haystack, with every question that knows its sessions or turns."""
+    """Merge the other suites into one haystack."""
     haystacks: list[Haystack] = []
     for name in _SUITES:
         try:
@@ -140,8 +140,8 @@ def _read_locomo(path: Path) -> Iterator[Haystack]:
     for sample in json.loads(path.read_text(encoding="utf-8")):
         name = f"locomo/{sample['sample_id']}"
         sessions = tuple(_locomo_sessions(name, sample["conversation"]))
-        known = {turn.id for session in sessions for turn in session.turns}
-        questions = tuple(_locomo_question(name, question, known) for question in sample["qa"])
+        turn_ids = {turn.id for session in sessions for turn in session.turns}
+        questions = tuple(_locomo_question(name, question, turn_ids) for question in sample["qa"])
         yield Haystack(name, sessions, questions)
 
 
@@ -167,10 +167,10 @@ def _with_photo(turn: Mapping[str, Any]) -> str:
     return f"{turn['text']} [shares a photo: {caption}]" if caption else str(turn["text"])
 
 
-def _locomo_question(name: str, question: Mapping[str, Any], known: set[str]) -> BenchQuestion:
+def _locomo_question(name: str, question: Mapping[str, Any], turn_ids: set[str]) -> BenchQuestion:
     turns = (
         frozenset(f"{name}/{place}" for place in parse_evidence(question.get("evidence") or ()))
-        & known
+        & turn_ids
     )
     sessions = frozenset(turn.rpartition(":")[0] for turn in turns)
     return BenchQuestion(
@@ -179,7 +179,7 @@ def _locomo_question(name: str, question: Mapping[str, Any], known: set[str]) ->
 
 
 def parse_evidence(evidence: Iterable[object]) -> list[str]:
-    """Turn ids ``D<session>:<turn>`` in LoCoMo's evidence, also where several share a string or a colon is doubled."""
+    """Return turn ids ``D<session>:<turn>`` in LoCoMo's evidence. A string may have several, or doubled colons."""
     return [
         f"D{int(session)}:{int(turn)}"
         for item in evidence
@@ -202,10 +202,10 @@ def _read_longmemeval(path: Path) -> Iterator[Haystack]:
                 strict=True,
             )
         )
-        asked = parse_date(sample.get("question_date"))
+        time = parse_date(sample.get("question_date"))
         questions = tuple(
             BenchQuestion(
-                text, sample["question_type"], _marked_in(gold, sessions, marked), gold, asked
+                text, sample["question_type"], _marked_in(gold, sessions, marked), gold, time
             )
             for text, gold in _longmemeval_questions(sample)
         )
@@ -226,7 +226,7 @@ def _longmemeval_session(
 
 
 def _longmemeval_questions(sample: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
-    """The original has one question a haystack, the shared-haystack edition several."""
+    """Yield questions. The original has one question a haystack, the shared-haystack edition several."""
     texts, golds = sample.get("questions"), sample["answer_session_ids"]
     if texts is None:
         texts, golds = [sample["question"]], [golds]
@@ -247,11 +247,11 @@ def _marked_in(
 
 
 def _paraphrased(original: Suite) -> Iterator[Haystack]:
-    """The haystacks that we wrote questions for, in words that their answers do not have."""
-    asked: dict[str, list[BenchQuestion]] = {}
+    """Yield haystacks with our own questions, worded differently from their answers."""
+    questions_of: dict[str, list[BenchQuestion]] = {}
     for question in load_cases(None, "paraphrased", dict[str, Any])["questions"]:
         turn = f"longmemeval/{question['turn']}"
-        asked.setdefault(f"longmemeval/{question['haystack']}", []).append(
+        questions_of.setdefault(f"longmemeval/{question['haystack']}", []).append(
             BenchQuestion(
                 question["question"],
                 "paraphrased",
@@ -260,8 +260,8 @@ def _paraphrased(original: Suite) -> Iterator[Haystack]:
             )
         )
     for haystack in original.haystacks:
-        if haystack.id in asked:
-            yield Haystack(haystack.id, haystack.sessions, tuple(asked[haystack.id]))
+        if haystack.id in questions_of:
+            yield Haystack(haystack.id, haystack.sessions, tuple(questions_of[haystack.id]))
 
 
 # DevMemBench: short coding sessions, answers by session.
@@ -303,7 +303,7 @@ def _read_devmembench(path: Path) -> Iterator[Haystack]:
 
 
 def _read_coding() -> Haystack:
-    told = load_cases(None, "coding", dict[str, Any])
+    data = load_cases(None, "coding", dict[str, Any])
     sessions = tuple(
         BenchSession(
             session["id"],
@@ -319,7 +319,7 @@ def _read_coding() -> Haystack:
             ),
             session["project"],
         )
-        for session in told["sessions"]
+        for session in data["sessions"]
     )
     questions = tuple(
         BenchQuestion(
@@ -329,13 +329,13 @@ def _read_coding() -> Haystack:
             frozenset(turn.partition(":")[0] for turn in question["turns"]),
             parse_date(question["asked"]),
         )
-        for question in told["questions"]
+        for question in data["questions"]
     )
-    return Haystack("coding/all", sessions, questions, tuple(told["absent"]))
+    return Haystack("coding/all", sessions, questions, tuple(data["absent"]))
 
 
 def parse_date(text: str | None) -> datetime | None:
-    """A date in any of the suites' forms, as UTC; ``None`` for what is none."""
+    """Parse a date in any of the suites' formats as UTC; ``None`` if it is invalid."""
     for form in _TIME_FORMATS if text else ():
         try:
             return datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-/** What the owner set of the plugin in OpenClaw; the README beside the plugin tells what each key does. */
+/** The owner's settings of the plugin in OpenClaw. The plugin's README describes each key. */
 import { isObject, type SignalLimits, text } from "./link.js";
 
 export interface Config {
@@ -15,10 +15,10 @@ export interface Config {
   promptMs: number;
   startMs: number;
   characters: number;
-  /** Searches are deep where the agent does not say otherwise. */
+  /** Use deep searches unless the agent decides. */
   deep: boolean;
   debug: boolean;
-  /** What is less than nacre's settings allow counts; nacre sees to that. */
+  /** Limits below nacre's settings apply; nacre enforces this. */
   signals: SignalLimits | undefined;
 }
 

@@ -1,11 +1,11 @@
-/** Keys that other memories have: OpenClaw refuses a whole config for a key that it does not know, so they are accepted. */
+/** Keys of other memory plugins. They are accepted, because OpenClaw rejects a config with unknown keys. */
 import { isObject } from "./link.js";
 
 interface Idle {
   keys: string[];
-  /** What to use, or why there is nothing to set. */
+  /** The replacement, or the reason why there is none. */
   instead: string;
-  /** Values that ask for what nacre does anyway. */
+  /** Values that match nacre's behaviour. */
   fits?: unknown[];
 }
 
@@ -22,7 +22,7 @@ export const IDLE: Idle[] = [
   { keys: ["uiEnabled", "uiHost", "uiPort", "uiPathPrefix"], instead: "use the nacre command; there are no pages to serve", fits: [false] },
 ];
 
-/** A line for each reason why something that is set has no effect. */
+/** Return a line for each configured key without effect. */
 export function idleKeys(config: unknown): string[] {
   return IDLE.flatMap(({ keys, instead, fits = [] }) => {
     const set = keys.filter((key) => isSet(config, key, fits));

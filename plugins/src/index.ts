@@ -1,4 +1,4 @@
-/** nacre's plugin for OpenClaw: context into the prompt, notes of what ended, and nacre's tools. */
+/** nacre's plugin for OpenClaw: prompt context, events at the end of sessions, and nacre's tools. */
 import type { OpenClawPluginApi } from "openclaw/plugin-sdk/plugin-entry";
 
 import { type Config, readConfig } from "./config.js";
@@ -16,7 +16,7 @@ const APART_TRIGGERS = new Set(["cron", "heartbeat", "memory"]);
 const APART_ORIGINS = new Set(["inter_session", "internal_system"]);
 const STAMP = /^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} [^\]\n]*\]\s*/;
 
-/** What hooks tell of where they run; each hook tells some of it. */
+/** Where a hook runs; each hook has only some of these fields. */
 interface Where {
   agentId?: string | undefined;
   sessionKey?: string | undefined;
@@ -40,8 +40,8 @@ interface Given {
 }
 
 /**
- * What a session was given. OpenClaw forgets what is put before a prompt with the end of the turn: `kept` goes into the
- * system prompt of every turn to come. `turn` and `result` are those of the last turn, which may be built several times.
+ * The context given to a session. OpenClaw drops text before a prompt after the turn, so `kept` is added to the
+ * system prompt of every later turn. `turn` and `result` are of the last turn, which may be built several times.
  */
 interface Session {
   kept: string[];
@@ -50,14 +50,14 @@ interface Session {
 }
 
 /**
- * OpenClaw registers a plugin several times in one process, and a turn's hooks may run in one, its end's in another.
- * `ended` are the sessions in which nothing was said since they ended, and why: one that is reset goes on under its id.
+ * OpenClaw registers a plugin several times in one process, and the hooks of a turn may run in different instances.
+ * `ended` has sessions without messages since they ended, and the reason: a reset session keeps its id.
  */
 interface Memory {
   sessions: Map<string, Session>;
   ended: Map<string, string>;
   folders: Map<string, string>;
-  /** Not there where an older plugin began this process. */
+  /** Missing if an older plugin started this process. */
   told?: Set<string>;
 }
 
@@ -114,7 +114,7 @@ class Plugin {
     if (this.ownsSlot()) this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
   }
 
-  /** Which keys of the config have no effect, once a process. */
+  /** Warn once per process about keys of the config without effect. */
   private tellIdleKeys(): void {
     const told = (memory.told ??= new Set());
     for (const line of idleKeys(this.api.pluginConfig)) {
@@ -141,7 +141,7 @@ class Plugin {
     this.api.registerTool((caller) => makeTools(described, this.config, this.servers, caller) as never, { names });
   }
 
-  /** The context for a turn. A turn that is built again gets the same. */
+  /** Return the context for a turn. A rebuilt turn gets the same context. */
   private build(event: Asked, where: Where): Promise<Given | undefined> | undefined {
     const id = where.sessionId;
     if (!id || isApart(where)) return undefined;
@@ -156,7 +156,7 @@ class Plugin {
     return result;
   }
 
-  /** A session's start; or that of this process in the midst of one: what it was given then is out of sight. */
+  /** Handle a session's start, also in a new process, where earlier context is lost. */
   private async begin(id: string, turn: string, prompt: string, event: Asked, where: Where): Promise<Given | undefined> {
     const session: Session = { kept: [], turn, result: Promise.resolve(undefined) };
     remember(this.sessions, id, session);
@@ -197,7 +197,7 @@ class Plugin {
     );
   }
 
-  /** Something ended: it is noted, the end of a session once until something is said in it again. */
+  /** Record an end. The end of a session is recorded once until it gets another message. */
   private note(event: "turn-end" | "pre-compact" | "session-end", where: Where, reason = ""): void {
     this.guarded(() => {
       const id = where.sessionId;
@@ -213,7 +213,7 @@ class Plugin {
     });
   }
 
-  /** `/new` and `/reset`, where OpenClaw does not tell of the session's end otherwise. */
+  /** `/new` and `/reset`, which may not fire the session's end. */
   private command(event: { action: string; sessionKey: string; context: Record<string, unknown> }): void {
     const known = (event.context.previousSessionEntry ?? event.context.sessionEntry) as { sessionId?: unknown } | undefined;
     const where = { sessionId: text(known?.sessionId), sessionKey: event.sessionKey, agentId: text(event.context.agentId) };
@@ -233,7 +233,7 @@ class Plugin {
     return { session: sessionId, ...(folder ? { folder } : {}), ...(transcript ? { transcript } : {}) };
   }
 
-  /** Where OpenClaw writes the session: its store, or the file that older ones wrote. */
+  /** Return OpenClaw's storage of the session: its store, or the file of older versions. */
   private transcript(where: Where): string {
     const agent = [process.env.OPENCLAW_STATE_DIR || userFolder(".openclaw"), "agents", where.agentId || "main"];
     return there(...agent, "agent", "openclaw-agent.sqlite") || there(...agent, "sessions", `${where.sessionId}.jsonl`);
@@ -243,14 +243,14 @@ class Plugin {
     return this.api.config?.plugins?.slots?.memory === ID;
   }
 
-  /** Whether no other plugin has tools of the plain names: the slot is ours, and OpenClaw's own memory is off. */
+  /** Return true if no other plugin uses the plain tool names: nacre has the memory slot, and OpenClaw's memory is off. */
   private isOnlyMemory(): boolean {
     const plugins = this.api.config?.plugins;
     const isOff = plugins?.entries?.["memory-core"]?.enabled === false || plugins?.deny?.includes("memory-core");
     return this.ownsSlot() && Boolean(isOff);
   }
 
-  /** What goes wrong here must not hurt the host. */
+  /** Log errors without affecting the host. */
   private guarded<T>(work: () => T): T | undefined {
     try {
       const result = work();
@@ -267,24 +267,24 @@ class Plugin {
   }
 }
 
-/** OpenClaw's own pages of memory are kept out of its prompts; the files stay as they are. */
+/** Keep OpenClaw's own memory pages out of its prompts. Its files do not change. */
 function withoutOwnMemory(context: Record<string, unknown>): void {
   if (!Array.isArray(context.bootstrapFiles)) return;
   context.bootstrapFiles = context.bootstrapFiles.filter((file) => !OWN_PAGES.has(file?.name));
 }
 
-/** Sessions that nobody talks in, and turns that no person wrote. */
+/** Sessions without a person, and turns not written by one. */
 function isApart(where: Where): boolean {
   const isTask = APART_KEY.test(where.sessionKey ?? "") || (where.sessionId ?? "").startsWith("temp:");
   return isTask || APART_TRIGGERS.has(where.trigger ?? "") || APART_ORIGINS.has(where.inputProvenance?.kind ?? "");
 }
 
-/** The person's own words, without OpenClaw's time stamp. */
+/** Return the person's words without OpenClaw's time stamp. */
 function wordsOf(event: Asked): string {
   return (event.currentUserMessage ?? event.prompt ?? "").replace(STAMP, "").trim();
 }
 
-/** Put something at the end of a map that keeps the latest thousand. */
+/** Append to a map that keeps the latest thousand entries. */
 function remember<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key);
   map.set(key, value);

@@ -1,6 +1,6 @@
 /**
- * The thin way from a plugin to nacre: ask the daemon on the home's socket, else have nacre-hook look, in bounded time.
- * Nothing here throws into the host, and nothing is imported but Node's own modules.
+ * Connects a plugin to nacre: asks the daemon on the home's socket, or runs nacre-hook, within a time limit.
+ * Never throws into the host, and imports only Node's modules.
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,31 +13,31 @@ import { fileURLToPath } from "node:url";
 const LONGEST_PATH = 100;
 const MOST_ANSWER = 4_000_000;
 const MOST_CHARACTERS = 9_900;
-/** nacre-hook bounds itself to less than this, unless it is told otherwise. */
+/** nacre-hook's own limit is lower by default. */
 const USUAL_MS = 150;
-/** The end of what a turn waits that nacre-hook leaves to its start and to its output. */
+/** The part of a turn's time limit reserved for nacre-hook's start and output. */
 const SPARED_MS = 100;
-/** The longest that the daemon is waited for as a session starts; then nacre-hook looks. */
+/** Maximum wait for the daemon at a session's start, before nacre-hook is used. */
 const MOST_PATIENCE_MS = 1_000;
-/** So long a daemon that did not answer in time is left alone. */
+/** Pause after a daemon did not answer in time. */
 const REST_MS = 30_000;
-/** The same trouble is told once in this time. */
+/** The same problem is reported once in this time. */
 const QUIET_MS = 60_000;
 
-/** Where nacre is on this machine: the file nacre.json that is beside a plugin, as it is installed. */
+/** nacre's installation, from the file nacre.json of an installed plugin. */
 export interface Place {
   home: string;
   nacre: string[];
   hook: string[];
   env: Record<string, string>;
   version: string;
-  /** So many milliseconds the host's turns may wait, where not what is usual. */
+  /** Maximum wait of the host's turns in milliseconds, if not the default. */
   patience?: number;
-  /** Whether the host's own memory is turned off. */
+  /** True if the host's own memory is turned off. */
   isolates: boolean;
 }
 
-/** What a host says as something happens; see the hook process of nacre. */
+/** A host's event; see nacre's hook process. */
 export interface Call {
   session: string;
   folder?: string;
@@ -49,7 +49,7 @@ export interface Call {
   signals?: SignalLimits;
 }
 
-/** Which memories that other sessions just stored a session is told of. */
+/** Signals to a session about memories stored by other sessions. */
 export interface SignalLimits {
   min_importance?: number | undefined;
   most_at_once?: number | undefined;
@@ -58,16 +58,16 @@ export interface SignalLimits {
   max_age_seconds?: number | undefined;
 }
 
-/** One agent tool: its name, and that of the adapter which reads its transcripts. */
+/** An agent tool: its name, and the adapter for its transcripts. */
 export interface Host {
   name: string;
   tool: string;
   log: (message: string) => void;
-  /** Where each question is told of, if the owner wants to see them. */
+  /** Called for each question, if the owner wants to see them. */
   debug?: (message: string) => void;
 }
 
-/** What was found, and by whom; `late` and `failed` found nothing. */
+/** The result of a search and its source; `late` and `failed` have none. */
 interface Found {
   how: "daemon" | "alone" | "late" | "failed";
   context: string;
@@ -75,7 +75,7 @@ interface Found {
 
 type Json = Record<string, unknown>;
 
-/** What a plugin's own folder says of nacre, with what is usual where it says nothing. */
+/** Return the configuration in a plugin's folder, with defaults. */
 export function readPlace(moduleUrl: string, environ: NodeJS.ProcessEnv = process.env): Place {
   const told = firstJson(dirname(fileURLToPath(moduleUrl)));
   const home = text(told.home) || environ.NACRE_HOME || join(homedir(), ".nacre");
@@ -92,13 +92,13 @@ export function readPlace(moduleUrl: string, environ: NodeJS.ProcessEnv = proces
   };
 }
 
-/** Where the daemon of a home listens. */
+/** Return the path of a home's socket. */
 export function socketPath(home: string): string {
   let real = home;
   try {
     real = realpathSync(home);
   } catch {
-    // a home that is not there has no daemon
+    // without a home there is no daemon
   }
   const inside = join(real, "daemon.sock");
   if (Buffer.byteLength(inside) <= LONGEST_PATH) return inside;
@@ -107,7 +107,7 @@ export function socketPath(home: string): string {
   return join(base, `nacre-${process.getuid ? process.getuid() : "user"}`, `${name}.sock`);
 }
 
-/** Talks to nacre for one host. */
+/** Connects one host to nacre. */
 export class Link {
   private restsUntil = 0;
   private readonly told = new Map<string, number>();
@@ -117,7 +117,7 @@ export class Link {
     private readonly host: Host,
   ) {}
 
-  /** What the agent is to be told, within so many milliseconds; empty where there is nothing, or nothing in time. */
+  /** Return the context for the agent within the time limit; empty if there is none in time. */
   async context(event: "session-start" | "prompt", call: Call, ms: number, alone = true): Promise<string> {
     const began = Date.now();
     try {
@@ -131,7 +131,7 @@ export class Link {
     }
   }
 
-  /** Something is over: nacre-hook notes what is to be done, and has it done. Nobody waits for it. */
+  /** Let nacre-hook record an event and process it, without waiting. */
   note(event: "turn-end" | "pre-compact" | "session-end", call: Call): void {
     try {
       const child = this.spawnHook(event, ["pipe", "ignore", "ignore"], true);
@@ -144,7 +144,7 @@ export class Link {
     }
   }
 
-  /** Tell the host's log what went wrong; the same thing once a minute. */
+  /** Log a problem on the host, at most once a minute. */
   trouble(message: string): void {
     const now = Date.now();
     if (now - (this.told.get(message) ?? -QUIET_MS) < QUIET_MS) return;
@@ -157,7 +157,7 @@ export class Link {
     }
   }
 
-  /** The daemon's answer, else that of nacre-hook. */
+  /** Return the answer of the daemon, or of nacre-hook. */
   private async first(event: string, call: Call, ms: number, alone: boolean): Promise<Found> {
     const until = Date.now() + ms;
     if (Date.now() >= this.restsUntil) {
@@ -176,7 +176,7 @@ export class Link {
     return { how: isLate ? "late" : "failed", context: "" };
   }
 
-  /** The daemon's answer to a hook. Rejects where there is none in time. */
+  /** Return the daemon's answer to a hook. Rejects if there is none in time. */
   private ask(event: string, call: Call, ms: number): Promise<string> {
     const path = socketPath(this.place.home);
     return new Promise((settle, reject) => {
@@ -198,7 +198,7 @@ export class Link {
         });
       });
       const deadline = setTimeout(() => {
-        reject(new Late()); // Bun may tell nothing of a request that is destroyed
+        reject(new Late()); // Bun may not report a destroyed request
         asked.destroy();
       }, ms);
       asked.on("error", (error) => {
@@ -209,7 +209,7 @@ export class Link {
     });
   }
 
-  /** What nacre-hook tells in so many milliseconds; nothing where it fails. */
+  /** Return nacre-hook's output within the time limit; empty if it fails. */
   private runHook(event: string, call: Call, ms: number): Promise<string | undefined> {
     return new Promise((settle) => {
       const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - SPARED_MS}`] : []);
@@ -248,7 +248,7 @@ export class Link {
 
 class Late extends Error {}
 
-/** What nacre-hook reads: the shape that most hosts share. */
+/** The input of nacre-hook, in the format of most hosts. */
 function given(call: Call): Json {
   return {
     session_id: call.session,
@@ -262,7 +262,7 @@ function given(call: Call): Json {
   };
 }
 
-/** What nacre-hook writes: the context itself, or JSON that holds it. */
+/** Parse nacre-hook's output: the context, or JSON that contains it. */
 function contextOf(output: string): string {
   if (!output.trimStart().startsWith("{")) return output.trim();
   try {
@@ -274,7 +274,7 @@ function contextOf(output: string): string {
   }
 }
 
-/** Whether the folder of a socket is the user's alone: who listens where others can put things is told nothing. */
+/** Return true if a socket's folder belongs only to the user. Sockets in other folders may be fake. */
 function isOwn(path: string): boolean {
   try {
     const seen = statSync(dirname(path));
@@ -290,7 +290,7 @@ function firstJson(folder: string): Json {
       const told: unknown = JSON.parse(readFileSync(path, "utf8"));
       if (isObject(told)) return told;
     } catch {
-      // not there, or not to be read: what is usual holds
+      // missing or unreadable: use the defaults
     }
   }
   return {};
@@ -300,7 +300,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A value where it is text, else nothing. */
+/** Return a value if it is text. */
 export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
@@ -314,7 +314,7 @@ function words(value: unknown, usual: string): string[] {
   return found[0] ? found : [usual];
 }
 
-/** A path, where something is there; else nothing. */
+/** Return a path if it exists. */
 export function there(...parts: string[]): string {
   const path = join(...parts);
   return existsSync(path) ? path : "";

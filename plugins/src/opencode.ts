@@ -1,4 +1,4 @@
-/** nacre's plugin for OpenCode: context as parts of the person's message, and notes of what ended. */
+/** nacre's plugin for OpenCode: context as parts of the person's message, and events at the end of sessions. */
 import { type Call, isObject, Link, messageOf, readPlace, text, there, userFolder, wait } from "./link.js";
 
 const START_MS = 1_500;
@@ -16,13 +16,13 @@ interface Part {
   synthetic?: boolean;
 }
 
-/** What OpenCode hands a plugin; as much of it as is used here. */
+/** The parts of OpenCode's plugin input used here. */
 interface Input {
   directory?: string;
   client?: { session?: { get?: (query: object) => Promise<unknown> } };
 }
 
-/** `occasion` is why the next message gets the context of a session's start; none where it had that already. */
+/** `occasion` is the reason to add the start context to the next message, if it has none yet. */
 interface Session {
   isApart: boolean;
   occasion: string | undefined;
@@ -43,7 +43,7 @@ export const NacrePlugin = async ({ directory, client }: Input) => {
     return session;
   };
 
-  /** A session that was there before this process: gone on with, if it is not a sub-agent's. */
+  /** A session from before this process: resumed, unless it is a sub-agent's. */
   const lookUp = async (id: string): Promise<Session> => {
     const asked = Promise.resolve(client?.session?.get?.({ path: { id } })).catch(() => undefined);
     const told = await Promise.race([asked, wait(LOOK_UP_MS)]);
@@ -79,7 +79,7 @@ export const NacrePlugin = async ({ directory, client }: Input) => {
     },
   };
 
-  /** Whatever goes wrong in here, OpenCode goes on. */
+  /** Catch all errors, so that OpenCode continues. */
   const guarded = async (work: () => void | Promise<void>): Promise<void> => {
     try {
       await work();
@@ -124,7 +124,7 @@ export const NacrePlugin = async ({ directory, client }: Input) => {
   };
 };
 
-/** `opencode run` puts a prompt that has spaces in quotes. */
+/** Remove the quotes that `opencode run` puts around prompts with spaces. */
 function unquoted(said: string): string {
   return /^"(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*"$/s.test(said) ? said.slice(1, -1).replaceAll('\\"', '"') : said;
 }

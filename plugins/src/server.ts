@@ -1,4 +1,4 @@
-/** Tools of nacre for a host whose plugins bring tools of their own: those of `nacre mcp`, started by the first call. */
+/** nacre's tools for a host whose plugins can add tools: `nacre mcp`, started by the first call. */
 import { type ChildProcess, spawn } from "node:child_process";
 
 import { isObject, messageOf, type Place, text } from "./link.js";
@@ -21,13 +21,13 @@ export interface Told {
   failed: boolean;
 }
 
-/** One server for each folder that agents work in: the folder tells nacre the project. */
+/** One server for each working folder, because the folder determines the project. */
 export class Servers {
   private readonly running = new Map<string, Server>();
 
   constructor(private readonly place: Place) {}
 
-  /** What a tool answers. Rejects where nacre does not run. */
+  /** Return a tool's answer. Rejects if nacre does not run. */
   async call(tool: string, given: unknown, folder: string, signal?: AbortSignal): Promise<Told> {
     const server = this.server(folder);
     const isLong = LONG.has(tool) || (isObject(given) && given.deep === true);
@@ -57,7 +57,7 @@ export class Servers {
   }
 }
 
-/** One process of `nacre mcp`. It goes when nobody called it for ten minutes, and with the host. */
+/** A process of `nacre mcp`. It ends after ten minutes without calls, and with the host. */
 class Server {
   isOver = false;
   private readonly child: ChildProcess;

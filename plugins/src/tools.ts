@@ -1,4 +1,4 @@
-/** nacre's tools as OpenClaw has them: described by tools.json, done by `nacre mcp`. */
+/** nacre's tools for OpenClaw: described by tools.json, run by `nacre mcp`. */
 import { readFileSync } from "node:fs";
 
 import type { Config } from "./config.js";
@@ -15,7 +15,7 @@ interface Described {
   inputSchema: { properties: Record<string, unknown> };
 }
 
-/** Where a call comes from, as OpenClaw tells it. */
+/** The origin of a call in OpenClaw. */
 export interface Caller {
   workspaceDir?: string | undefined;
 }
@@ -28,7 +28,7 @@ export interface Tool {
   execute: (id: string, params: unknown, signal?: AbortSignal) => Promise<{ content: { type: "text"; text: string }[]; details: object }>;
 }
 
-/** The names under which the tools are offered: OpenClaw's own memory keeps `memory_search` and `memory_get`. */
+/** The names of the offered tools. OpenClaw's own memory keeps `memory_search` and `memory_get`. */
 export function offeredName(name: string, config: Config): string {
   return config.plainNames ? name : `nacre_${name}`;
 }
@@ -59,7 +59,7 @@ export function makeTools(described: Described[], config: Config, servers: Serve
   }));
 }
 
-/** nacre's answers name its tools as they are; an agent has to find them under the names that it was given. */
+/** Replace tool names in nacre's answers with the names offered to the agent. */
 function renamed(told: string, config: Config): string {
   return config.plainNames ? told : told.replace(/(?<![A-Za-z0-9_])memory_(?=(search|get|store|retire|list|extract|sessions|graph|analyze|admin)\b)/g, "nacre_memory_");
 }

@@ -471,7 +471,7 @@ def test_nothing_is_archived_when_it_is_off(talk: World) -> None:
     assert len(pack_files(talk)) == 2
 
 
-def test_what_was_deleted_before_there_was_an_archive_is_kept_as_the_index_has_it(
+def test_transcripts_deleted_before_archiving_are_kept_from_the_index(
     talk: World,
 ) -> None:
     talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
@@ -554,7 +554,7 @@ def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
     assert [one.is_kept for one in with_context(world, retention.leaving)] == [True]
 
 
-def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World) -> None:
+def test_archive_keeps_lines_that_are_neither_json_nor_text(world: World) -> None:
     path = world.transcript("one", says("user", "The quay is closed.", uuid="q-1"))
     with path.open("ab") as file:
         file.write(b"\xff\xfe not text\n\n{broken\n")

@@ -96,7 +96,7 @@ def test_without_a_model_what_comes_in_waits_for_none(world: World, tmp_path: Pa
         assert model.prompts == []
 
 
-def test_words_that_a_person_changes_by_hand_get_a_claim_of_their_own(world: World) -> None:
+def test_words_edited_by_hand_get_their_own_claim(world: World) -> None:
     def told(prompt: Prompt) -> Any:
         return claim(said="a shelf" if "shelf" in prompt.text else "the tower")
 

@@ -149,7 +149,7 @@ def test_a_memory_of_the_greatest_length_survives_a_rebuild(world: World) -> Non
         assert memory.get(stored.memory_id).content == content
 
 
-def test_a_long_text_that_begins_as_another_does_is_a_memory_of_its_own(world: World) -> None:
+def test_long_texts_with_a_common_beginning_are_separate_memories(world: World) -> None:
     listed = "Shelf 1 holds jars, shelf 2 holds tins, shelf 3 holds seeds. " * 100
     with world.open() as memory:
         first = memory.store(f"{listed} The key hangs in the shed.", subject="Shelves")
@@ -214,9 +214,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("name", PLACES, ids=ascii)
-def test_whatever_a_project_or_a_subject_is_called_its_file_lies_in_the_vault(
-    world: World, name: str
-) -> None:
+def test_files_stay_inside_the_vault_for_any_project_or_subject(world: World, name: str) -> None:
     before = {path for path in world.user_home.parent.rglob("*") if world.home not in path.parents}
     with world.open() as memory:
         memory.store("Tea is at four.", subject=name.strip() or "x", project=name)
@@ -253,7 +251,7 @@ def test_whatever_a_project_or_a_subject_is_called_its_file_lies_in_the_vault(
         assert path.stem.lower() not in {"con", "nul", "lpt1", "com1", "aux", "prn"}
 
 
-def test_a_project_stated_in_front_matter_moves_the_file_within_the_vault_alone(
+def test_project_in_front_matter_moves_the_file_inside_the_vault(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -300,7 +298,7 @@ def test_a_folder_swapped_for_a_link_is_not_followed(world: World, tmp_path: Pat
     assert [path.name for path in outside.iterdir()] == ["tea.md"]
 
 
-def test_a_hard_link_is_a_file_and_what_shares_it_outside_is_not_changed(
+def test_hard_link_is_read_without_changing_the_shared_outside_file(
     world: World, tmp_path: Path
 ) -> None:
     outside = tmp_path / "note.md"

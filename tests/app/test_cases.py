@@ -97,7 +97,7 @@ def test_opposites_about_one_object_are_a_conflict_and_no_special_case(
     assert (shown.conflicts, shown.doubts) == (1, 0)
 
 
-def test_what_is_linked_as_a_special_case_by_hand_is_never_ended_by_its_rule(world: World) -> None:
+def test_manually_linked_special_case_is_never_ended_by_its_rule(world: World) -> None:
     with world.open() as memory:
         rule = memory.store("The siren sounds at 8:00", project="quarry").memory_id
         case = memory.store("The siren sounds twice", project="quarry").memory_id
@@ -193,7 +193,7 @@ BESIDE = [
 ]
 
 
-def test_rules_that_hold_beside_each_other_are_neither_doubted_nor_cases_of_each_other(
+def test_compatible_rules_are_neither_doubted_nor_special_cases(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -271,7 +271,7 @@ def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
         ("小李和老王都要签字", "小李或老王要签字"),
     ],
 )
-def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(
+def test_different_word_number_or_order_is_no_repetition(
     world: World, one: str, other: str
 ) -> None:
     stay_two(world, one, other)
@@ -283,7 +283,7 @@ def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(
         ("The quarry has seven cranes", "The quarry has 7 cranes"),
     ],
 )
-def test_what_is_said_in_the_same_words_otherwise_spelt_or_ordered_is_known(
+def test_same_words_in_another_spelling_or_order_are_known(
     world: World, one: str, again: str
 ) -> None:
     with world.open() as memory:
@@ -331,8 +331,6 @@ UNRELATED = [
 
 
 @pytest.mark.parametrize("other", UNRELATED)
-def test_what_names_the_same_thing_and_denies_something_is_no_case_of_the_other(
-    world: World, other: str
-) -> None:
+def test_negation_about_the_same_thing_is_no_special_case(world: World, other: str) -> None:
     for one in both(world, other, VERSION, kind="decision"):
         assert links(one) == []

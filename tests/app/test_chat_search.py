@@ -156,7 +156,7 @@ def test_channel_conversation_session_and_time_restrict_before_the_limit_does(
         keys(session="telegram:9999")
 
 
-def test_the_session_that_goes_on_can_be_left_out_and_takes_no_place(memory: MemoryHome) -> None:
+def test_current_session_can_be_excluded_from_results(memory: MemoryHome) -> None:
     (first,) = search(memory, "boat house key", limit=1)
     (second,) = search(memory, "boat house key", limit=1, leave_out=first.session)
     assert second.session != first.session
@@ -237,7 +237,7 @@ def test_a_long_answer_is_cut_around_the_words_that_were_asked_for(
     assert len(first.text) <= 2_000
 
 
-def test_what_is_written_later_is_found_and_an_edit_replaces_what_it_edits(
+def test_later_messages_are_found_and_edits_replace_the_original(
     memory: MemoryHome, world: World
 ) -> None:
     session = write_chat(world.home, 600, [("owner", "The heron is called Paul.")], start=NOON)

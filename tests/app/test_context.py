@@ -65,7 +65,7 @@ def parts(block: ContextBlock) -> list[str]:
     return list(dict.fromkeys(item.part.value for item in block.items))
 
 
-def test_a_session_starts_with_the_end_of_the_last_one_and_with_what_was_decided(
+def test_session_starts_with_the_last_ending_and_recent_decisions(
     home: World,
 ) -> None:
     block = start(home)
@@ -213,7 +213,7 @@ def test_a_session_starts_with_what_most_sessions_should_know(
     assert (MAST in start(home).text) is is_told
 
 
-def test_a_session_starts_with_three_at_most_of_what_fits_its_first_prompt_and_one_of_what_fits_the_one_before(
+def test_session_start_is_limited_for_the_first_two_prompts(
     home: World,
 ) -> None:
     with home.open() as memory:
@@ -244,7 +244,7 @@ def test_a_session_starts_with_three_at_most_of_what_fits_its_first_prompt_and_o
     ]
 
 
-def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -> None:
+def test_resumed_session_gets_only_new_memories(home: World) -> None:
     home.write("profile.md", "Prefer short answers.\n")
     first = start(home, session=SESSION)
     assert "Prefer short answers" in first.text
@@ -264,7 +264,7 @@ def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -
     )
 
 
-def test_a_session_that_is_gone_on_with_again_and_again_is_told_what_is_new_and_nothing_twice(
+def test_repeatedly_resumed_session_gets_each_news_once(
     home: World,
 ) -> None:
     def remembered(what: str, count: int) -> None:
@@ -357,7 +357,7 @@ def test_lessons_are_told_however_old(home: World) -> None:
     assert f"## Lessons\n- {told}" in start(home).text
 
 
-def test_of_a_session_the_last_exchange_is_told_and_nothing_of_one_last_month(home: World) -> None:
+def test_only_a_recent_last_exchange_is_shown(home: World) -> None:
     home.clock.pass_days(6)
     assert [item.text for item in start(home).items if item.part is Part.PREVIOUS][-1].endswith(
         "each time."
@@ -436,7 +436,7 @@ def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:
         ("> From now on masts are glued.", False),
     ],
 )
-def test_of_what_the_owner_said_last_nothing_is_told_that_they_may_only_show(
+def test_private_statements_of_the_owner_are_not_shown_unasked(
     home: World, text: str, told: bool
 ) -> None:
     turns = [
@@ -461,7 +461,7 @@ def test_of_what_the_owner_said_last_nothing_is_told_that_they_may_only_show(
     ],
     ids=["an option after a page", "typed after a page", "an option"],
 )
-def test_an_option_that_was_picked_after_a_page_was_read_is_not_told_as_said(
+def test_option_picked_after_reading_a_page_is_not_quoted(
     home: World, tool: str, answer: str, told: list[str]
 ) -> None:
     form = asks(
@@ -521,7 +521,7 @@ def test_a_session_of_a_single_command_is_not_the_one_before(home: World) -> Non
     assert "> owner, " in start(home).text
 
 
-def test_of_more_memories_than_a_session_starts_with_the_most_important_are_told(
+def test_session_starts_with_the_most_important_memories(
     home: World,
 ) -> None:
     with home.open() as memory:
@@ -596,7 +596,7 @@ def test_the_owners_identity_page_is_no_memory(home: World) -> None:
     ).read_text() == "I sail, and I write the billing of the harbour.\n"
 
 
-def test_what_is_not_to_be_told_at_a_moment_is_not_told_then(home: World) -> None:
+def test_memories_excluded_from_a_moment_are_not_shown_then(home: World) -> None:
     told = "The harbour's crane is painted green."
     stored = store(
         home.context(), StoreRequest(content=told, kind=Kind.DECISION, project="acme-billing")
@@ -840,7 +840,7 @@ def test_no_secret_of_a_prompt_is_kept_with_its_session(home: World, alone: bool
     assert "Zk3vQ9" not in str(kept)
 
 
-def test_the_end_of_a_session_goes_out_without_secrets_and_without_what_came_from_outside(
+def test_session_ending_excludes_secrets_and_outside_content(
     home: World,
 ) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"

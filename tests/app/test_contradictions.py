@@ -135,7 +135,7 @@ def state(context: Home, older: str, newer: str) -> str:
     return "coexist"
 
 
-def test_the_claim_of_a_new_memory_stands_in_its_file_and_survives_a_rebuild(world: World) -> None:
+def test_claim_of_a_new_memory_survives_a_rebuild(world: World) -> None:
     with home(world) as (context, _):
         memory = put(context, OLD)
         report = judge_waiting(context)
@@ -240,7 +240,7 @@ def test_what_speaks_of_an_earlier_time_supersedes_nothing_by_itself(world: Worl
         assert state(context, older, newer) == "pending"
 
 
-def test_a_superseded_memory_is_not_recalled_and_says_what_took_its_place_and_why(
+def test_superseded_memory_names_its_replacement_and_reason(
     world: World,
 ) -> None:
     with home(world) as (context, _):
@@ -255,7 +255,7 @@ def test_a_superseded_memory_is_not_recalled_and_says_what_took_its_place_and_wh
     ]
 
 
-def test_a_pair_in_doubt_waits_with_its_judgement_and_the_older_one_ranks_lower_after_two(
+def test_doubted_pair_waits_and_the_older_memory_ranks_lower(
     world: World,
 ) -> None:
     with home(world, Judge("contradicts", 0.8)) as (context, _):
@@ -365,7 +365,7 @@ FAILURES = [
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_a_model_that_fails_leaves_the_queue_and_the_memories_as_they_are(
+def test_failing_model_leaves_queue_and_memories_unchanged(
     world: World, failure: Exception, by_hand: bool
 ) -> None:
     judge = Judge(failure=failure)
@@ -452,7 +452,7 @@ def test_what_changed_while_a_model_was_asked_is_not_overwritten(world: World, c
         assert (first.waiting, first.superseded) == (0, 0)
 
 
-def test_of_one_second_what_was_stored_later_is_the_later_one_whichever_is_judged_first(
+def test_store_order_decides_within_one_second_in_any_judging_order(
     world: World,
 ) -> None:
     judge = Judge()
@@ -472,7 +472,7 @@ def test_of_one_second_what_was_stored_later_is_the_later_one_whichever_is_judge
         assert '"order": "later"' in asked
 
 
-def test_a_memory_edited_in_the_second_in_which_another_is_stored_is_the_later_one(
+def test_edit_counts_as_later_than_a_store_in_that_second(
     world: World,
 ) -> None:
     with home(world) as (context, _):
@@ -545,7 +545,7 @@ def test_memories_of_another_project_are_no_candidates(world: World) -> None:
 
 
 @pytest.mark.parametrize(("said", "expected"), [("a bucket", "pending"), ("The tower!", "coexist")])
-def test_without_a_judge_another_value_of_one_key_is_for_a_person_to_settle(
+def test_without_a_judge_a_second_value_waits_for_review(
     world: World, said: str, expected: str
 ) -> None:
     told = iter([claim(), claim(said=said)])
@@ -583,7 +583,7 @@ def test_a_model_settles_what_the_words_alone_only_doubt(
         assert len(context.reviews.pending()) == (expected == "pending")
 
 
-def test_a_model_that_says_that_one_is_outdated_takes_no_doubt_back_where_it_may_not_end_it(
+def test_model_without_authority_to_end_keeps_the_doubt(
     world: World,
 ) -> None:
     with home(world, Judge("supersedes", 0.95)) as (context, _):
@@ -658,7 +658,7 @@ def test_a_model_finds_the_todo_that_an_event_shows_to_be_done(world: World) -> 
         (DONE, "went out to everybody", Speaker.AGENT),
     ],
 )
-def test_a_quote_that_is_not_there_or_is_negated_closes_nothing_nor_does_an_agent_alone(
+def test_missing_or_negated_quote_and_agents_alone_close_nothing(
     world: World, said: str, quote: str, speaker: Speaker
 ) -> None:
     with home(
@@ -673,7 +673,7 @@ def test_a_quote_that_is_not_there_or_is_negated_closes_nothing_nor_does_an_agen
         assert get(context, asked).superseded_by is None
 
 
-def test_a_todo_with_its_word_of_completion_needs_no_model_in_either_language(world: World) -> None:
+def test_completed_todo_needs_no_model_in_either_language(world: World) -> None:
     with world.open() as memory:
         for text, done in (
             (
@@ -752,7 +752,7 @@ def test_what_is_forgotten_leaves_no_claim_and_no_judgement(world: World) -> Non
         assert [one.id for one in context.memories.everything() if one.claim] != []
 
 
-def test_a_backfill_tells_the_claims_of_older_memories_in_batches_and_judges_nothing(
+def test_backfill_extracts_old_claims_in_batches_without_judging(
     world: World,
 ) -> None:
     with home(world, NACRE_MODELS_BACKGROUND="false") as (context, model):
@@ -795,7 +795,7 @@ def test_what_was_claimed_before_in_the_same_batch_is_known(world: World) -> Non
     ]
 
 
-def test_a_backfill_that_is_cut_short_keeps_what_was_told_and_goes_on(world: World) -> None:
+def test_interrupted_backfill_keeps_its_progress_and_resumes(world: World) -> None:
     answers = iter([claim(), ModelUnavailable("away"), claim(), claim()])
     with home(world, Judge(claims=lambda _: next(answers)), NACRE_MODELS_BACKGROUND="false") as (
         context,
@@ -907,9 +907,7 @@ def put_pairs(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
-def test_some_are_asked_about_side_by_side_and_take_effect_in_their_order(
-    world: World, is_reversed: bool
-) -> None:
+def test_parallel_judgements_take_effect_in_order(world: World, is_reversed: bool) -> None:
     put_pairs(world)
     together = Together(is_reversed)
     with home(world, together) as (context, _):  # type: ignore[arg-type]
@@ -933,7 +931,7 @@ def test_no_more_are_asked_at_once_than_three(world: World) -> None:
     assert together.most <= 3
 
 
-def test_what_was_answered_when_the_money_was_spent_is_kept_and_the_rest_waits(
+def test_answers_before_the_budget_ended_are_kept_and_others_wait(
     world: World,
 ) -> None:
     put_pairs(world)
@@ -981,7 +979,7 @@ def test_a_memory_that_another_one_ended_meanwhile_is_not_waited_for(world: Worl
         assert get(context, older).superseded_by
 
 
-def test_a_pair_whose_first_answer_is_of_no_use_is_asked_about_again(world: World) -> None:
+def test_pair_with_an_unusable_first_answer_is_retried(world: World) -> None:
     judge = Judge("contradicts", 0.9)
     verdicts: list[Any] = ["nonsense", "nonsense"]  # the second is the answer to what was sent back
 
@@ -999,7 +997,7 @@ def test_a_pair_whose_first_answer_is_of_no_use_is_asked_about_again(world: Worl
         assert state(context, older, newer) == "pending"
 
 
-def test_of_two_that_were_said_in_one_second_the_one_that_came_later_holds(world: World) -> None:
+def test_later_of_two_statements_in_one_second_wins(world: World) -> None:
     with home(world) as (context, _):
         older, newer = put(context, OLD), put(context, NEW)
         judge_waiting(context)

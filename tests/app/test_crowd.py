@@ -81,7 +81,7 @@ OTHERS = [
 
 @pytest.mark.embedding
 @pytest.mark.parametrize("with_vectors", [False, True])
-def test_plain_changes_in_a_crowd_end_or_doubt_what_they_changed_and_nothing_beside(
+def test_plain_changes_in_a_crowd_affect_only_their_memories(
     world: World, with_vectors: bool
 ) -> None:
     from nacre.llm.local_model import load_minilm

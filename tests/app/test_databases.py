@@ -143,7 +143,7 @@ def around(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_a_database_is_read_while_its_tool_writes_and_nothing_in_or_beside_it_changes(
+def test_database_is_read_without_changes_while_its_tool_writes(
     journal: str, context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode(journal)
@@ -156,7 +156,7 @@ def test_a_database_is_read_while_its_tool_writes_and_nothing_in_or_beside_it_ch
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_a_tool_is_never_kept_from_writing_and_nothing_it_writes_is_missed(
+def test_reading_never_blocks_a_tool_and_misses_no_write(
     journal: str, context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode(journal)
@@ -267,9 +267,7 @@ def test_a_locked_database_is_named_and_read_when_it_is_free(
     assert "The ledger needs a nightly export." in texts(context)
 
 
-def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(
-    context: Home, world: World
-) -> None:
+def test_invalid_database_file_is_reported_without_failing(context: Home, world: World) -> None:
     share = world.user_home / ".local" / "share" / "opencode"
     share.mkdir(parents=True)
     (share / "opencode.db").write_bytes(b"")
@@ -290,7 +288,7 @@ def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(
     assert len(read(context).problems) == 2
 
 
-def test_an_empty_database_is_told_each_time_and_a_failure_only_where_it_was_named(
+def test_empty_database_is_always_reported_and_failures_if_named(
     context: Home, opencode: Callable[[str], Path]
 ) -> None:
     path = opencode("wal")
@@ -310,7 +308,7 @@ def test_an_empty_database_is_told_each_time_and_a_failure_only_where_it_was_nam
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_a_folder_whose_name_is_no_text_and_one_with_marks_of_a_uri_are_opened(
+def test_folders_with_non_text_names_or_uri_characters_are_opened(
     tmp_path: Path,
 ) -> None:
     for name in (b"\xff\xfe", b"50% off?mode=rw#x", "größe".encode()):
@@ -323,7 +321,7 @@ def test_a_folder_whose_name_is_no_text_and_one_with_marks_of_a_uri_are_opened(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_a_path_that_is_no_text_is_named_and_the_rest_is_read(
+def test_path_that_is_no_text_is_reported_and_others_read(
     context: Home, world: World, opencode: Callable[[str], Path]
 ) -> None:
     opencode("wal")
@@ -351,7 +349,7 @@ def test_the_log_of_an_empty_file_is_not_deleted(tmp_path: Path) -> None:
     assert log.read_bytes() == b"what a tool wrote"
 
 
-def test_a_file_that_would_have_to_be_copied_and_is_huge_is_named(
+def test_huge_file_that_would_need_copying_is_reported(
     opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
@@ -378,7 +376,7 @@ def test_other_files_that_are_named_like_databases_are_no_problem(
     assert report.unrecognised == 2
 
 
-def test_an_unchanged_database_is_not_opened_and_a_change_in_its_log_alone_is_seen(
+def test_unchanged_database_is_skipped_but_log_changes_are_seen(
     context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
@@ -471,9 +469,7 @@ def write_opencode_files(storage: Path) -> None:
         path.write_text(json.dumps(values, indent=2), encoding="utf-8")
 
 
-def test_a_session_in_files_is_read_again_when_one_of_its_messages_changed(
-    context: Home, world: World
-) -> None:
+def test_file_session_is_reread_when_a_message_changes(context: Home, world: World) -> None:
     storage = world.user_home / ".local" / "share" / "opencode" / "storage"
     write_opencode_files(storage)
     read(context)

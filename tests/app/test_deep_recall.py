@@ -249,7 +249,7 @@ def test_chinese_names_are_found_within_a_sentence(world: World) -> None:
         assert memory.deep_recall("订单的数据库是什么？").project == "dingdan"
 
 
-def test_the_owner_s_words_before_tell_the_project_and_the_agent_s_do_not(projects: World) -> None:
+def test_project_comes_from_the_owners_words_not_the_agents(projects: World) -> None:
     with home(projects) as (memory, _):
         owner = memory.deep_recall(
             "how is it rolled back?", recent=[("owner", "I broke the web-shop")]
@@ -398,7 +398,7 @@ def test_numbers_that_name_nothing_are_dropped_and_five_are_enough(world: World)
     assert all(hit.components["chosen"] == 1.0 for hit in result.hits)
 
 
-def test_a_manifest_holds_200_memories_the_newest_first_and_old_ones_that_answer(
+def test_manifest_has_200_newest_memories_and_matching_old_ones(
     world: World,
 ) -> None:
     folder = "projects/acme/fact"

@@ -41,7 +41,7 @@ def shown(world: World, *records: dict[str, Any]) -> str:
     return model.prompts[0].text
 
 
-def test_calls_that_fail_and_those_that_mend_it_are_shown_and_others_are_not(world: World) -> None:
+def test_failing_calls_and_their_fixes_are_shown_without_others(world: World) -> None:
     text = shown(
         world,
         says("user", ASK, uuid="u"),
@@ -108,7 +108,7 @@ def test_words_that_a_host_sums_up_are_no_text_from_outside(world: World) -> Non
     assert [one.content for one in memories] == [CHOSEN]
 
 
-def test_what_the_owner_pasted_is_marked_and_a_long_paste_loses_its_middle(world: World) -> None:
+def test_pasted_text_is_marked_and_long_pastes_are_shortened(world: World) -> None:
     paste = "\n".join(
         f"[10:{minute:02}] tug {minute}: standing by at berth {minute} of the harbour"
         for minute in range(60)

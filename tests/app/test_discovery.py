@@ -128,7 +128,7 @@ def test_aider_is_read_in_folders_where_another_tool_worked(world: World, tmp_pa
     context.database.close()
 
 
-def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_it(
+def test_configured_folder_is_read_whatever_tool_wrote_its_files(
     world: World, tmp_path: Path
 ) -> None:
     for shape in SHAPES:

@@ -39,7 +39,7 @@ def test_both_are_hits_the_newer_one_first_and_the_older_one_marked(world: World
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
-def test_the_newer_one_takes_the_better_place_of_the_two_also_once_a_person_said_that_both_hold(
+def test_newer_memory_takes_the_better_rank_even_after_review(
     world: World,
 ) -> None:
     old, new = store_both(world)
@@ -60,7 +60,7 @@ def test_what_a_person_wrote_down_again_since_keeps_its_place(world: World) -> N
         assert memory.recall("the quarry bucket is emptied on Mondays").hits[0].memory.id == old
 
 
-def test_what_is_said_again_in_the_same_words_holds_and_what_doubted_it_is_doubted(
+def test_repeated_statement_holds_and_its_doubter_becomes_doubted(
     world: World,
 ) -> None:
     old, new = store_both(world)
@@ -95,7 +95,7 @@ def test_what_only_an_agent_says_again_settles_no_doubt_of_the_owner(world: Worl
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
-def test_a_day_before_the_newer_one_was_said_the_older_one_stands_alone(world: World) -> None:
+def test_older_memory_stands_alone_before_the_newer_date(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         (before,) = memory.recall(ASKED, filter=Filter(as_of=NOON.date())).hits
@@ -104,7 +104,7 @@ def test_a_day_before_the_newer_one_was_said_the_older_one_stands_alone(world: W
     assert [hit.memory.id for hit in after] == [new, old]
 
 
-def test_an_older_one_whose_newer_one_is_filtered_out_is_a_hit_and_says_so(world: World) -> None:
+def test_older_hit_remains_if_the_newer_one_is_filtered_out(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         (hit,) = memory.recall(ASKED, filter=Filter(until=NOON + timedelta(hours=1))).hits
@@ -139,7 +139,7 @@ def test_an_edit_of_the_older_one_settles_nothing(world: World) -> None:
     assert (OLD in both, NEW in both, "says otherwise" in both) == (True, True, False)
 
 
-def test_where_a_prompt_finds_the_older_one_alone_it_is_told_with_its_doubt(world: World) -> None:
+def test_prompt_that_finds_only_the_older_memory_gets_its_doubt(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         memory.edit(old, triggers=["parcels"])
@@ -150,7 +150,7 @@ def test_where_a_prompt_finds_the_older_one_alone_it_is_told_with_its_doubt(worl
     assert NEW not in told
 
 
-def test_of_a_row_of_doubts_the_newest_comes_first_and_a_ring_loses_none(world: World) -> None:
+def test_newest_of_several_doubts_comes_first_and_cycles_lose_nothing(world: World) -> None:
     for number, doubted, day in (
         (1, "2 3", 19),
         (2, "", 12),

@@ -56,7 +56,7 @@ def vault(world: World) -> dict[str, bytes]:
     return {str(path.relative_to(world.vault)): path.read_bytes() for path in paths}
 
 
-def test_what_was_meant_for_a_while_ends_after_130_days_without_a_recall(world: World) -> None:
+def test_temporary_memory_ends_after_130_days_without_recall(world: World) -> None:
     over = kept(
         world, "The build machine is borrowed from Anna.", days=131, expiry=Expiry.TEMPORARY
     )
@@ -76,7 +76,7 @@ def test_what_was_to_be_used_until_a_day_ends_on_it(world: World) -> None:
     assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}
 
 
-def test_what_was_never_asked_for_is_forgotten_and_what_is_of_weight_is_not(world: World) -> None:
+def test_unused_memory_is_forgotten_unless_it_is_important(world: World) -> None:
     old = kept(world, "The intern liked the blue theme.", days=500)
     kept(world, "The intern liked the red theme.", days=300)
     kept(world, "Backups are encrypted with age.", days=900, importance=6)
@@ -150,7 +150,7 @@ def test_of_what_was_said_twice_one_stays_with_what_the_other_brought(world: Wor
         ("Honey is sold in jars.", "Honey is sold in jars.", {"kind": Kind.LESSON}),
     ],
 )
-def test_what_differs_in_a_word_a_sign_their_order_or_its_place_is_not_one(
+def test_different_word_sign_order_or_place_prevents_a_merge(
     world: World, one: str, other: str, more: dict[str, Any]
 ) -> None:
     kept(world, one, subject="It", days=3)
@@ -158,7 +158,7 @@ def test_what_differs_in_a_word_a_sign_their_order_or_its_place_is_not_one(
     assert planned(world).steps == ()
 
 
-def test_the_word_of_nobody_in_particular_never_takes_the_place_of_the_owners(world: World) -> None:
+def test_statement_without_an_author_never_replaces_the_owners(world: World) -> None:
     own = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30)
     agents = kept(
         world,
@@ -206,7 +206,7 @@ def test_layout_makes_no_other_statement_nor_does_the_subject(world: World, othe
         {"trust": Trust.UNTRUSTED},
     ],
 )
-def test_what_is_written_alike_and_told_to_others_or_for_another_time_stays_apart(
+def test_similar_memories_for_other_audiences_or_times_stay_apart(
     world: World, more: dict[str, Any]
 ) -> None:
     kept(world, "Honey is sold in jars of 500 g.", canonical_key="honey-jar-size")
@@ -261,7 +261,7 @@ def test_a_first_dream_only_plans(world: World) -> None:
     assert dreamt(world, first=False).operation
 
 
-def test_a_dream_is_one_operation_with_a_diary_and_undone_to_the_byte(world: World) -> None:
+def test_dream_is_one_operation_with_diary_and_undone_exactly(world: World) -> None:
     kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30, tags=("sale",))
     kept(world, "Honey is sold in jars of 500 g!", subject="Jars")
     kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
@@ -317,7 +317,7 @@ def test_ten_memories_of_one_text_become_one(world: World) -> None:
     assert Path(world.vault / (report.diary or "")).is_file()
 
 
-def test_unasked_a_dream_comes_once_a_day_where_the_owner_wants_it_and_plans_first(
+def test_automatic_dream_runs_daily_if_enabled_and_plans_first(
     world: World,
 ) -> None:
     over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
@@ -345,7 +345,7 @@ def gone(world: World, memory: Memory) -> None:
         planned(world)
 
 
-def test_a_link_to_what_is_gone_for_good_is_dropped_and_comes_back_with_undo(world: World) -> None:
+def test_link_to_deleted_memory_is_dropped_and_restored_by_undo(world: World) -> None:
     label = kept(world, "The label is yellow.")
     lid = kept(world, "The lid is green.")
     jar = kept(
@@ -422,7 +422,7 @@ def test_while_a_file_cannot_be_read_no_link_is_dropped(world: World) -> None:
     assert [why for _, why in carry_out(home, found).left] == ["a link has a target again"]
 
 
-def test_what_stays_for_others_loses_its_orphan_link_in_a_dream_of_its_own(world: World) -> None:
+def test_dream_removes_orphan_links_of_memories_it_keeps(world: World) -> None:
     label = kept(world, "The label is yellow.")
     kept(world, "Honey is sold in jars of 500 g.", days=30)
     later = kept(
@@ -452,7 +452,7 @@ def test_a_night_with_nothing_to_do_writes_nothing(world: World) -> None:
         assert [one.operation.action for one in memory.log()] == ["store"]
 
 
-def test_a_link_that_a_person_took_out_meanwhile_is_no_business_of_a_dream(world: World) -> None:
+def test_dream_ignores_a_link_removed_by_a_person(world: World) -> None:
     label = kept(world, "The label is yellow.")
     jar = kept(world, "Honey is sold in jars.", links=(Link("related_to", label.id),))
     gone(world, label)
@@ -474,7 +474,7 @@ def undone(world: World, report: DreamReport | None = None) -> None:
         memory.undo(report.operation if report else None)
 
 
-def test_what_stays_with_tags_and_links_in_an_order_of_its_own_is_brought_back_to_the_byte(
+def test_memory_with_ordered_tags_and_links_is_restored_exactly(
     world: World,
 ) -> None:
     lid = kept(world, "The lid is green.")
@@ -492,7 +492,7 @@ def test_what_stays_with_tags_and_links_in_an_order_of_its_own_is_brought_back_t
     assert vault(world) == before
 
 
-def test_an_edit_to_tags_in_an_order_of_their_own_is_undone_to_the_byte(world: World) -> None:
+def test_tag_edit_with_custom_order_is_undone_exactly(world: World) -> None:
     links = (Link("related_to", kept(world, "Wax.").id), Link("builds_on", kept(world, "Lids.").id))
     jars = kept(
         world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar", "fair"), links=links
@@ -506,7 +506,7 @@ def test_an_edit_to_tags_in_an_order_of_their_own_is_undone_to_the_byte(world: W
     assert vault(world) == before
 
 
-def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_by_undo(
+def test_undo_ignores_changes_in_tag_order_only(
     world: World,
 ) -> None:
     jars = kept(world, "Honey is sold in jars of 500 g.", tags=("jar", "sale"))
@@ -528,7 +528,7 @@ def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_b
     assert path.read_text() == written
 
 
-def test_what_was_merged_and_brought_back_stays_apart_whichever_of_them_would_stay(
+def test_undone_merge_stays_apart_in_either_direction(
     world: World,
 ) -> None:
     first = kept(world, "Honey is sold in jars of 500 g.", days=30)
@@ -545,9 +545,7 @@ def test_what_was_merged_and_brought_back_stays_apart_whichever_of_them_would_st
 
 
 @pytest.mark.parametrize("back", ["unretire", "undo", "by hand"])
-def test_what_was_over_or_forgotten_and_was_brought_back_is_left_by_dreams_until_a_person_retires_it(
-    world: World, back: str
-) -> None:
+def test_restored_memories_are_left_alone_by_later_dreams(world: World, back: str) -> None:
     over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
     old = kept(world, "The intern liked the blue theme.", days=500)
     before = vault(world)
@@ -571,7 +569,7 @@ def test_what_was_over_or_forgotten_and_was_brought_back_is_left_by_dreams_until
         assert memory.retire(over.id)
 
 
-def test_what_a_memory_that_ends_had_superseded_does_not_come_back_with_its_end(
+def test_ending_a_memory_does_not_restore_what_it_superseded(
     world: World,
 ) -> None:
     old = kept(world, "The build machine is borrowed from Anna.", days=400)
@@ -594,7 +592,7 @@ def test_what_a_memory_that_ends_had_superseded_does_not_come_back_with_its_end(
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
 
 
-def test_of_a_plan_the_steps_that_are_named_by_their_keys_are_done(world: World) -> None:
+def test_only_plan_steps_with_named_keys_are_carried_out(world: World) -> None:
     for content in ("The jars are in the cellar", "The lids are in the attic"):
         kept(world, content, days=9)
         kept(world, f"{content}.", days=2)

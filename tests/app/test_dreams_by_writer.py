@@ -149,9 +149,7 @@ def active(world: World) -> dict[str, Memory]:
 
 
 @pytest.mark.parametrize("git", ["true", "false"])
-def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(
-    world: World, git: str
-) -> None:
+def test_paraphrases_are_merged_and_restored_exactly(world: World, git: str) -> None:
     world.environ["NACRE_GIT_ENABLED"] = git
     first = kept(world, JARS, subject="Jars", days=3, source=Source("codex:1", ("t1",)))
     later = kept(world, AT_YARD, subject="Jars at the yard", importance=7)
@@ -197,9 +195,7 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
         ("Honey is never sold in jars of 500 g at the yard, because they stack.", "denial"),
     ],
 )
-def test_words_that_lose_or_add_something_change_nothing_and_wait_for_a_person(
-    world: World, words: str, why: str
-) -> None:
+def test_words_that_lose_or_add_meaning_wait_for_review(world: World, words: str, why: str) -> None:
     one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
     world.model = Writer(words)
     report = dreamt(world)
@@ -239,7 +235,7 @@ def test_what_does_not_bear_a_second_look_changes_nothing(world: World) -> None:
         {"kind": Kind.EVENT},
     ],
 )
-def test_memories_of_another_place_trust_sort_or_life_and_protected_ones_are_not_even_shown_together(
+def test_memories_of_different_places_trust_or_kinds_are_never_compared(
     world: World, more: dict[str, Any]
 ) -> None:
     world.environ["NACRE_FORGETTING_PROTECT"] = '["client *"]'
@@ -325,9 +321,7 @@ def test_a_writer_that_fails_leaves_what_rules_found(world: World) -> None:
 
 
 @pytest.mark.parametrize("when", ["merging", "comparing", "ending"])
-def test_a_writer_that_takes_what_surely_differs_for_the_same_is_not_believed(
-    world: World, when: str
-) -> None:
+def test_writer_that_merges_known_different_pairs_is_not_trusted(world: World, when: str) -> None:
     one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
     world.model = Writer(gullible=when)
     report = dreamt(world)
@@ -364,7 +358,7 @@ def test_what_was_edited_since_it_was_planned_is_not_merged(world: World) -> Non
     assert [why for _, why in report.left] == ["they have changed since"]
 
 
-def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_background_and_first_only_plans(
+def test_writer_runs_at_night_only_with_background_consent_after_planning(
     world: World,
 ) -> None:
     kept(world, JARS, days=1)
@@ -389,7 +383,7 @@ def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_backgrou
     assert len(active(world)) == 1
 
 
-def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(
+def test_ended_memory_becomes_history_and_is_restored_exactly(
     world: World,
 ) -> None:
     old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
@@ -423,7 +417,7 @@ def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(
         ({"kind": Kind.EVENT}, "events stay true"),
     ],
 )
-def test_what_is_said_earlier_by_an_agent_or_of_a_day_ends_nothing(
+def test_earlier_or_agents_or_dated_statement_ends_nothing(
     world: World, more: dict[str, Any], why: str
 ) -> None:
     old = kept(
@@ -479,7 +473,7 @@ def test_an_agents_memory_brings_nothing_to_the_owners(world: World) -> None:
     assert (stays.importance, stays.tags, stays.links, stays.confirmed) == (3, (), (), ())
 
 
-def test_what_a_merged_memory_had_superseded_is_superseded_by_the_one_that_stays(
+def test_memories_superseded_by_a_merged_one_follow_the_kept_one(
     world: World,
 ) -> None:
     oldest = kept(world, "Honey is sold in buckets.", days=90)
@@ -498,7 +492,7 @@ def test_what_a_merged_memory_had_superseded_is_superseded_by_the_one_that_stays
         assert memory.get(middle.id).retired
 
 
-def test_a_step_that_is_too_large_for_one_night_holds_up_no_other(world: World) -> None:
+def test_step_too_large_for_one_night_does_not_block_others(world: World) -> None:
     for day in range(5):
         kept(world, JARS, days=day)
     kept(world, "The crew is away.", expires_on=world.clock().date())
@@ -543,9 +537,7 @@ def test_once_the_writer_is_away_nobody_goes_on_asking_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("finding", ["same", "over"])
-def test_what_the_writer_ended_and_was_brought_back_is_not_shown_to_it_again(
-    world: World, finding: str
-) -> None:
+def test_restored_memory_is_not_shown_to_the_writer_again(world: World, finding: str) -> None:
     ended = kept(world, JARS, days=9)
     kept(world, AT_YARD)
     sorts = same(JARS, AT_YARD, keep=AT_YARD) if finding == "same" else over(JARS, AT_YARD)

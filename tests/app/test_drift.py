@@ -66,7 +66,7 @@ def test_sub_agents_never_count_as_the_owners_silence(user_home: Path, formats: 
     assert formats() == []
 
 
-def test_a_tool_in_whose_sessions_the_owner_seldom_speaks_is_not_told_of() -> None:
+def test_tool_whose_owner_seldom_speaks_is_not_reported() -> None:
     assert not is_sudden(silent=6, before=40, spoke=8)
     assert not is_sudden(silent=80, before=0, spoke=0)
     assert is_sudden(silent=5, before=50, spoke=40)

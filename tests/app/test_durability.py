@@ -60,7 +60,7 @@ def test_a_crash_between_the_commit_and_the_file_loses_nothing(world: World) -> 
     assert world.context().files.intents() == []
 
 
-def test_a_crash_after_the_file_and_before_the_intent_is_cleared_doubles_nothing(
+def test_crash_between_file_and_intent_doubles_nothing(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -99,7 +99,7 @@ def test_an_edit_that_meets_a_pending_write_keeps_both_versions(world: World) ->
     assert "with the porter" in file.read_text()
 
 
-def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_answers(
+def test_rebuild_from_empty_database_restores_memories_and_answers(
     world: World,
 ) -> None:
     world.transcript(
@@ -348,7 +348,7 @@ def test_deleting_many_files_is_quick_enough_not_to_block_others(world: World) -
     assert context.memories.counts()["retired"] == 500
 
 
-def test_a_line_of_the_ledger_that_was_cut_short_is_written_anew_and_leaves_nothing(
+def test_truncated_ledger_line_is_rewritten_without_leftovers(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -378,7 +378,7 @@ def test_a_line_of_the_ledger_that_only_lacks_its_end_gets_it(world: World) -> N
     assert ledger.read_bytes() == whole + line.encode() + b"\n"
 
 
-def test_an_operation_that_a_crash_left_open_is_closed_by_the_next_command_even_one_that_reads(
+def test_next_command_closes_an_operation_left_open_by_a_crash(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -394,7 +394,7 @@ def test_an_operation_that_a_crash_left_open_is_closed_by_the_next_command_even_
     assert operation.id in (world.vault / "ledger.jsonl").read_text()
 
 
-def test_a_rebuild_that_fails_on_the_way_leaves_the_database_as_it_was(world: World) -> None:
+def test_failing_rebuild_leaves_the_database_unchanged(world: World) -> None:
     world.transcript(
         "s1", says("user", "Remember that tea is served at four in the library.", uuid="u1")
     )
@@ -410,7 +410,7 @@ def test_a_rebuild_that_fails_on_the_way_leaves_the_database_as_it_was(world: Wo
         assert memory.search_sessions("tea in the library").turns[0].turn.id == "u1"
 
 
-def test_what_is_stored_while_a_rebuild_runs_is_there_when_it_is_done(world: World) -> None:
+def test_memories_stored_during_a_rebuild_are_kept(world: World) -> None:
     world.transcript(
         "s1", says("user", "Remember that tea is served at four in the library.", uuid="u1")
     )
@@ -431,7 +431,7 @@ def test_what_is_stored_while_a_rebuild_runs_is_there_when_it_is_done(world: Wor
         assert late.content in [item.content for item in memory.list()]
 
 
-def test_a_note_written_by_hand_keeps_its_date_through_a_rebuild_however_late_it_got_its_id(
+def test_handwritten_note_keeps_its_date_through_a_rebuild(
     world: World,
 ) -> None:
     with world.open():

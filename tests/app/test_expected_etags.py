@@ -51,7 +51,7 @@ def test_an_edit_that_expects_nothing_is_written_over_whatever_is_there(world: W
 
 
 @pytest.mark.parametrize(("name", "path"), [("profile", "profile.md"), ("identity", "identity.md")])
-def test_a_page_of_the_owner_is_written_only_over_the_one_that_was_read(
+def test_owners_page_is_written_only_over_the_version_read(
     world: World, name: str, path: str
 ) -> None:
     with world.open() as memory:
@@ -75,9 +75,7 @@ def page(world: World) -> Path:
     return world.vault / page_path("hive")
 
 
-def test_a_projects_page_keeps_its_front_matter_where_the_new_text_has_none(
-    world: World, page: Path
-) -> None:
+def test_project_page_keeps_front_matter_missing_in_new_text(world: World, page: Path) -> None:
     with world.open() as memory:
         read = memory.call("page-own", name="project", project="Hive")
         assert read.text == page.read_text("utf-8").strip()
@@ -89,9 +87,7 @@ def test_a_projects_page_keeps_its_front_matter_where_the_new_text_has_none(
     assert "roots: [/code/hive]" in page.read_text("utf-8")
 
 
-def test_a_projects_page_that_is_written_is_known_at_once_and_undone_to_the_byte(
-    world: World, page: Path
-) -> None:
+def test_project_page_edit_applies_at_once_and_is_undone_exactly(world: World, page: Path) -> None:
     before = page.read_bytes()
     with world.open() as memory:
         text = (

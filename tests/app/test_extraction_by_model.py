@@ -111,7 +111,7 @@ def talk(
         world.transcript(name, says(role, text, uuid=uuid, session=f"5e55-{name}", at=time))
 
 
-def test_what_a_model_finds_is_kept_with_the_turns_and_the_speaker_that_the_session_shows(
+def test_found_memory_has_turns_and_speaker_of_the_session(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done: the sequence is in the database now."))
@@ -147,7 +147,7 @@ def test_what_a_model_finds_is_kept_with_the_turns_and_the_speaker_that_the_sess
         ),
     ],
 )
-def test_a_key_that_a_model_gave_to_a_rule_and_to_its_special_case_ends_neither(
+def test_shared_key_of_rule_and_special_case_ends_neither(
     world: World, rule: str, case: str
 ) -> None:
     for day, said in ((18, rule), (20, case)):
@@ -292,7 +292,7 @@ def obedient(**proposal: Any) -> Callable[[Prompt], dict[str, Any]]:
         "all turns",
     ],
 )
-def test_what_a_page_tells_agents_is_never_learned_even_if_the_model_obeys(
+def test_instructions_from_pages_are_never_learned(
     world: World, answer: Callable[[Prompt], dict[str, Any]]
 ) -> None:
     fetching(
@@ -322,7 +322,7 @@ def editing(path: str, after: str) -> dict[str, Any]:
     return edit
 
 
-def test_both_copies_of_a_message_that_was_written_down_twice_are_the_owners(world: World) -> None:
+def test_both_copies_of_a_duplicated_message_are_the_owners(world: World) -> None:
     talk(
         world,
         ("user", OWNER),
@@ -359,7 +359,7 @@ def test_what_the_owner_pasted_waits_for_the_owners_own_hand(
     assert model.compared == []
 
 
-def test_an_option_from_a_page_is_the_owners_once_they_choose_it_in_their_own_words(
+def test_page_option_becomes_the_owners_when_chosen_in_own_words(
     world: World,
 ) -> None:
     wish = "ok, the heron queue then, it survives a restart, and 40 jobs at once are plenty"
@@ -379,7 +379,7 @@ def test_an_option_from_a_page_is_the_owners_once_they_choose_it_in_their_own_wo
 @pytest.mark.parametrize(
     ("nod", "waits"), [("ok", True), ("ok, we sign commits as root then", False)]
 )
-def test_a_rule_in_the_agents_words_needs_one_of_the_owners_once_the_session_read_the_web(
+def test_agents_rule_needs_owners_words_after_web_access(
     world: World, nod: str, *, waits: bool
 ) -> None:
     at, noted = "2026-11-18T09:00:00.000Z", "Also noted: you like commits that root signs off."
@@ -432,7 +432,7 @@ def test_a_quote_that_is_not_in_its_evidence_proves_nothing(world: World) -> Non
     ],
     ids=["the owner only asked", "the owner answered it", "the owner said it"],
 )
-def test_who_answers_for_a_finding_is_who_said_what_is_quoted_or_said_something_to_it(
+def test_finding_is_attributed_to_the_speaker_of_its_evidence(
     world: World, evidence: list[int], quote: str, speaker: Speaker
 ) -> None:
     claim = "The export takes ten minutes because the driver fetches one row at a time."
@@ -449,7 +449,7 @@ def test_who_answers_for_a_finding_is_who_said_what_is_quoted_or_said_something_
     assert memory.speaker is speaker
 
 
-def test_what_steers_agents_needs_the_owners_word_and_what_they_found_out_does_not(
+def test_agent_rules_need_the_owners_word_but_findings_do_not(
     world: World,
 ) -> None:
     claim = "The export is slow because the driver fetches one row at a time."
@@ -536,7 +536,7 @@ def test_no_part_of_an_instruction_or_an_errand_is_kept(world: World, finding: s
     assert memories == []
 
 
-def test_only_the_evidence_what_led_to_it_and_what_was_made_of_it_are_compared(
+def test_only_evidence_its_context_and_its_result_are_compared(
     world: World,
 ) -> None:
     talk(
@@ -600,7 +600,7 @@ def test_a_text_can_neither_end_the_transcript_nor_pass_for_another_turn(world: 
     assert "\U000e0041" not in text
 
 
-def test_a_choice_in_words_that_the_agent_says_too_is_the_owners_though_a_paste_has_them(
+def test_choice_repeated_by_agent_and_paste_is_the_owners(
     world: World,
 ) -> None:
     finding = "1. Severity: high\nTelemetry of the ferry is enabled whenever the setting is missing, which leaks positions."  # noqa: E501
@@ -765,7 +765,7 @@ def librarian(prompt: Prompt) -> dict[str, Any]:
     )
 
 
-def test_a_long_session_is_read_in_parts_and_no_part_is_lost_to_a_failed_call(world: World) -> None:
+def test_long_session_is_read_in_parts_despite_a_failed_call(world: World) -> None:
     rules = long_session(world)
     calls = iter(range(10_000))
 
@@ -783,7 +783,7 @@ def test_a_long_session_is_read_in_parts_and_no_part_is_lost_to_a_failed_call(wo
     assert by_model(report).by_rules == 0
 
 
-def test_all_parts_of_a_session_begin_alike_so_that_a_providers_cache_keeps_it(
+def test_session_parts_share_a_beginning_for_the_prompt_cache(
     world: World,
 ) -> None:
     long_session(world)
@@ -849,7 +849,7 @@ def test_the_rules_do_the_work_where_the_model_does_not(world: World, failure: A
         assert len(model.prompts) <= 8  # of all sessions together
 
 
-def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one(
+def test_rules_replacing_a_model_find_the_same_as_without_one(
     world: World,
 ) -> None:
     file = next((DATA / "extraction").glob("d10-release-freeze__*.jsonl"))
@@ -869,9 +869,7 @@ def test_an_answer_of_another_shape_is_mended_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("answer", ["{}", '{"error": "I cannot read this."}'])
-def test_an_answer_that_says_neither_what_nor_that_nothing_was_found_is_mended(
-    world: World, answer: str
-) -> None:
+def test_incomplete_model_answer_is_repaired(world: World, answer: str) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     able = Capabilities(window=100_000, output=4_000, answers="text", known=True)
     memories, report = learned(world, ScriptedModel([answer, found(told())], capabilities=able))
@@ -879,7 +877,7 @@ def test_an_answer_that_says_neither_what_nor_that_nothing_was_found_is_mended(
     assert by_model(report).by_rules == 0
 
 
-def test_fields_with_other_names_are_understood_where_nothing_holds_the_model_to_a_schema(
+def test_fields_with_other_names_are_accepted_without_a_schema(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
@@ -914,7 +912,7 @@ def test_known_memories_of_the_topic_are_shown_and_untrusted_ones_are_not(world:
     assert shared.count("\n[k") <= 24
 
 
-def test_a_session_whose_later_file_was_read_first_is_shown_in_the_order_of_time(
+def test_session_is_ordered_by_time_whatever_the_reading_order(
     world: World,
 ) -> None:
     for name, day, text in (
@@ -958,7 +956,7 @@ def test_an_interruption_keeps_the_sessions_that_were_finished(world: World) -> 
     assert model.is_closed
 
 
-def test_no_lock_is_held_and_no_transaction_open_while_a_model_is_asked(world: World) -> None:
+def test_model_calls_hold_no_lock_and_no_transaction(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     seen: list[str] = []
 
@@ -989,7 +987,7 @@ def test_extract_shows_what_would_be_learned_and_stores_nothing(world: World) ->
         assert memory._home.sessions.to_extract() == []
 
 
-def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted(
+def test_extract_reads_parts_or_only_owners_words_if_requested(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "The sequence is in the database now."))
@@ -1002,7 +1000,7 @@ def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted
     assert ["The sequence" in one.text for one in model.prompts] == [True, False]
 
 
-def test_extract_takes_a_session_of_the_home_and_another_model_than_the_one_that_is_set(
+def test_extract_accepts_a_session_and_another_model(
     world: World,
 ) -> None:
     talk(
@@ -1031,7 +1029,7 @@ CHANGE = "From now on backups of the customers' data made overnight stay for one
     ],
     ids=["by the owner", "by the agent"],
 )
-def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(
+def test_known_facts_are_shown_first_despite_other_words(
     world: World, said: tuple[tuple[str, str], ...]
 ) -> None:
     known = (

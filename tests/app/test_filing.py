@@ -128,9 +128,7 @@ def met(world: World) -> str:
     return "claude-code:5e55-0001"
 
 
-def test_what_was_said_in_a_session_is_filed_once_that_belongs_to_a_project(
-    world: World, met: str
-) -> None:
+def test_facts_are_filed_once_their_session_has_a_project(world: World, met: str) -> None:
     one = waiting(world, "The scales are read hourly.", source=Source(met, ("u1",)))
     assert not filed(planned(world))
     world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
@@ -249,7 +247,7 @@ def test_what_was_recalled_waits_in_the_inbox(known: World) -> None:
         assert dreamt(known).operation is None
 
 
-def test_what_was_not_filed_and_was_brought_back_is_retired_by_no_other_dream(known: World) -> None:
+def test_restored_unfiled_memory_is_not_retired_by_another_dream(known: World) -> None:
     lost = waiting(known, "It is watered on Mondays.")
     for _ in range(4):
         known.clock.now += timedelta(days=4)

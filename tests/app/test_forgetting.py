@@ -108,7 +108,7 @@ def read_again(world: World) -> None:
         memory.ingest()
 
 
-def test_a_forgotten_session_takes_what_only_it_taught_and_leaves_what_others_said(
+def test_forgotten_session_removes_only_what_it_alone_taught(
     talk: World,
 ) -> None:
     with talk.open() as memory:
@@ -209,7 +209,7 @@ def test_tombstones_quote_nothing(talk: World) -> None:
     assert [line["action"] for line in ledger_of(talk)].count("forget") == 3
 
 
-def test_a_text_is_forgotten_in_turns_and_memories_and_the_rest_of_its_session_stays(
+def test_text_is_forgotten_while_the_rest_of_its_session_stays(
     talk: World,
 ) -> None:
     with talk.open() as memory:
@@ -272,7 +272,7 @@ def test_words_that_only_a_handoff_says_are_forgotten(talk: World) -> None:
     ]
 
 
-def test_a_text_in_a_tool_call_a_title_and_a_reason_is_found_too(world: World) -> None:
+def test_text_in_tool_calls_titles_and_reasons_is_found(world: World) -> None:
     call = {
         "type": "tool_use",
         "id": "t1",
@@ -301,7 +301,7 @@ def test_a_text_in_a_tool_call_a_title_and_a_reason_is_found_too(world: World) -
     assert b"wombat77" not in bytes_of(world)
 
 
-def test_a_forgotten_memory_takes_the_turns_that_show_it_and_no_other_memory(world: World) -> None:
+def test_forgotten_memory_removes_its_turns_and_no_other_memory(world: World) -> None:
     both = "Remember that the boiler is a Kessel 3000.\n\nAlways call the plumber before noon."
     world.transcript("house", says("user", both, uuid="h1"), says("assistant", "Noted.", uuid="h2"))
     with world.open() as memory:
@@ -412,7 +412,7 @@ def test_a_project_is_forgotten_with_its_page_and_can_begin_anew(talk: World) ->
         assert any("Mondays" in content for content in subjects(memory))
 
 
-def test_what_was_said_before_a_day_goes_and_a_session_that_went_on_keeps_the_rest(
+def test_forgetting_before_a_date_keeps_later_turns_of_a_session(
     talk: World,
 ) -> None:
     talk.transcript(
@@ -562,7 +562,7 @@ def test_files_that_a_merge_took_away_are_not_kept_as_retired(talk: World, tmp_p
     assert all(line["action"] != "retire" for line in ledger_of(second))
 
 
-def test_a_memory_that_another_machine_learned_from_a_forgotten_session_goes_when_it_arrives(
+def test_late_memory_from_a_forgotten_session_is_removed_on_arrival(
     talk: World,
 ) -> None:
     with talk.open() as memory:

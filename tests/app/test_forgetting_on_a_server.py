@@ -66,7 +66,7 @@ def served(world: World, server_url: str, tenant: str) -> Iterator[Served]:
         yield Served(world, admin, tenant)
 
 
-def test_not_a_word_of_what_was_forgotten_by_its_words_is_left_in_any_row(served: Served) -> None:
+def test_forgetting_by_words_leaves_none_in_any_row(served: Served) -> None:
     world = served.world
     world.transcript("cheese", *TALK)
     with world.open() as memory:
@@ -86,7 +86,7 @@ def test_not_a_word_of_what_was_forgotten_by_its_words_is_left_in_any_row(served
     assert not (told := served.told(*CANARIES)), "\n".join(f"{table}: {row}" for table, row in told)
 
 
-def test_not_a_word_of_what_was_forgotten_by_id_is_left_in_any_row(served: Served) -> None:
+def test_forgetting_by_id_leaves_no_words_in_any_row(served: Served) -> None:
     with served.world.open() as memory:
         kept, secret = write_about(memory)
         memory.forget(memory.plan_forgetting(memories=[secret]))
@@ -94,7 +94,7 @@ def test_not_a_word_of_what_was_forgotten_by_id_is_left_in_any_row(served: Serve
     assert not (told := served.told(*CANARIES)), "\n".join(f"{table}: {row}" for table, row in told)
 
 
-def test_not_a_word_of_a_forgotten_session_is_left_in_any_row_though_a_kill_cut_it_short(
+def test_forgotten_session_leaves_no_words_despite_a_kill(
     served: Served,
 ) -> None:
     world = served.world

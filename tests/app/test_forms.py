@@ -36,9 +36,7 @@ def form(world: World, question: str, answer: str) -> None:
 
 
 @pytest.mark.parametrize("quote", [PLAN, f"{QUESTION} → Yes"])
-def test_what_a_form_states_and_the_owner_nods_to_is_the_owners_by_that(
-    world: World, quote: str
-) -> None:
+def test_form_statement_accepted_by_the_owner_is_the_owners(world: World, quote: str) -> None:
     form(world, QUESTION, "Yes")
     (memory,), _ = learned(
         world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote, importance=9))])
@@ -55,7 +53,7 @@ def test_an_answer_in_words_is_the_owners(world: World) -> None:
     assert memory.speaker is Speaker.OWNER
 
 
-def test_without_a_model_no_statement_of_a_form_becomes_the_owners_by_itself(world: World) -> None:
+def test_without_a_model_form_statements_do_not_become_the_owners(world: World) -> None:
     form(
         world,
         "From now on we always sign the installers by hand. Is there anything else to look at?",

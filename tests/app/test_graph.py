@@ -125,9 +125,7 @@ def test_drawing_it_again_changes_it_and_drawing_it_the_same_writes_nothing(
     assert len(asked(world, "log", limit=100)) == before
 
 
-def test_a_memory_that_is_linked_keeps_its_words_its_time_and_its_vector(
-    world: World, ids: list[str]
-) -> None:
+def test_linking_keeps_words_time_and_vector_of_a_memory(world: World, ids: list[str]) -> None:
     with world.open() as memory:
         memory.ingest()
     before = get(world.context(), ids[0])
@@ -201,9 +199,7 @@ def test_more_than_a_thousand_links_are_refused(world: World, ids: list[str]) ->
         asked(world, "graph-link", links=[one] * 1001)
 
 
-def test_a_symbol_of_code_may_be_the_target_and_is_no_loose_end(
-    world: World, ids: list[str]
-) -> None:
+def test_code_symbol_is_a_valid_target_and_no_loose_end(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "related_to", "code:src/kiln.py::fire")
     assert links_of(world, ids[0])[0].to == "code:src/kiln.py::fire"
     assert "code:src/kiln.py::fire" in [
@@ -215,7 +211,7 @@ def test_a_symbol_of_code_may_be_the_target_and_is_no_loose_end(
 # What holds
 
 
-def test_who_supersedes_by_a_link_ends_the_other_and_who_takes_it_away_brings_it_back(
+def test_superseding_link_ends_its_target_and_removal_restores_it(
     world: World, ids: list[str]
 ) -> None:
     linked(world, ids[1], "supersedes", ids[0])
@@ -238,9 +234,7 @@ def test_a_contradiction_waits_for_the_owner(world: World, ids: list[str]) -> No
 # Ending
 
 
-def test_an_ended_link_is_kept_and_holds_no_more_from_that_day_on(
-    world: World, ids: list[str]
-) -> None:
+def test_ended_link_is_kept_but_no_longer_holds(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "depends_on", ids[1])
     today = world.clock.now.date()
     done = asked(world, "graph-invalidate", source=ids[0], relation="depends_on", target=ids[1])
@@ -312,7 +306,7 @@ def test_a_link_is_taken_away_from_the_side_that_has_it(world: World, ids: list[
     assert "links:" not in file_of(world, "beech").read_text(encoding="utf-8")
 
 
-def test_a_name_in_a_text_is_no_link_that_can_be_taken_away(world: World, ids: list[str]) -> None:
+def test_mention_in_text_is_not_a_removable_link(world: World, ids: list[str]) -> None:
     with world.open() as memory:
         memory.edit(ids[0], subject="Kiln")
         naming = memory.store("The door of the [[Kiln]] sticks.", project="pottery").memory_id
@@ -321,7 +315,7 @@ def test_a_name_in_a_text_is_no_link_that_can_be_taken_away(world: World, ids: l
         asked(world, "graph-unlink", source=naming, relation="related_to", target=ids[0])
 
 
-def test_all_links_of_an_origin_go_together_and_what_says_what_holds_stays(
+def test_links_of_an_origin_are_removed_together_except_lifecycle_links(
     world: World, ids: list[str]
 ) -> None:
     for one in ids[1:4]:
@@ -339,7 +333,7 @@ def test_all_links_of_an_origin_go_together_and_what_says_what_holds_stays(
 # Following
 
 
-def test_a_traversal_tells_each_link_once_and_each_memory_where_it_is_nearest(
+def test_traversal_shows_links_once_and_memories_at_nearest_distance(
     world: World, ids: list[str]
 ) -> None:
     for source, target in ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4)):
@@ -354,9 +348,7 @@ def test_a_traversal_tells_each_link_once_and_each_memory_where_it_is_nearest(
     assert [one.id for one in into.nodes] == [ids[0], ids[3]]
 
 
-def test_a_traversal_goes_no_further_than_it_is_told_and_says_that_there_is_more(
-    world: World, ids: list[str]
-) -> None:
+def test_traversal_respects_its_limit_and_reports_more(world: World, ids: list[str]) -> None:
     for one in ids[1:]:
         linked(world, one, "part_of", ids[0])
     found: Traversal = asked(world, "graph-show", reference=ids[0], limit=2)
@@ -390,9 +382,7 @@ def test_what_was_used_together_stands_beside_the_links(world: World, ids: list[
 # Elsewhere
 
 
-def test_links_reach_the_other_machine_and_what_both_change_is_merged_by_field(
-    tmp_path: Path, remote: Path
-) -> None:
+def test_links_sync_and_concurrent_changes_merge_by_field(tmp_path: Path, remote: Path) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
     first, second = (
         one.store(words, project="harbour")
@@ -441,7 +431,7 @@ def test_relations_that_nacre_does_not_know_keep_working(world: World, ids: list
 # Agents
 
 
-def test_an_agent_links_what_it_stored_and_wishes_for_links_of_the_owners(
+def test_agent_links_its_memories_and_requests_links_of_the_owners(
     world: World, ids: list[str]
 ) -> None:
     own = store(
@@ -482,7 +472,7 @@ def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0]),)
 
 
-def test_an_agent_draws_no_link_anew_that_the_owner_drew_nor_in_anothers_name(
+def test_agent_cannot_redraw_the_owners_link_or_use_another_name(
     world: World, ids: list[str]
 ) -> None:
     own = store(

@@ -174,7 +174,7 @@ def _net(nodes: int, links: int) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def test_a_map_has_the_most_linked_memories_first_and_the_links_between_them(world: World) -> None:
+def test_map_shows_the_most_linked_memories_with_their_links(world: World) -> None:
     ids = written(world, TWO_TOWNS, "island")
     found: GraphMap = asked(world, "graph-map", limit=3)
     assert [one.id for one in found.nodes][:2] == [ids["mill"], ids["harbour"]]

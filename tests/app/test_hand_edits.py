@@ -103,7 +103,7 @@ def test_folders_that_editors_keep_for_themselves_hold_no_memories(world: World)
         assert memory.list() == []
 
 
-def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_file(
+def test_note_moved_to_an_editors_trash_is_retired_and_restored(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -123,7 +123,7 @@ def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_fil
     assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
-def test_a_file_that_was_deleted_is_logged_as_a_removal_beside_what_was_edited(
+def test_deleted_file_is_logged_as_removal_beside_edits(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -210,7 +210,7 @@ def test_a_folder_renamed_is_another_project_with_all_its_memories(world: World)
     assert not (world.vault / "projects/acme-billing").exists()
 
 
-def test_a_folder_with_a_name_of_a_persons_own_stays_where_it_is(world: World) -> None:
+def test_folder_with_a_custom_name_stays_in_place(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Invoices are numbered per year.", project="acme-billing")
     (world.vault / "projects/acme-billing").rename(world.vault / "projects/Acme Billing")
@@ -236,7 +236,7 @@ def test_a_file_moved_to_the_inbox_waits_there(world: World) -> None:
     assert target.exists()
 
 
-def test_a_file_moved_to_the_retired_folder_is_retired_in_the_ledger_and_moved_back_it_holds_again(
+def test_moving_to_the_retired_folder_retires_and_moving_back_restores(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -475,7 +475,7 @@ def _actions(world: World, memory_id: str) -> list[str]:
     return [item["action"] for item in _ledger(world, memory_id)]
 
 
-def test_a_file_with_line_ends_of_carriage_returns_alone_is_read_and_changed_as_any_other(
+def test_file_with_carriage_return_line_ends_is_handled_normally(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -499,7 +499,7 @@ def test_a_file_with_line_ends_of_carriage_returns_alone_is_read_and_changed_as_
         assert {one.id for one in memory.list()} == {kiln.id, glaze.id}
 
 
-def test_what_is_kept_of_the_files_that_were_seen_is_as_old_as_the_last_write(world: World) -> None:
+def test_file_index_is_as_recent_as_the_last_write(world: World) -> None:
     one, other = world.context(), world.context()
     stored = _stored(one)
     path = "global/fact/tide.md"
@@ -527,9 +527,7 @@ def test_what_is_kept_of_the_files_that_were_seen_is_as_old_as_the_last_write(wo
         b"\xff\xfe\xfa",
     ],
 )
-def test_a_file_that_is_no_memory_is_told_of_each_time_and_read_again_when_it_changed(
-    world: World, text: bytes
-) -> None:
+def test_invalid_memory_file_is_reported_each_time_and_reread(world: World, text: bytes) -> None:
     file = world.vault / "global" / "fact" / "rumour.md"
     _stored(world.context())
     file.write_bytes(text)
@@ -554,7 +552,7 @@ def test_a_file_that_is_no_memory_is_told_of_each_time_and_read_again_when_it_ch
     assert not home.files.seen_now()[2]
 
 
-def test_of_a_file_that_is_no_memory_and_holds_a_secret_the_database_keeps_nothing(
+def test_database_keeps_nothing_of_an_invalid_file_with_secrets(
     world: World,
 ) -> None:
     _stored(world.context())

@@ -134,7 +134,7 @@ def handoff_file(world: World, handoff: Handoff) -> Path:
     ],
     ids=["an option after a page", "typed after a page", "an option"],
 )
-def test_an_option_that_was_picked_after_a_page_was_read_is_not_handed_over_as_said(
+def test_option_picked_after_reading_a_page_is_not_handed_over(
     world: World, tool: str, answer: str, told: list[str]
 ) -> None:
     named = {"session": "5e55-0001"}
@@ -156,7 +156,7 @@ def test_an_option_that_was_picked_after_a_page_was_read_is_not_handed_over_as_s
     assert made.content.splitlines()[1:] == [f"- {ASKED}", *told]
 
 
-def test_a_session_that_ends_is_handed_over_at_once_in_the_owners_own_words(world: World) -> None:
+def test_session_end_is_handed_over_in_the_owners_words(world: World) -> None:
     ended(
         world,
         talk(world, ASKED, "I moved it to the queue invoices.", NEXT, "I will look at the drain."),
@@ -215,7 +215,7 @@ def test_only_the_owners_last_five_messages_are_handed_over_each_cut_short(world
     assert lines[-1].endswith("…")
 
 
-def test_words_handed_over_while_the_last_ones_are_given_reach_the_next_session(
+def test_words_handed_over_during_delivery_reach_the_next_session(
     world: World,
 ) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
@@ -229,7 +229,7 @@ def test_words_handed_over_while_the_last_ones_are_given_reach_the_next_session(
     assert "The drain is next." in started(world, THIRD).text
 
 
-def test_the_next_session_is_given_the_handoff_once_and_then_it_is_put_away(world: World) -> None:
+def test_next_session_gets_the_handoff_once(world: World) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
     block = started(world)
     assert len(handed(block)) == 1
@@ -243,9 +243,7 @@ def test_the_next_session_is_given_the_handoff_once_and_then_it_is_put_away(worl
 
 
 @pytest.mark.parametrize("words", [None, "The worker is moved; the drain is next."])
-def test_what_a_handoff_tells_is_not_told_again_as_the_end_of_the_session_before(
-    world: World, words: str | None
-) -> None:
+def test_handoff_content_is_not_repeated_as_session_ending(world: World, words: str | None) -> None:
     transcript = talk(
         world, ASKED, "I moved it to its own queue.", NEXT, "The drain takes an hour."
     )
@@ -287,7 +285,7 @@ def test_a_handoff_is_gone_after_a_week(world: World, is_given: bool) -> None:
     assert list((world.home / "handoffs").rglob("*.md")) == []
 
 
-def test_a_handoff_without_its_front_matter_is_forgotten_with_its_session_and_gone_after_a_week(
+def test_handoff_without_front_matter_is_forgotten_and_expires(
     world: World,
 ) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
@@ -305,7 +303,7 @@ def test_a_handoff_without_its_front_matter_is_forgotten_with_its_session_and_go
     assert not file.exists()
 
 
-def test_the_session_before_is_the_last_one_in_which_more_was_said_than_hello(world: World) -> None:
+def test_previous_session_is_the_last_with_real_content(world: World) -> None:
     ended(world, talk(world, ASKED, "I moved it to the queue invoices."))
     hello = talk(world, "Hello!", "Hi there.", session="5e55-0002", at="2026-11-20T11:55:00.000Z")
     ended(world, hello, SECOND)
@@ -315,9 +313,7 @@ def test_the_session_before_is_the_last_one_in_which_more_was_said_than_hello(wo
 
 
 @pytest.mark.parametrize("retired", [False, True])
-def test_a_start_that_is_told_twice_gives_one_session_the_handoff_and_no_other(
-    world: World, retired: bool
-) -> None:
+def test_repeated_start_gives_the_handoff_to_one_session(world: World, retired: bool) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
     assert handed(started(world))
     if retired:
@@ -329,7 +325,7 @@ def test_a_start_that_is_told_twice_gives_one_session_the_handoff_and_no_other(
     assert handed(started(world, SECOND, Occasion.RESUME)) == [], "it has it in its transcript"
 
 
-def test_a_handoff_that_did_not_reach_its_session_waits_for_the_next_one(world: World) -> None:
+def test_undelivered_handoff_waits_for_the_next_session(world: World) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
     lost = build(world.context(), ContextRequest(folder=FOLDER, session=SECOND))
     assert handed(lost), "the hook was killed before it told its host"
@@ -373,7 +369,7 @@ def test_of_sessions_that_start_at_once_one_alone_is_given_the_handoff(
     assert sorted(counts.values()) == [0, 0, 0, 1]
 
 
-def test_a_session_that_looked_before_another_was_given_it_does_not_have_it_too(
+def test_handoff_given_to_another_session_is_not_given_again(
     world: World,
 ) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
@@ -399,7 +395,7 @@ def test_hooks_that_tell_the_end_again_store_nothing_again(world: World) -> None
     assert handoffs(world) == [], "it was given to the next session already"
 
 
-def test_what_is_said_after_a_session_went_on_takes_the_place_of_its_handoff(world: World) -> None:
+def test_later_statements_replace_the_handoff_of_a_session(world: World) -> None:
     transcript = talk(world, ASKED, "I moved it.")
     ended(world, transcript)
     (before,) = handoffs(world)
@@ -412,7 +408,7 @@ def test_what_is_said_after_a_session_went_on_takes_the_place_of_its_handoff(wor
     assert NEXT in after.content
 
 
-def test_before_a_compaction_a_session_is_handed_over_to_itself_and_still_to_the_next(
+def test_compaction_hands_over_to_the_same_and_next_session(
     world: World,
 ) -> None:
     transcript = talk(world, ASKED, "I moved it.")
@@ -425,7 +421,7 @@ def test_before_a_compaction_a_session_is_handed_over_to_itself_and_still_to_the
     assert handed(started(world, SECOND))
 
 
-def test_a_session_gets_nothing_of_its_own_when_it_is_gone_on_with(world: World) -> None:
+def test_resumed_session_does_not_get_its_own_handoff(world: World) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
     assert handed(started(world, FIRST, Occasion.RESUME)) == []
     assert handed(started(world, FIRST)) == []
@@ -459,7 +455,7 @@ def test_a_session_gets_nothing_of_its_own_when_it_is_gone_on_with(world: World)
     ],
     ids=["hello", "thanks", "in German", "a question", "a look", "sub-agent"],
 )
-def test_who_said_hello_or_had_something_looked_up_and_who_talks_to_nobody_hands_nothing_over(
+def test_greetings_lookups_and_monologues_hand_nothing_over(
     world: World, texts: Sequence[str], more: dict[str, Any]
 ) -> None:
     ended(world, talk(world, *texts, **more))
@@ -482,9 +478,7 @@ def test_who_said_hello_or_had_something_looked_up_and_who_talks_to_nobody_hands
     ],
     ids=["left open", "decided"],
 )
-def test_a_question_that_left_something_open_or_led_to_a_rule_is_handed_over(
-    world: World, texts: Sequence[str]
-) -> None:
+def test_question_with_open_end_or_rule_is_handed_over(world: World, texts: Sequence[str]) -> None:
     ended(world, talk(world, *texts))
     assert len(handoffs(world)) == 1
 
@@ -497,7 +491,7 @@ def test_nods_are_not_handed_over_beside_what_was_asked(world: World) -> None:
     assert handoffs(world)[0].content.splitlines()[1:] == [f"- {ASKED}"]
 
 
-def test_a_session_that_ended_unseen_is_handed_over_late_with_the_first_prompt(
+def test_unnoticed_session_end_is_handed_over_with_first_prompt(
     world: World,
 ) -> None:
     transcript = talk(world, ASKED, "I moved it.")
@@ -513,7 +507,7 @@ def test_a_session_that_ended_unseen_is_handed_over_late_with_the_first_prompt(
 
 
 @pytest.mark.parametrize("is_told_of", [True, False])
-def test_a_session_whose_start_was_not_answered_gets_the_handoff_with_its_first_prompt(
+def test_session_without_start_answer_gets_handoff_with_first_prompt(
     world: World, is_told_of: bool
 ) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
@@ -574,7 +568,7 @@ def test_a_handoff_cannot_leave_its_frame(world: World) -> None:
     assert "> Push to the mirror." not in block.text.split("</nacre-context>")[1]
 
 
-def test_a_memory_with_the_tags_of_a_handoff_is_a_memory_like_any_other(world: World) -> None:
+def test_memory_with_handoff_tags_is_an_ordinary_memory(world: World) -> None:
     ended(world, talk(world, "Hello!", "Hi there."))
     with world.open() as memory:
         words, tags = "The heron database moved to the new rack.", ["handoff", "session"]
@@ -588,7 +582,7 @@ def test_a_memory_with_the_tags_of_a_handoff_is_a_memory_like_any_other(world: W
     assert [item.part for item in block.items if "heron" in item.text] == [Part.RECENT]
 
 
-def test_a_handoff_is_not_told_as_a_memory_beside_nor_to_a_folder_of_another_project(
+def test_handoff_is_neither_a_memory_nor_shown_to_other_projects(
     world: World,
 ) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
@@ -600,7 +594,7 @@ def test_a_handoff_is_not_told_as_a_memory_beside_nor_to_a_folder_of_another_pro
     assert ASKED not in elsewhere.text
 
 
-def test_a_handoff_keeps_nothing_from_being_learned_and_takes_part_in_no_comparison(
+def test_handoff_does_not_block_learning_and_joins_no_comparison(
     world: World,
 ) -> None:
     rule = "Always drain the old queue before you switch to a new one."
@@ -700,7 +694,7 @@ def test_no_model_writes_handoffs_unless_it_may_in_the_background(world: World) 
     assert len(handoffs(world)) == 1
 
 
-def test_no_lock_is_held_while_a_model_writes_and_what_was_given_meanwhile_is_left_alone(
+def test_model_writes_without_lock_and_keeps_a_delivered_handoff(
     world: World,
 ) -> None:
     def answer(_: object) -> dict[str, Any]:
@@ -729,7 +723,7 @@ def test_what_a_model_wrote_stays_until_the_owner_says_more(world: World) -> Non
     assert "Working on:" in made.content
 
 
-def test_an_agent_hands_over_in_its_own_words_which_stay_until_the_owner_says_more(
+def test_agents_handoff_stays_until_the_owner_says_more(
     world: World,
 ) -> None:
     transcript = talk(world, ASKED, "I moved it.")
@@ -762,7 +756,7 @@ def test_a_handoff_outlives_a_lost_database(world: World) -> None:
     assert [one.id for one in handoffs(world)] == [before.id]
 
 
-def test_a_chore_that_fails_is_tried_again_later_and_given_up_where_it_can_be_seen(
+def test_failing_chore_is_retried_and_given_up_visibly(
     world: World,
 ) -> None:
     tried: list[datetime] = []
@@ -801,7 +795,7 @@ def test_a_chore_is_not_given_up_because_the_disk_is_full(world: World) -> None:
     assert [one.kind for one in waiting(world.home)] == ["session-end"]
 
 
-def test_what_a_killed_hook_left_of_a_sessions_state_goes_when_another_session_begins(
+def test_killed_hooks_state_is_removed_by_the_next_session(
     world: World,
 ) -> None:
     started(world)
@@ -837,7 +831,7 @@ def _do_slowly(user_home: str, began: Any, go: Any, done: Any) -> None:
     do_waiting(World(Path(user_home)).context(), kinds={"session-end": ChoreKind(work)})
 
 
-def test_one_process_at_a_time_does_chores_and_what_it_was_at_when_it_died_is_done_by_the_next(
+def test_chores_run_in_one_process_and_survive_its_death(
     world: World,
 ) -> None:
     left(world, "session-end")
@@ -877,7 +871,7 @@ def test_what_a_hook_leaves_while_the_same_is_done_is_done_too(world: World) -> 
     assert waiting(world.home) == []
 
 
-def test_what_is_no_chore_is_taken_away_and_what_nobody_knows_is_given_up(world: World) -> None:
+def test_invalid_chores_are_removed_and_unknown_ones_given_up(world: World) -> None:
     folder = world.home / "run" / "chores"
     folder.mkdir(parents=True)
     (folder / "1.json").write_text("{")

@@ -34,7 +34,7 @@ def qualities(world: World) -> dict[str, float]:
     }
 
 
-def test_what_the_agent_used_gains_and_what_it_did_not_loses_a_little(known: World) -> None:
+def test_used_memory_gains_quality_and_unused_loses_a_little(known: World) -> None:
     ended(known, talk(known, ASKED, USED, at=LATER))
     after = qualities(known)
     assert after[DRAIN] == pytest.approx(0.6)

@@ -79,7 +79,7 @@ def test_operations_become_commits_that_name_them_and_leave_git_status_clean(wor
     assert commit(world).commits == ()
 
 
-def test_an_operation_on_a_file_of_the_one_before_has_a_commit_of_its_own(world: World) -> None:
+def test_second_operation_on_a_file_has_its_own_commit(world: World) -> None:
     (lamp,) = store(world, "The lamp is green.")
     with world.open() as memory:
         memory.edit(lamp, content="The lamp is blue.")
@@ -115,7 +115,7 @@ def test_a_folder_of_memories_that_the_owner_ignores_is_never_committed(world: W
     assert is_clean(world)
 
 
-def test_a_commit_that_the_owner_makes_meanwhile_is_kept_and_nothing_is_said_twice(
+def test_concurrent_commit_by_the_owner_is_kept_without_repetition(
     world: World,
 ) -> None:
     store(world, "The lamp is green.")
@@ -132,7 +132,7 @@ def test_a_commit_that_the_owner_makes_meanwhile_is_kept_and_nothing_is_said_twi
     assert context.journal.pending() == []
 
 
-def test_an_edit_with_a_secret_waits_and_goes_on_when_it_is_mended_or_allowed(world: World) -> None:
+def test_edit_with_a_secret_waits_until_fixed_or_allowed(world: World) -> None:
     (lamp, door) = store(world, "The lamp is green.", "The door is red.")
     commit(world)
     file = world.memory_file(lamp)
@@ -179,7 +179,7 @@ def test_a_vault_inside_another_repository_never_commits_there(world: World) -> 
         (lambda world: git(world, "config", "core.bare", "true"), "bare"),
     ],
 )
-def test_a_repository_that_cannot_take_a_commit_is_told_and_nothing_is_lost(
+def test_repository_that_rejects_commits_is_reported_without_loss(
     world: World, damage: object, said: str
 ) -> None:
     store(world, "The lamp is green.")
@@ -198,7 +198,7 @@ def test_a_repository_that_cannot_take_a_commit_is_told_and_nothing_is_lost(
     assert git(world, "rev-parse", "HEAD~1") == before
 
 
-def test_a_lock_that_a_crash_of_git_left_costs_only_a_clean_status(world: World) -> None:
+def test_git_lock_left_by_a_crash_delays_only_clean_status(world: World) -> None:
     store(world, "The lamp is green.")
     commit(world)
     lock = world.vault / ".git" / "index.lock"
@@ -276,7 +276,7 @@ print(calls)
 """
 
 
-def test_a_kill_at_any_point_of_a_commit_loses_nothing_and_says_nothing_twice(world: World) -> None:
+def test_kill_during_a_commit_loses_and_repeats_nothing(world: World) -> None:
     environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}
     expected = 0
     number = 0
@@ -395,7 +395,7 @@ def test_an_ingest_is_undone_and_does_not_come_back(world: World) -> None:
         assert len(memory.list()) > 1
 
 
-def test_an_index_of_git_that_a_crash_left_behind_is_brought_along_when_the_database_is_new(
+def test_stale_git_index_is_updated_with_a_new_database(
     world: World,
 ) -> None:
     context = world.context()
@@ -412,7 +412,7 @@ def test_an_index_of_git_that_a_crash_left_behind_is_brought_along_when_the_data
     assert status.stdout == b""
 
 
-def test_undo_takes_back_its_own_lines_of_a_text_that_was_changed_elsewhere_since(
+def test_undo_removes_its_own_lines_from_a_text_edited_since(
     world: World,
 ) -> None:
     with world.open() as memory:

@@ -98,7 +98,7 @@ def test_a_file_that_is_moved_out_of_the_inbox_holds_there(home: World, target: 
     assert CENTS in given(home)
 
 
-def test_a_project_that_is_written_into_a_file_of_the_inbox_settles_it(home: World) -> None:
+def test_inbox_item_is_settled_by_writing_a_project_into_it(home: World) -> None:
     memory_id = waiting(home).id
     file = home.memory_file(memory_id)
     file.write_text(file.read_text().replace("\nkind:", "\nproject: acme-billing\nkind:", 1))

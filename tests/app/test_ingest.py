@@ -160,7 +160,7 @@ def test_no_secret_reaches_the_home_from_a_transcript(world: World) -> None:
     assert all(token not in text for text in world.embedder.embedded)
 
 
-def test_the_evidence_of_a_memory_in_a_long_message_is_the_part_that_says_it(world: World) -> None:
+def test_evidence_in_a_long_message_is_the_relevant_part(world: World) -> None:
     rule = "we never deploy the gateway of the harbour before the tide turns"
     before = " ".join(
         f"The gateway of harbour {at} is one, and we deploy it as the others." for at in range(12)
@@ -357,9 +357,7 @@ def command(text: str, *, uuid: str = "a1") -> dict[str, object]:
 
 
 @pytest.mark.parametrize("shown", [4, 15, 30])
-def test_a_secret_at_the_place_where_a_command_is_cut_leaves_no_part_behind(
-    world: World, shown: int
-) -> None:
+def test_secret_at_the_cut_of_a_command_leaves_no_fragment(world: World, shown: int) -> None:
     token = "ghp_" + "Zx9" * 12
     world.transcript(
         "s1",
@@ -376,9 +374,7 @@ def test_a_secret_at_the_place_where_a_command_is_cut_leaves_no_part_behind(
 
 
 @pytest.mark.parametrize("shown", [4, 15, 30])
-def test_a_secret_at_the_place_where_an_error_is_cut_leaves_no_part_behind(
-    world: World, shown: int
-) -> None:
+def test_secret_at_the_cut_of_an_error_leaves_no_fragment(world: World, shown: int) -> None:
     token = "ghp_" + "Zx9" * 12
     said = "x" * (192 - shown) + " " + token
     result = says("user", "", uuid="u2")
@@ -502,7 +498,7 @@ def test_what_anybodys_adapter_yields_costs_its_own_file_at_most(
     assert report.tools["claude-code"] == 1
 
 
-def test_a_line_that_is_too_long_is_counted_and_the_others_are_read(
+def test_overlong_line_is_counted_and_others_are_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MAX_LINE_BYTES", 100_000)
@@ -631,7 +627,7 @@ def test_a_note_teaches_what_it_states_under_its_headings(world: World) -> None:
         assert memory.search_sessions("mill stone").turns
 
 
-def test_old_turns_get_no_vectors_where_that_is_wanted_and_get_them_when_it_is_not(
+def test_old_turns_get_vectors_only_if_enabled(
     world: World,
 ) -> None:
     world.environ |= {"NACRE_EMBEDDING_MODEL": "minilm", "NACRE_EMBEDDING_TURNS_NEWER_THAN": "30"}

@@ -78,7 +78,7 @@ def two(world: World) -> World:
         ),
     ],
 )
-def test_what_lists_the_same_is_one_and_the_smaller_goes_into_the_larger(
+def test_projects_with_the_same_folders_join_the_larger_one(
     two: World, mill: dict[str, object], grinder: dict[str, object], why: str
 ) -> None:
     page(two, "mill", **mill)
@@ -118,7 +118,7 @@ def test_a_worktree_is_of_the_project_of_its_repository(two: World, tmp_path: Pa
         ({"remotes": [MILL]}, {"remotes": [MILL], "dreams": "no"}),
     ],
 )
-def test_what_lists_nothing_in_common_or_has_other_remotes_or_is_kept_from_dreams_stays(
+def test_projects_without_shared_parts_or_with_other_remotes_stay_apart(
     two: World, mill: dict[str, object], grinder: dict[str, object]
 ) -> None:
     page(two, "mill", **mill)
@@ -134,7 +134,7 @@ def test_names_that_are_alike_are_no_evidence(two: World) -> None:
     assert joins(planned(two)) == []
 
 
-def test_a_dream_joins_them_in_its_one_operation_and_tells_it_in_its_diary(two: World) -> None:
+def test_dream_joins_projects_in_one_operation_with_diary(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     before = vault(two)
@@ -202,7 +202,7 @@ def test_one_dream_joins_one_project_and_the_next_one_the_next(two: World) -> No
     assert projects(two) == {"mill"}
 
 
-def test_what_is_of_a_project_that_is_joined_waits_for_the_next_dream(two: World) -> None:
+def test_memories_of_a_joined_project_wait_for_the_next_dream(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     for words in ("The wheel turns left.", "The weir is low."):

@@ -71,7 +71,7 @@ def test_a_store_that_replaces_is_one_operation_with_both_files_whole(world: Wor
         assert (world.vault / one.path).read_text(encoding="utf-8") == one.document
 
 
-def test_what_a_person_did_since_the_last_look_is_one_edit_and_what_they_deleted_one_removal(
+def test_manual_edits_and_deletions_are_one_edit_and_one_removal(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -97,7 +97,7 @@ def test_what_a_person_did_since_the_last_look_is_one_edit_and_what_they_deleted
     assert len(journal(context)) == 4
 
 
-def test_an_edit_with_a_secret_is_not_kept_in_the_database_and_waits_alone(world: World) -> None:
+def test_edit_with_a_secret_waits_outside_the_database(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The gate is green.", subject="Gate")
     world.write("global/fact/roof.md", "The roof is flat.\n")
@@ -134,7 +134,7 @@ def test_an_operation_that_a_crash_cut_short_is_closed_with_its_line(world: Worl
     assert [line["action"] for line in ledger(world)] == ["note"]
 
 
-def test_the_line_of_an_edit_is_in_the_ledger_when_the_edit_returns(world: World) -> None:
+def test_ledger_contains_an_edit_when_it_returns(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The gate is green.", subject="Gate")
         memory.edit(stored.memory_id, content="The gate is blue.")
@@ -152,7 +152,7 @@ def test_a_change_within_a_change_is_an_operation_of_its_own(world: World) -> No
     assert len(list(world.vault.rglob("fact/*.md"))) == 2
 
 
-def test_a_change_in_the_transaction_of_another_is_taken_back_with_it_and_leaves_no_file(
+def test_nested_change_is_rolled_back_and_leaves_no_file(
     world: World,
 ) -> None:
     context = world.context()
@@ -166,7 +166,7 @@ def test_a_change_in_the_transaction_of_another_is_taken_back_with_it_and_leaves
     assert list(world.vault.rglob("fact/*.md")) == []
 
 
-def test_a_change_that_writes_its_files_on_the_way_is_still_one_operation(world: World) -> None:
+def test_change_that_writes_files_early_is_one_operation(world: World) -> None:
     context = world.context()
     with context.change("dream") as change:
         change.put([a_memory(1, "The lamp is green.")])
@@ -178,7 +178,7 @@ def test_a_change_that_writes_its_files_on_the_way_is_still_one_operation(world:
     assert list((world.home / "operations").iterdir()) == []
 
 
-def test_the_parts_of_a_run_are_one_operation_and_another_change_may_come_between(
+def test_parts_of_a_run_are_one_operation_despite_other_changes(
     world: World,
 ) -> None:
     context = world.context()
@@ -193,7 +193,7 @@ def test_the_parts_of_a_run_are_one_operation_and_another_change_may_come_betwee
     assert len(ledger(world)[1]["memories"]) == 2
 
 
-def test_the_ledger_is_read_from_where_nacre_left_it_and_whole_after_a_merge(world: World) -> None:
+def test_ledger_is_read_incrementally_and_fully_after_a_merge(world: World) -> None:
     context = world.context()
     leave_pending(context, [])
     end = context.vault.append("ledger.jsonl", ["one", "two"])
@@ -224,7 +224,7 @@ def test_without_git_the_journal_keeps_the_last_operations_only(world: World) ->
 @pytest.mark.filterwarnings(
     "ignore:subprocess .* is still running", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the_environment_names(
+def test_background_commit_uses_the_right_home_whatever_the_environment(
     world: World, tmp_path: Path
 ) -> None:
     modules = str(Path(nacre.__file__).parent.parent)
@@ -244,7 +244,7 @@ def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_secret_in_a_key_nacre_does_not_know_goes_when_the_file_is_written_anew(
+def test_secret_in_an_unknown_key_disappears_on_rewrite(
     world: World,
 ) -> None:
     with world.open() as memory:

@@ -30,7 +30,7 @@ def test_what_is_open_comes_first_what_was_promised_longest_ago_before_all(world
     ]
 
 
-def test_what_nobody_answers_for_what_holds_nowhere_and_other_projects_are_left_out(
+def test_untrusted_expired_and_other_projects_memories_are_left_out(
     world: World,
 ) -> None:
     kept(world, "The page says that honey cures colds.", trust=Trust.UNTRUSTED, project=None)
@@ -41,7 +41,7 @@ def test_what_nobody_answers_for_what_holds_nowhere_and_other_projects_are_left_
     assert told(world) == ["- We answer in English."]
 
 
-def test_as_a_part_of_a_context_it_is_told_only_by_name_and_nothing_twice(world: World) -> None:
+def test_digest_joins_a_context_only_by_name_without_repetition(world: World) -> None:
     kept(world, "Mend the gate of the yard.", kind=Kind.TODO, importance=7, project=None)
     kept(world, "The honey is sold by weight.", kind=Kind.DECISION, importance=7, project=None)
     kept(world, "The extractor takes nine frames.", project=None)

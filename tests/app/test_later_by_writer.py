@@ -101,7 +101,7 @@ def doubted(world: World) -> list[tuple[str, Reason]]:
     return [(one.memory.content, one.why) for one in doubts(world.context())]
 
 
-def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told_with_it(
+def test_outdated_memory_waits_in_review_and_shows_its_doubt(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     report = heard(world, "moved", MOVED)
@@ -120,7 +120,7 @@ def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told
     assert [one.content for one in world.context().memories.everything()] == [BRANCH]
 
 
-def test_words_of_a_model_that_nobody_said_are_not_told_beside_a_memory(
+def test_model_words_without_a_speaker_are_not_shown(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     writer.now = "First run the script of Eve, then push to it directly."
@@ -128,9 +128,7 @@ def test_words_of_a_model_that_nobody_said_are_not_told_beside_a_memory(
     assert told_beside(world) == f"{MOVED} (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
-def test_what_an_agent_alone_said_is_not_told_beside_a_rule_of_the_owners(
-    world: World, writer: Writer
-) -> None:
+def test_agents_words_are_not_shown_beside_the_owners_rule(world: World, writer: Writer) -> None:
     kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
     heard(world, "moved", MOVED)
     assert (
@@ -139,9 +137,7 @@ def test_what_an_agent_alone_said_is_not_told_beside_a_rule_of_the_owners(
     )
 
 
-def test_an_agents_words_are_told_as_the_agents_where_the_owner_only_asked(
-    world: World, writer: Writer
-) -> None:
+def test_agents_words_are_attributed_to_the_agent(world: World, writer: Writer) -> None:
     kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
     writer.shown, writer.now = "branch", ""
     heard(world, "moved", MOVED)
@@ -161,9 +157,7 @@ def test_a_memory_is_held_against_what_was_said_since_it_was_last(
     assert MOVED not in second
 
 
-def test_sessions_of_one_day_have_memories_held_against_them_once_and_those_of_several_days_as_often(
-    world: World, writer: Writer
-) -> None:
+def test_sessions_of_a_day_are_compared_once_per_day(world: World, writer: Writer) -> None:
     for number in range(25):
         kept(world, f"{BRANCH} Its number is {number}.", days=20 + number, project=PROJECT)
     heard(world, "moved", MOVED, days=2)
@@ -191,7 +185,7 @@ def test_sessions_of_one_day_have_memories_held_against_them_once_and_those_of_s
 @pytest.mark.parametrize(
     "meant", [{"sessions": ("claude-code:moved",)}, {"match": "hive/checkpoints/v1"}]
 )
-def test_what_is_forgotten_is_in_no_doubt_and_in_no_trace_any_more(
+def test_forgotten_words_are_in_no_doubt_and_no_trace(
     world: World, writer: Writer, branch: Memory, meant: dict[str, Any]
 ) -> None:
     heard(world, "moved", MOVED)
@@ -204,7 +198,7 @@ def test_what_is_forgotten_is_in_no_doubt_and_in_no_trace_any_more(
             assert "hive/checkpoints/v1" not in str(database.execute(rows).fetchall())
 
 
-def test_a_doubt_stays_until_it_is_kept_and_what_is_found_later_still_is_a_new_one(
+def test_doubt_stays_until_reviewed_and_later_findings_are_new(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     heard(world, "moved", MOVED)
@@ -223,7 +217,7 @@ def test_a_doubt_stays_until_it_is_kept_and_what_is_found_later_still_is_a_new_o
 
 
 @pytest.mark.parametrize("content", [None, "The checkpoints of a session lie on another branch."])
-def test_an_undo_of_the_review_that_kept_it_lets_it_wait_again_with_its_words(
+def test_undo_of_a_review_restores_its_doubt_and_words(
     world: World, writer: Writer, branch: Memory, content: str | None
 ) -> None:
     heard(world, "moved", MOVED)
@@ -237,7 +231,7 @@ def test_an_undo_of_the_review_that_kept_it_lets_it_wait_again_with_its_words(
     assert (told_beside(world) or "").startswith(NOW)
 
 
-def test_an_undo_of_something_else_brings_back_no_doubt_that_was_settled_and_one_of_a_retirement_does(
+def test_unrelated_undo_restores_no_doubt_but_undone_retirement_does(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     with world.open() as memory:
@@ -286,7 +280,7 @@ def away(_: Prompt) -> list[dict[str, Any]]:
     raise ModelUnavailable("it is away just now", retry=True)
 
 
-def test_what_could_not_be_asked_is_asked_with_the_next_session_of_the_day(
+def test_unasked_comparison_runs_with_the_next_session_that_day(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     writer.shown = "called"
@@ -303,7 +297,7 @@ def test_what_could_not_be_asked_is_asked_with_the_next_session_of_the_day(
     [("Honey is sold in jars at the yard", "called"), (CLAUSE, "nobody said this"), ("", "called")],
     ids=["no clause of it", "no excerpt", "nothing"],
 )
-def test_what_code_does_not_bear_out_is_no_doubt_and_a_trace_says_why(
+def test_unproven_doubt_is_dropped_and_traced_with_its_reason(
     world: World, branch: Memory, clause: str, shown: str
 ) -> None:
     world.model = Writer(clause=clause, shown=shown)
@@ -315,16 +309,12 @@ def test_what_code_does_not_bear_out_is_no_doubt_and_a_trace_says_why(
 
 
 @pytest.mark.parametrize("clause", ["never pushes it", "lie on the branch", "hive/sessions"])
-def test_a_clause_may_be_as_short_as_the_writer_likes_where_it_is_copied(
-    world: World, branch: Memory, clause: str
-) -> None:
+def test_copied_clause_may_have_any_length(world: World, branch: Memory, clause: str) -> None:
     world.model = Writer(clause=clause)
     assert heard(world, "moved", MOVED).doubted == 1
 
 
-def test_neither_what_came_from_outside_nor_what_happened_once_is_held_against_anything(
-    world: World, writer: Writer
-) -> None:
+def test_outside_content_and_single_events_are_not_compared(world: World, writer: Writer) -> None:
     kept(world, BRANCH, days=20, trust=Trust.UNTRUSTED, project=PROJECT)
     kept(world, f"{BRANCH} So it was on 3 March.", days=20, kind=Kind.EVENT, project=PROJECT)
     heard(world, "moved", MOVED)
@@ -336,7 +326,7 @@ def test_neither_what_came_from_outside_nor_what_happened_once_is_held_against_a
     [("EXCLUDE_TOOLS", '["claude-code"]'), ("EXCLUDE_PROJECTS", '["acme-*"]')],
     ids=["a tool", "a project"],
 )
-def test_the_writer_is_shown_nothing_that_was_said_in_sessions_that_are_kept_from_it(
+def test_writer_sees_nothing_of_excluded_sessions(
     world: World, writer: Writer, branch: Memory, setting: str, value: str
 ) -> None:
     world.environ[f"NACRE_WRITER_{setting}"] = value
@@ -344,7 +334,7 @@ def test_the_writer_is_shown_nothing_that_was_said_in_sessions_that_are_kept_fro
     assert not writer.later
 
 
-def test_what_was_said_with_a_model_of_this_machine_is_shown_to_no_other_one(
+def test_local_models_words_are_shown_to_no_other_model(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     heard(world, "local", MOVED, model="qwen3:8b")
@@ -372,7 +362,7 @@ def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(
     assert two_days.tokens.input - same_day.tokens.input > 12_000
 
 
-def test_what_stands_below_one_memory_shows_that_another_of_its_project_is_out_of_date_and_is_shown_once(
+def test_evidence_below_a_memory_doubts_a_neighbour_once(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     kept(world, f"{BRANCH} So it is with checkpoints of agents.", days=30, project=PROJECT)

@@ -35,7 +35,7 @@ def test_what_is_stated_plainly_is_found_without_an_embedder(world: World) -> No
     assert learned(world, path) == ["Never log card numbers, not even masked."]
 
 
-def test_a_session_that_began_with_a_heartbeat_is_the_owners_once_they_speak(
+def test_session_started_by_heartbeat_is_the_owners_once_they_speak(
     world: World, tmp_path: Path
 ) -> None:
     lines = [
@@ -97,9 +97,7 @@ def test_what_confirms_a_memory_does_not_hide_what_else_the_message_says(world: 
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["read again", "without its database"])
-def test_statements_of_one_message_are_not_learned_again_when_they_were_edited_or_retired(
-    world: World, is_lost: bool
-) -> None:
+def test_edited_or_retired_statements_are_not_learned_again(world: World, is_lost: bool) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
     learned(world, path)
     with world.open() as memory:
@@ -196,7 +194,7 @@ def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list
     ],
     ids=["opposite", "opposite, in Chinese", "decided anew", "special", "exception", "general"],
 )
-def test_in_one_session_what_names_its_old_value_replaces_it_and_opposites_stay_to_be_reviewed(
+def test_named_old_value_is_replaced_while_opposites_wait_for_review(
     world: World, said: Sequence[str], holds: Sequence[int], in_steps: bool
 ) -> None:
     assert of_one_session(world, said, in_steps=in_steps) == sorted(

@@ -96,7 +96,7 @@ def test_what_is_over_takes_along_what_it_had_superseded(world: World) -> None:
         assert [one.content for one in memory.list()] == [PORT]
 
 
-def test_what_a_person_writes_into_a_file_meanwhile_comes_first_and_stops_nobody(
+def test_manual_edit_during_learning_wins_without_stopping_it(
     world: World,
 ) -> None:
     world.transcript(
@@ -120,7 +120,7 @@ def test_what_a_person_writes_into_a_file_meanwhile_comes_first_and_stops_nobody
         assert "ticket of the harbour" in memory.get(made[0]).content
 
 
-def test_a_change_settles_the_doubt_that_was_there_and_an_undo_brings_it_back(world: World) -> None:
+def test_change_settles_a_doubt_and_undo_restores_it(world: World) -> None:
     asks = "Maybe invoices should not get their numbers from the database, what do you think?"
     talk(world, ("user", asks), name="asks", day=17)
     talk(world, ("user", DROPPED), ("assistant", "word " * 14_000), name="drops", day=18)
@@ -163,7 +163,7 @@ def test_a_change_settles_the_doubt_that_was_there_and_an_undo_brings_it_back(wo
         assert (hit.memory.content, bool(hit.doubt)) == (CHOICE, True)
 
 
-def test_the_parts_that_a_day_did_not_hold_are_read_on_the_next(world: World) -> None:
+def test_parts_beyond_the_daily_limit_are_read_the_next_day(world: World) -> None:
     said = []
     for at in range(12):
         said += [

@@ -127,7 +127,7 @@ def test_half_an_operation_is_never_committed_while_it_goes_on(world: World) -> 
         is_well(home.context)
 
 
-def test_an_ingest_that_dies_in_between_is_closed_and_finished_by_the_next_one(
+def test_next_ingest_finishes_one_that_died(
     world: World,
 ) -> None:
     talk(world)
@@ -300,7 +300,7 @@ def test_a_store_counts_recalls_for_a_moment_only(
         assert counted[-1] == 3
 
 
-def test_a_lock_that_is_let_go_can_be_had_and_is_had_again(tmp_path: Path) -> None:
+def test_released_lock_can_be_acquired_again(tmp_path: Path) -> None:
     told: list[float] = []
     mine = FileLock(tmp_path / "one.lock", observe=lambda _, seconds: told.append(seconds))
     theirs = FileLock(tmp_path / "one.lock")
@@ -313,14 +313,14 @@ def test_a_lock_that_is_let_go_can_be_had_and_is_had_again(tmp_path: Path) -> No
     theirs.release()
 
 
-def test_a_lock_is_not_let_go_where_somebody_further_out_relies_on_it(tmp_path: Path) -> None:
+def test_lock_is_kept_if_an_outer_caller_relies_on_it(tmp_path: Path) -> None:
     mine, theirs = FileLock(tmp_path / "one.lock"), FileLock(tmp_path / "one.lock")
     with mine, mine:
         mine.let_others()
         assert not theirs.acquire()
 
 
-def test_a_lock_that_is_not_to_be_had_again_is_lost_and_said_so(tmp_path: Path) -> None:
+def test_lock_that_cannot_be_reacquired_is_reported_as_lost(tmp_path: Path) -> None:
     theirs = FileLock(tmp_path / "one.lock")
     mine = FileLock(
         tmp_path / "one.lock", patience_seconds=0.01, observe=lambda *_: theirs.acquire(1) or None

@@ -63,7 +63,7 @@ def in_nepal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_a_day_tells_what_was_learned_and_by_whom_and_what_was_done(world: World) -> None:
+def test_day_shows_learned_memories_their_sources_and_actions(world: World) -> None:
     with world.open() as memory:
         memory.store("The bees are fed in October.", project="hive")
         world.clock.pass_days(1)
@@ -133,7 +133,7 @@ def test_what_models_cost_is_told_for_today_and_for_the_month(world: World) -> N
     assert numbers(world, project="hive").cost == ()
 
 
-def test_turns_count_on_their_own_day_also_where_a_session_goes_on_over_midnight(
+def test_turns_count_on_their_own_day_across_midnight(
     world: World,
 ) -> None:
     talk(
@@ -167,7 +167,7 @@ def test_days_are_those_of_the_owners_clock(world: World, in_nepal: None) -> Non
     ]
 
 
-def test_what_is_held_grows_with_what_is_stored_and_falls_with_what_ends(world: World) -> None:
+def test_stored_memories_raise_the_count_and_ended_ones_lower_it(world: World) -> None:
     with world.open() as memory:
         memory.store("The bees are fed in October.", kind="fact")
         world.clock.pass_days(1)
@@ -181,7 +181,7 @@ def test_what_is_held_grows_with_what_is_stored_and_falls_with_what_ends(world: 
     assert {one.name: one.values for one in found.held} == {"fact": (2, 1), "decision": (1, 1)}
 
 
-def test_long_periods_are_told_by_weeks_from_monday_and_longer_ones_by_months(world: World) -> None:
+def test_long_periods_are_grouped_by_weeks_and_months(world: World) -> None:
     year = numbers(world)
     assert (year.step, year.steps[0].weekday(), len(year.steps)) == ("week", 0, 53)
     assert year.steps[0] <= year.since < year.steps[1]

@@ -164,9 +164,7 @@ def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
     assert is_kept(home) == []
 
 
-def test_nothing_of_it_stays_where_a_transcript_or_its_folder_is_called_so(
-    home: Path, tmp_path: Path
-) -> None:
+def test_secrets_in_transcript_or_folder_names_do_not_stay(home: Path, tmp_path: Path) -> None:
     for number, (example, (name, text)) in enumerate(EXAMPLES.items()):
         form = FORMS[("token", "assignment", "header")[number % 3]]
         folder = tmp_path / "in" / (f"{number} {form}" if number % 2 else str(number))
@@ -277,9 +275,7 @@ def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it
 
 
 @pytest.mark.parametrize("shape", ["{}", "sk-ant-api03-{}", "sk-proj-{}"])
-def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
-    home: Path, tmp_path: Path, shape: str
-) -> None:
+def test_api_key_is_stored_only_in_credentials_toml(home: Path, tmp_path: Path, shape: str) -> None:
     key = shape.format(f"{CORE}-plain-{CORE[::-1]}")
 
     def reply(request: Request) -> Reply | dict[str, str]:
@@ -326,7 +322,7 @@ def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
 ADDRESS, FOLDER = "ana.li@mail.example.org", "/home/analisa"
 
 
-def test_addresses_and_home_folders_are_stored_logged_exported_and_pushed_nowhere_where_the_owner_wants_so(
+def test_private_addresses_and_paths_are_removed_everywhere_if_enabled(
     home: Path, tmp_path: Path
 ) -> None:
     nacre("config", "set", "redaction.emails", "true")

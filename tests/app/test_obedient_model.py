@@ -203,7 +203,7 @@ def test_what_others_wrote_is_not_kept_whatever_a_model_cites_for_it(
 @pytest.mark.parametrize("kind", ["decision", "preference", "fact", "lesson"])
 @pytest.mark.parametrize("text", [WISH, RULE], ids=["wish", "rule"])
 @pytest.mark.parametrize("style", STYLES)
-def test_nor_is_it_kept_as_one_memory_with_the_owners_words_for_its_evidence(
+def test_injected_order_is_no_memory_with_the_owners_evidence(
     world: World, style: str, text: str, kind: str
 ) -> None:
     steps = (*STYLES[style](text), owner("ok, go on with the next part then"))

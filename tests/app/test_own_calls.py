@@ -31,7 +31,7 @@ def test_a_session_that_nacre_began_itself_is_not_read(
 
 
 @pytest.mark.parametrize("shape", ["claude-code", "codex"])
-def test_a_session_that_is_read_while_it_begins_is_known_as_nacres_own_later(
+def test_session_read_while_it_begins_is_later_known_as_own(
     shape: str, world: World, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "in", shape, [Owner(QUESTION), Agent(ANSWER)])

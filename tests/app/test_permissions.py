@@ -74,7 +74,7 @@ def test_the_command_line_and_what_it_starts_keep_files_to_the_owner(
 
 @pytest.mark.parametrize("folder", ["", "vault"])
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
-def test_a_folder_that_others_can_write_to_is_refused_with_what_mends_it(
+def test_folder_writable_by_others_is_refused_with_a_hint(
     world: World, folder: str, mode: int
 ) -> None:
     with world.open() as memory:

@@ -123,7 +123,7 @@ QUOTES = (
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in WITHOUT_OUTPUT])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("poison", [POISON, CHINESE])
-def test_what_an_agent_repeats_from_outside_is_no_memory_when_the_owner_only_nods(
+def test_outside_text_repeated_by_the_agent_is_not_learned(
     shape: str, source: str, poison: str, world: World, tmp_path: Path
 ) -> None:
     steps: list[Step] = [Owner("How do I build this? See what it says.")]

@@ -129,7 +129,7 @@ def test_a_page_tells_what_was_done_and_decided_the_latest_first(world: World) -
     assert "Invoices are numbered by year." in decisions
 
 
-def test_the_diary_tells_each_signal_and_the_page_is_undone_to_the_byte(world: World) -> None:
+def test_diary_lists_each_signal_and_the_page_is_undone_exactly(world: World) -> None:
     sessions(world)
     before = vault(world)
     report = dreamt(world)
@@ -238,7 +238,7 @@ def test_nothing_is_told_that_nobody_answers_for(world: World) -> None:
     assert "## Decisions" not in told(world)
 
 
-def test_what_an_agent_set_out_to_do_is_not_told_as_asked_for(world: World) -> None:
+def test_agents_plans_are_not_shown_as_requests(world: World) -> None:
     sessions(world)
     at = f"{world.clock.now:%Y-%m-%dT%H:%M:%S.000Z}"
     alone = says(
@@ -256,7 +256,7 @@ def test_what_an_agent_set_out_to_do_is_not_told_as_asked_for(world: World) -> N
     assert "Rust" not in told(world)
 
 
-def test_what_the_owner_said_cannot_end_nacres_part_or_link_or_speak_to_agents(
+def test_owners_text_cannot_end_a_section_or_address_agents(
     world: World,
 ) -> None:
     session(
@@ -336,7 +336,7 @@ def test_what_another_machine_told_stays_while_it_is_among_the_latest(world: Wor
     assert line not in told(world)
 
 
-def test_what_was_told_stays_when_its_transcript_is_gone_and_goes_when_it_is_forgotten(
+def test_facts_stay_without_transcript_and_disappear_when_forgotten(
     world: World,
 ) -> None:
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"

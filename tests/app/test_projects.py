@@ -301,9 +301,7 @@ def test_a_fork_and_a_namesake_elsewhere_are_projects_of_their_own(
     assert visit(clone(tmp_path / "other" / "billing", remote)) == "billing-2"
 
 
-def test_a_remote_that_a_person_wrote_into_a_page_counts_however_it_is_spelt(
-    world: World, visit: Visit, tmp_path: Path
-) -> None:
+def test_remote_in_a_page_matches_any_spelling(world: World, visit: Visit, tmp_path: Path) -> None:
     page = world.write(
         "projects/invoices/project.md",
         "---\nremotes: ['ssh://git@host.example:22/acme/billing.git']\n---\n",
@@ -312,7 +310,7 @@ def test_a_remote_that_a_person_wrote_into_a_page_counts_however_it_is_spelt(
     assert page.read_text().count("acme/billing") == 1
 
 
-def test_a_remote_that_came_later_is_noted_and_leads_other_clones_to_the_project(
+def test_later_remote_is_recorded_and_leads_clones_to_the_project(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     first = clone(tmp_path / "billing")
@@ -338,7 +336,7 @@ def test_a_clone_that_is_gone_is_still_the_project_that_it_was(
 
 
 @pytest.mark.parametrize("remote", ["git@host.example:acme/billing.git", None])
-def test_worktrees_are_their_repositorys_project_wherever_they_lie_and_when_they_are_gone(
+def test_worktrees_belong_to_their_repositorys_project_even_when_deleted(
     world: World, visit: Visit, tmp_path: Path, remote: str | None
 ) -> None:
     main = clone(tmp_path / "src" / "billing", remote)
@@ -398,7 +396,7 @@ def test_a_clone_of_a_repository_on_this_machine_is_its_project(
 
 
 @pytest.mark.parametrize("remote", ["git@host.example:acme/wren.git", None])
-def test_a_clone_whose_page_lists_the_path_that_it_came_from_stays_its_project(
+def test_clone_listing_its_origin_path_keeps_its_project(
     world: World, visit: Visit, tmp_path: Path, remote: str | None
 ) -> None:
     first = clone(tmp_path / "wren", remote)

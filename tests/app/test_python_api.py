@@ -140,7 +140,7 @@ def test_extraction_says_what_it_cannot_take(world: World) -> None:
             memory.extract(world.user_home / "nothing.jsonl")
 
 
-def test_a_session_is_flushed_and_handed_over_to_the_next_one_from_python(world: World) -> None:
+def test_session_is_flushed_and_handed_over_from_python(world: World) -> None:
     said = "From now on the ferry bell is rung twice before it leaves, never once."
     world.transcript(
         "s1",

@@ -57,7 +57,7 @@ def test_on_an_empty_home_the_examples_stand_in(world: World) -> None:
     assert len(list(world.vault.glob("projects/*/project.md"))) == 2
 
 
-def test_the_examples_can_be_taken_out_and_come_back_with_the_next_look(world: World) -> None:
+def test_examples_can_be_removed_and_added_again(world: World) -> None:
     look(world)
     context = world.context()
     report = examples.forget(context, examples.plan_to_forget(context))
@@ -144,7 +144,7 @@ def test_transcripts_of_this_machine_go_before_the_examples(world: World) -> Non
     assert not (world.home / "examples").exists()
 
 
-def test_once_there_are_sessions_of_ones_own_nothing_of_the_examples_is_shown(world: World) -> None:
+def test_own_sessions_hide_the_examples(world: World) -> None:
     look(world)
     rules(world)
     result = look(world)
@@ -280,7 +280,7 @@ def test_what_is_in_reach_is_told_in_true_numbers(world: World) -> None:
 LONG = "The crane at the east quay stood still today, and nobody could tell why it did so. " * 40
 
 
-def test_what_a_writer_would_take_goes_by_the_sessions_it_would_be_shown_in_the_last_week(
+def test_estimate_of_a_writer_uses_last_weeks_sessions(
     world: World,
 ) -> None:
     for day in (7, 14, 15, 16, 17, 18, 19):
@@ -301,7 +301,7 @@ def test_what_a_writer_would_take_goes_by_the_sessions_it_would_be_shown_in_the_
     assert foresee(world).in_words == ""
 
 
-def test_without_a_session_in_the_last_week_the_week_before_the_last_one_tells_it(
+def test_estimate_falls_back_to_the_week_before(
     world: World,
 ) -> None:
     for day in (3, 4, 5):

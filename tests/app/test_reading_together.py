@@ -57,7 +57,7 @@ def read(world: World, model: ScriptedModel) -> tuple[list[Memory], ModelExtract
     return memories, by_model(report)
 
 
-def test_small_sessions_are_shown_in_one_call_and_each_memory_is_of_its_own(world: World) -> None:
+def test_small_sessions_share_a_call_and_keep_their_own_memories(world: World) -> None:
     sessions(world)
     model = ScriptedModel(every_rule)
     memories, report = read(world, model)
@@ -128,7 +128,7 @@ def test_a_large_session_is_shown_alone(world: World) -> None:
     assert sorted("several whole sessions" in one.shared for one in model.prompts) == [False, True]
 
 
-def test_where_the_answer_is_of_no_use_each_session_is_shown_by_itself(world: World) -> None:
+def test_unusable_shared_answer_falls_back_to_single_sessions(world: World) -> None:
     sessions(world)
 
     def answer(prompt: Prompt) -> Any:

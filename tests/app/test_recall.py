@@ -243,7 +243,7 @@ def test_browsing_halves_what_a_memory_counts_after_thirty_days(world: World) ->
     assert hit.score == pytest.approx(0.5)
 
 
-def test_without_boost_the_profile_of_agenr_ranks_by_the_cosine_as_it_is(stocked: World) -> None:
+def test_agenr_profile_without_boost_ranks_by_cosine(stocked: World) -> None:
     stocked.environ["NACRE_SCORING_PROFILE"] = "agenr"
     with stocked.open() as memory:
         hits = memory.recall("which database does billing run on?", boost=False).hits
@@ -374,7 +374,7 @@ def test_near_copies_do_not_fill_the_answer(world: World) -> None:
     assert any("duty engineer" in hit.memory.content for hit in found)
 
 
-def test_a_recall_writes_nothing_but_its_spool_and_a_later_command_folds_it_in(
+def test_recall_writes_only_its_spool_which_is_folded_later(
     stocked: World,
 ) -> None:
     with stocked.open() as memory:
@@ -605,7 +605,7 @@ def test_a_public_request_does_not_see_what_was_said(world: World) -> None:
         assert memory.recall(question, filter=Filter(scope=Scope.PUBLIC)).hits[0].evidence == ()
 
 
-def test_what_is_no_longer_true_is_not_recalled_but_can_be_looked_at(world: World) -> None:
+def test_outdated_memories_are_not_recalled_but_can_be_viewed(world: World) -> None:
     for name, until in (("then", "2026-11-19"), ("now", "2026-11-20")):
         world.write(
             f"global/fact/{name}.md",
@@ -682,7 +682,7 @@ class Meanwhile:
         return self._world.embedder.embed(texts)
 
 
-def test_a_memory_edited_while_it_is_embedded_does_not_keep_the_vector_of_its_old_words(
+def test_edit_during_embedding_discards_the_old_vector(
     world: World,
 ) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"

@@ -102,14 +102,14 @@ def test_context_of_a_prompt_holds_no_candidates_and_no_weak_hits(bakery: World)
     ("words", "turns"),
     [("oven", {"u2", "u3"}), ("oven wait", {"u3"}), ("ordered flour", {"u4"}), ("rye", {"u1"})],
 )
-def test_a_search_for_words_returns_only_the_turns_that_hold_all_of_them(
+def test_word_search_returns_turns_with_all_words(
     bakery: World, words: str, turns: set[str]
 ) -> None:
     with bakery.open() as memory:
         assert {hit.turn.id for hit in memory.search_sessions(words).turns} == turns
 
 
-def test_a_search_whose_words_are_in_no_turn_together_returns_what_holds_some(
+def test_search_without_a_full_match_returns_partial_matches(
     bakery: World,
 ) -> None:
     with bakery.open() as memory:

@@ -91,7 +91,7 @@ def test_what_a_turn_speaks_of_is_shown_first(pottery: World, question: str, tur
     assert shown(pottery, question)[:1] == [turn]
 
 
-def test_a_search_shows_what_recall_keeps_silent_on_and_says_how_sure_it_is(pottery: World) -> None:
+def test_search_shows_weak_hits_with_their_confidence(pottery: World) -> None:
     with pottery.open() as memory:
         found = memory.search_sessions("which Grafana panel shows the kiln?", mode="lexical").turns
     assert found
@@ -192,7 +192,7 @@ def test_a_reranker_reorders_the_best_hits_and_is_named_among_the_lanes(pottery:
         )
 
 
-def test_a_reranker_that_fails_leaves_the_answer_as_it_was_and_says_so(pottery: World) -> None:
+def test_failing_reranker_keeps_the_answer_and_reports_it(pottery: World) -> None:
     searched, _ = ask(pottery, Broken("seal"))
     assert {hit.turn.id for hit in searched.turns[:2]} == {"u0", "u3"}
     assert [lane.note for lane in searched.degraded if lane.name == "reranker"] == ["out of order"]

@@ -196,7 +196,7 @@ def test_an_export_carries_it_to_another_home(
     assert found(there, scale[0]).links == (Link("elaborates", scale[1], origin="reflect"),)
 
 
-def test_a_sentence_is_a_memory_of_the_owners_with_a_link_to_both(
+def test_reflection_answer_is_an_owners_memory_with_two_links(
     world: World, scale: tuple[str, str]
 ) -> None:
     done = answered(
@@ -213,7 +213,7 @@ def test_a_sentence_is_a_memory_of_the_owners_with_a_link_to_both(
     }
 
 
-def test_a_sentence_that_is_known_gets_the_links_and_is_not_there_twice(
+def test_known_reflection_answer_gets_links_without_a_copy(
     world: World, scale: tuple[str, str]
 ) -> None:
     known = stored(world, "The scale hangs on the second computer.")

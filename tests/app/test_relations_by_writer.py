@@ -98,7 +98,7 @@ def of(world: World, memory: Memory) -> tuple[Link, ...]:
 
 
 @pytest.mark.parametrize(("leads_from", "at"), [(SERIAL, 0), (READ, 1)])
-def test_an_answer_is_a_link_that_says_who_drew_it_and_undo_takes_it_back_to_the_byte(
+def test_answer_becomes_an_attributed_link_and_is_undone_exactly(
     world: World, scale: tuple[Memory, Memory], leads_from: str, at: int
 ) -> None:
     before = vault(world)
@@ -117,7 +117,7 @@ def test_an_answer_is_a_link_that_says_who_drew_it_and_undo_takes_it_back_to_the
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
 
 
-def test_what_was_taken_back_is_not_drawn_again_and_the_person_is_still_asked(
+def test_undone_link_is_not_redrawn_but_still_offered(
     world: World, scale: tuple[Memory, Memory]
 ) -> None:
     world.model = Writer(("depends_on", SERIAL))
@@ -142,7 +142,7 @@ def test_what_was_taken_back_is_not_drawn_again_and_the_person_is_still_asked(
     ],
     ids=["none", "another relation", "the other way round", "not again"],
 )
-def test_what_is_not_said_twice_alike_draws_nothing_and_is_not_asked_again(
+def test_inconsistent_answers_draw_no_link_and_are_not_repeated(
     world: World, scale: tuple[Memory, Memory], said: Said, again: Said
 ) -> None:
     world.model = Writer(said, again)
@@ -197,7 +197,7 @@ def test_other_projects_and_what_nobody_answers_for_are_not_shown(
     assert world.model.prompts == []
 
 
-def test_what_the_person_never_wants_asked_or_left_out_is_not_asked_of_the_writer(
+def test_dismissed_and_excluded_pairs_are_not_sent_to_the_writer(
     world: World, scale: tuple[Memory, Memory]
 ) -> None:
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["hive"]'

@@ -159,9 +159,7 @@ def test_journal_and_history_hold_no_word_of_what_was_dropped(world: World, cand
     assert "exports" not in titles.lower()
 
 
-def test_what_was_kept_stays_kept_where_a_later_decision_about_its_memory_is_undone(
-    world: World, candidate: str
-) -> None:
+def test_kept_candidate_stays_kept_after_a_later_undo(world: World, candidate: str) -> None:
     with world.open() as memory:
         (kept,) = [one.id for one in memory.call("review-keep", references=(candidate,))]
         assert kept == candidate
@@ -241,7 +239,7 @@ def test_other_words_are_for_one_memory(world: World) -> None:
             memory.call("review-keep", references=tuple(found), content="Both.")
 
 
-def test_a_doubt_is_not_kept_in_other_words_over_what_an_editor_saved(world: World) -> None:
+def test_doubt_is_not_kept_over_words_saved_in_an_editor(world: World) -> None:
     with world.open() as memory:
         one = memory.call("store", content=UPLOADS, speaker="agent").memory_id
         read = memory.call("look", reference=one)
@@ -332,9 +330,7 @@ def test_a_kept_candidate_has_the_date_of_its_words(world: World, later: str) ->
 
 
 @pytest.mark.parametrize("content", ["Rip it out, we use Walnut.", "它是默认的。"])
-def test_a_candidate_that_depends_on_a_pronoun_is_edited_before_it_is_kept(
-    world: World, content: str
-) -> None:
+def test_candidate_with_a_pronoun_is_edited_before_it_is_kept(world: World, content: str) -> None:
     one = _held(world, content)
     with world.open() as memory:
         with pytest.raises(InvalidInput):
@@ -348,7 +344,7 @@ def _contents(world: World) -> set[str]:
         return {one.content for one in memory.list()}
 
 
-def test_what_an_undo_took_out_is_brought_back_by_the_owner_alone_and_by_what_they_say_later(
+def test_undone_memory_is_restored_only_by_the_owner(
     world: World,
 ) -> None:
     often = "Always run the linter before you commit."

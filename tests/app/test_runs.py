@@ -179,7 +179,7 @@ def test_undoing_an_ingest_leaves_the_pages_of_projects_whose_sessions_stay(
     context.database.close()
 
 
-def test_the_ledger_says_once_what_was_named_and_each_time_what_was_learned(world: World) -> None:
+def test_ledger_names_items_once_and_each_learning(world: World) -> None:
     path = world.transcript("5e55-0000", says("user", RULES[0], uuid="u0", session="5e55-0000"))
     context = world.context()
     learned = list(ingest(context, IngestOptions(paths=(path,), vectors=False)).memories)

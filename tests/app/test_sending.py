@@ -84,7 +84,7 @@ def test_calls_side_by_side_keep_within_the_budget(
     assert spent(homes[0]) == [(True, 5, 0, 5)]
 
 
-def test_a_call_that_fails_counts_at_what_was_sent_unless_the_provider_says_no(
+def test_failed_call_counts_as_sent_unless_the_provider_denies(
     provider: FakeProvider, opened: Opened
 ) -> None:
     context = opened()
@@ -97,7 +97,7 @@ def test_a_call_that_fails_counts_at_what_was_sent_unless_the_provider_says_no(
     assert spent(context) == [(True, 3, 2, 2)], "each try is a call"
 
 
-def test_a_step_that_is_too_dear_is_made_smaller_and_what_is_left_waits(
+def test_too_expensive_step_is_reduced_and_the_rest_waits(
     world: World, provider: FakeProvider, opened: Opened
 ) -> None:
     world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.00005}"

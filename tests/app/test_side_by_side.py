@@ -115,7 +115,7 @@ def test_what_another_thread_did_meanwhile_is_seen_before_the_decision_is_follow
         assert memory.get(old).content == OLD
 
 
-def test_other_threads_go_on_while_an_ingest_or_a_recall_waits_for_its_model(
+def test_other_threads_run_while_a_model_is_loading(
     world: World, thread: ThreadPoolExecutor
 ) -> None:
     nothing = {"memories": []}

@@ -206,7 +206,7 @@ def test_a_call_whose_process_ends_counts_what_it_may_have_cost(world: World) ->
     assert costs(context).budgets[0].spent >= 5_000
 
 
-def test_a_rebuild_keeps_what_models_cost_so_that_the_budget_of_today_stays_spent(
+def test_rebuild_keeps_model_costs_and_todays_budget(
     world: World,
 ) -> None:
     context = home(world, priced(), models_daily_budget_usd=0.006)
@@ -257,7 +257,7 @@ def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
     assert (spent.unpriced, spent.cost, spent.tokens.output) == (1, 0, 4)
 
 
-def test_a_secret_in_what_a_provider_says_is_not_kept_from_its_first_failure_on(
+def test_secret_in_a_provider_error_is_never_stored(
     world: World,
 ) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -327,7 +327,7 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
     assert answer["refused"][0]["times"] == 1
 
 
-def test_the_cost_tells_what_of_it_is_an_estimate_and_what_the_owner_asked_for(
+def test_cost_report_separates_estimates_and_owner_requests(
     world: World,
 ) -> None:
     context = replace(

@@ -97,7 +97,7 @@ def test_a_session_start_does_not_tell_it_and_says_why(changed: World) -> None:
     ]
 
 
-def test_a_start_tells_it_with_the_doubt_where_it_is_too_unsure_to_wait_for_review(
+def test_start_shows_an_uncertain_doubt_directly(
     world: World,
 ) -> None:
     after_a_session(changed_after(world, days=14))
@@ -123,7 +123,7 @@ def test_the_doubt_stays_beside_it_whatever_else_is_edited(
     assert len(told(started(changed))) == 1
 
 
-def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_more(
+def test_certain_change_waits_for_review_until_it_is_kept(
     changed: World,
 ) -> None:
     (found,) = doubts(changed.context())
@@ -147,7 +147,7 @@ def test_another_doubt_counts_where_that_of_its_files_was_settled(changed: World
     assert len(told(started(changed))) == 1
 
 
-def test_what_was_said_anew_is_not_doubted_any_more_and_is_again_once_that_is_undone(
+def test_restated_memory_loses_its_doubt_until_that_is_undone(
     changed: World,
 ) -> None:
     after_a_session(changed)

@@ -293,9 +293,7 @@ def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Model
     assert shown(asked(world, models))[1:] == before[1:]
 
 
-def test_a_rebuild_in_the_middle_of_a_switch_keeps_the_vectors_in_use(
-    world: World, models: Models
-) -> None:
+def test_rebuild_during_a_switch_keeps_the_current_vectors(world: World, models: Models) -> None:
     context = begun(filled(world, models), models, after=150)
     before = shown(asked(world, models))
     context.close()
@@ -324,9 +322,7 @@ class AllNear(Words):
         """Nothing is held."""
 
 
-def test_recall_is_weak_at_most_by_a_model_whose_cosines_are_all_high(
-    world: World, models: Models
-) -> None:
+def test_model_with_high_cosines_cannot_make_recall_weak(world: World, models: Models) -> None:
     sets(world, OLD)
     models.found[OLD] = AllNear("near", 385)
     with MemoryHome(opened(world, models)) as memory:

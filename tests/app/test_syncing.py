@@ -343,7 +343,7 @@ def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Mac
     assert "The bridge opens at eight. Its keeper is Osk." in one.active()
 
 
-def test_what_one_machine_forgot_for_good_is_not_brought_back_by_an_edit(
+def test_memory_forgotten_elsewhere_is_not_restored_by_an_edit(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -403,7 +403,7 @@ def test_a_file_where_the_other_side_has_a_folder_gets_another_name(
     ]
 
 
-def test_a_disk_that_takes_nothing_more_is_told_and_the_next_sync_goes_on(
+def test_full_disk_is_reported_and_the_next_sync_continues(
     pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = pair
@@ -575,7 +575,7 @@ def test_addresses_with_passwords_or_of_strange_kinds_are_refused(
     assert one.git("remote") == ""
 
 
-def test_a_remote_that_is_away_is_told_and_the_next_sync_goes_on(
+def test_unreachable_remote_is_reported_and_the_next_sync_continues(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -902,7 +902,7 @@ def test_a_standing_retirement_takes_what_another_machine_stored_before_it_came(
     assert one.state() == other.state()
 
 
-def test_what_was_brought_back_in_spite_of_a_standing_retirement_stays_on_every_machine(
+def test_memory_restored_despite_standing_retirement_stays_everywhere(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -915,7 +915,7 @@ def test_what_was_brought_back_in_spite_of_a_standing_retirement_stays_on_every_
     converge(one, other)
 
 
-def test_a_standing_retirement_that_arrives_while_the_program_is_killed_is_carried_out_later(
+def test_incoming_standing_retirement_survives_a_kill(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair

@@ -99,9 +99,7 @@ def agent(world: World) -> Agent:
     return Agent(world)
 
 
-def test_what_is_handed_over_is_not_told_as_a_memory_beside_it_nor_with_a_prompt(
-    world: World, agent: Agent
-) -> None:
+def test_handoff_is_not_repeated_as_memory_or_with_a_prompt(world: World, agent: Agent) -> None:
     talk(world, RULE, "I will.", f"{SHORT} {ASKED}", "I moved it.")
     ingest(world.context())
     ended(world)
@@ -115,9 +113,7 @@ def test_what_is_handed_over_is_not_told_as_a_memory_beside_it_nor_with_a_prompt
     assert agent.twice == []
 
 
-def test_what_was_learned_of_a_handoff_after_the_start_is_not_told_again(
-    world: World, agent: Agent
-) -> None:
+def test_memories_learned_from_a_handoff_are_not_repeated(world: World, agent: Agent) -> None:
     talk(world, RULE, "I will.", ASKED, "I moved it.")
     with world.open() as memory:
         memory.ingest(extract=False)
@@ -130,9 +126,7 @@ def test_what_was_learned_of_a_handoff_after_the_start_is_not_told_again(
     assert agent.twice == []
 
 
-def test_what_the_end_of_the_last_session_said_is_not_told_again_in_a_late_handoff(
-    world: World, agent: Agent
-) -> None:
+def test_previous_ending_is_not_repeated_in_a_late_handoff(world: World, agent: Agent) -> None:
     talk(world, ASKED, "I moved it.", RULE, "I will.")
     with world.open() as memory:
         memory.ingest(extract=False)

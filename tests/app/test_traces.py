@@ -193,7 +193,7 @@ def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
     assert list_traces(context, TraceKind.CASE) == []
 
 
-def test_what_was_read_and_learned_leaves_a_trace_and_a_run_that_found_nothing_new_none(
+def test_reading_and_learning_leave_traces_but_empty_runs_none(
     talk: World,
 ) -> None:
     context = talk.context()
@@ -210,7 +210,7 @@ def test_what_was_read_and_learned_leaves_a_trace_and_a_run_that_found_nothing_n
     assert CANARY in told(talk, "traces", "show", trace.id), "who looks sees it as it is then"
 
 
-def test_a_secret_in_a_name_is_in_no_trace_of_an_index_run(talk: World) -> None:
+def test_secret_in_a_name_is_in_no_index_trace(talk: World) -> None:
     path = talk.transcript(
         "cheese", says("user", "Always lint before a commit.", uuid="c9", session=SESSION)
     )
@@ -285,9 +285,7 @@ def _memory(context: Home) -> str:
 
 
 @pytest.mark.parametrize("number", range(4), ids=["session", "memory", "match", "before"])
-def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(
-    talk: World, number: int
-) -> None:
+def test_forgotten_words_are_in_no_trace_case_or_answer(talk: World, number: int) -> None:
     rule = json.dumps({"rule": f"the code is {CANARY}"})
     context = home(talk, lambda asked: rule if asked.task is Task.EXTRACTION else "{}")
     ingest(context)

@@ -53,7 +53,7 @@ def all_of(context: Home) -> dict[str, Memory]:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(("first", "second"), list(product(Trust, Trust)))
 @pytest.mark.parametrize("speaker", [Speaker.OWNER, Speaker.AGENT])
-def test_what_is_stored_after_a_memory_never_changes_how_far_it_is_trusted(
+def test_later_stores_never_change_trust_of_a_memory(
     first: Trust, second: Trust, change: str, with_vectors: bool, speaker: Speaker, world: World
 ) -> None:
     if with_vectors:
@@ -82,7 +82,7 @@ def test_what_is_stored_after_a_memory_never_changes_how_far_it_is_trusted(
         ), "the word stands"
 
 
-def test_an_edit_by_an_agent_changes_no_word_of_the_owners_and_is_a_proposal_of_its_own(
+def test_agents_edit_becomes_a_proposal_and_changes_no_owners_word(
     world: World,
 ) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"

@@ -98,7 +98,7 @@ def test_health_counts_what_a_dream_would_end_by_its_rules(world: World) -> None
         ("true", OK, "51 over: the daemon's dreams end a few per night"),
     ],
 )
-def test_where_much_would_end_and_no_dream_comes_by_itself_health_says_so(
+def test_health_warns_of_many_endings_without_automatic_dreams(
     world: World, at_night: str, state: str, detail: str
 ) -> None:
     world.environ["NACRE_DREAM_AT_NIGHT"] = at_night

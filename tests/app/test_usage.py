@@ -118,7 +118,7 @@ def test_the_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
     assert sum(at == min(used.intervals) for at in used.intervals) == 10
 
 
-def test_recalls_of_one_session_or_sitting_count_once_until_a_day_has_passed(plain: World) -> None:
+def test_recalls_of_a_session_or_sitting_count_once_daily(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE, importance=5)
     counted = []
     for session, wait in (
@@ -139,7 +139,7 @@ def test_recalls_of_one_session_or_sitting_count_once_until_a_day_has_passed(pla
     assert importance(plain, falcon)[0] == 6
 
 
-def test_a_memory_that_was_opened_before_it_is_recalled_is_recalled_all_the_same(
+def test_opened_memory_can_still_be_recalled(
     plain: World,
 ) -> None:
     (falcon,) = store(plain, FALCON)
@@ -165,7 +165,7 @@ def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: Wor
     assert not list(plain.home.glob("usage.*.taken"))
 
 
-def test_spools_of_which_each_time_little_is_counted_are_counted_one_after_the_other_and_once(
+def test_small_spools_are_folded_in_order_and_once(
     plain: World,
 ) -> None:
     (falcon,) = store(plain, FALCON)
@@ -385,7 +385,7 @@ def test_what_a_person_says_of_importance_stays_until_the_next_step(plain: World
     assert importance(plain, falcon)[0] == 4
 
 
-def test_a_file_that_a_person_is_changing_is_not_overwritten_and_the_step_waits(
+def test_file_being_edited_is_not_overwritten_and_the_step_waits(
     plain: World,
 ) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
@@ -554,7 +554,7 @@ def test_hits_that_are_used_together_gain_on_each_other(plain: World) -> None:
     assert [item[2] for item in hits(plain, FALCON_ASKED, boost=False)] == [0, 0]
 
 
-def test_a_neighbour_that_nothing_else_speaks_for_comes_last_and_is_no_use(plain: World) -> None:
+def test_neighbour_without_other_evidence_comes_last_and_unused(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     used_together(plain, falcon, kettle, sessions=1)
     assert [item[0] for item in hits(plain, FALCON_ASKED)] == [falcon], "once is a coincidence"
@@ -775,7 +775,7 @@ def test_what_is_retired_by_whatever_hand_waits_no_more(plain: World) -> None:
     assert reviews(plain) == []
 
 
-def test_a_memory_contradicted_twice_waits_and_once_dismissed_comes_back_only_for_more(
+def test_twice_contradicted_memory_waits_and_returns_only_with_more(
     plain: World,
 ) -> None:
     (falcon,) = store(plain, FALCON)

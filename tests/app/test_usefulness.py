@@ -223,7 +223,7 @@ def test_a_session_during_which_the_share_changed_is_not_compared(held: World) -
     assert (found.sessions_told + found.sessions_held_out, found.left_out) == (9, 1)
 
 
-def test_a_session_that_may_go_on_and_one_in_which_nobody_spoke_are_not_compared(
+def test_ongoing_and_silent_sessions_are_not_compared(
     held: World,
 ) -> None:
     work(held, 3)
@@ -236,7 +236,7 @@ def test_a_session_that_may_go_on_and_one_in_which_nobody_spoke_are_not_compared
     assert (found.sessions_told + found.sessions_held_out, found.left_out) == (3, 2)
 
 
-def test_a_message_counts_as_sent_again_in_a_later_session_of_the_same_project_alone(
+def test_repeated_message_counts_only_in_later_sessions_of_the_project(
     held: World,
 ) -> None:
     def again(told: bool, random: Random) -> list[tuple[str, Any]]:

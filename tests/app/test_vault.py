@@ -15,7 +15,7 @@ from nacre.values.memory import Kind
 from tests.app.conftest import World
 
 
-def test_a_stored_memory_is_a_markdown_file_in_the_folder_of_its_project_and_kind(
+def test_memory_is_stored_as_markdown_by_project_and_kind(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -37,7 +37,7 @@ def test_a_stored_memory_is_a_markdown_file_in_the_folder_of_its_project_and_kin
     assert world.home.stat().st_mode & 0o777 == 0o700
 
 
-def test_times_keep_their_milliseconds_in_the_file_the_ledger_and_after_a_rebuild(
+def test_times_keep_milliseconds_in_file_ledger_and_rebuild(
     world: World,
 ) -> None:
     world.clock.now += timedelta(microseconds=45_678)
@@ -107,7 +107,7 @@ def test_unknown_keys_comments_and_the_order_of_keys_survive_an_edit(world: Worl
     assert lines[-1] == "Four spaces, always."
 
 
-def test_a_file_written_by_hand_without_front_matter_is_a_memory_and_keeps_its_words(
+def test_handwritten_file_without_front_matter_keeps_its_words(
     world: World,
 ) -> None:
     words = (
@@ -291,7 +291,7 @@ def test_a_write_never_overwrites_an_edit_it_has_not_seen(world: World) -> None:
     assert (world.vault / path).read_text() == "one"
 
 
-def test_a_memory_is_found_by_the_beginning_of_its_id_or_by_its_subject(world: World) -> None:
+def test_memory_is_found_by_id_prefix_or_subject(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The office is on the third floor.", subject="Office")
         assert memory.get(outcome.memory_id[:13]).id == outcome.memory_id
@@ -358,7 +358,7 @@ def test_two_files_with_one_id_are_two_memories_also_on_first_sight(world: World
         assert {item.content for item in memory.list()} == {"The well is deep.", "The well is dry."}
 
 
-def test_a_heading_that_is_the_subject_is_no_content_before_and_after_an_edit(world: World) -> None:
+def test_subject_heading_is_not_content_before_or_after_edits(world: World) -> None:
     world.write("global/fact/well.md", "# The old well\n\nIt is deep.\n")
     contents = []
     for importance in (None, 9):

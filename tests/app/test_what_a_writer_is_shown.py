@@ -50,7 +50,7 @@ def test_a_day_without_a_zone_is_one_of_the_owners_clock(world: World, writer: W
     assert writer.prompts
 
 
-def test_what_is_said_in_a_session_that_goes_on_is_held_against_memories_once_that_is_over(
+def test_ongoing_session_is_compared_after_it_ends(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     heard(world, "moved", MOVED, days=10 / 1440)
@@ -90,9 +90,7 @@ def test_what_sub_agents_and_summaries_say_is_no_later_talk(
     assert "A helper says" not in sent_later(writer)
 
 
-def test_what_was_learned_from_a_session_with_a_local_model_is_no_known_memory_for_another(
-    world: World, writer: Writer
-) -> None:
+def test_memory_from_a_local_model_is_unknown_to_other_models(world: World, writer: Writer) -> None:
     at = f"{world.clock() - timedelta(days=3):%Y-%m-%dT%H:%M:%S.000Z}"
     answer = says("assistant", "Done.", uuid="l-2", session="local", at=at)
     answer["message"]["model"] = "qwen3:8b"
@@ -129,7 +127,7 @@ def test_a_model_of_this_machine_is_known_by_its_tag(
     assert bool(writer.prompts) is is_shown
 
 
-def test_as_many_memories_are_held_against_later_talk_as_a_window_has_room_for(
+def test_compared_memories_are_limited_by_the_context_window(
     world: World,
 ) -> None:
     world.model = model = Writer()
@@ -152,9 +150,7 @@ def test_as_many_memories_are_held_against_later_talk_as_a_window_has_room_for(
     assert max(count_tokens(one.system + one.text) for one in model.later) + 2_000 <= 8_000
 
 
-def test_a_writer_that_answers_what_nobody_can_use_is_asked_about_later_talk_once_a_day(
-    world: World, branch: Memory
-) -> None:
+def test_unusable_writer_is_asked_about_later_talk_once_daily(world: World, branch: Memory) -> None:
     world.model = model = Writer()
     model._outdated = lambda _: "no"
     heard(world, "moved", MOVED, days=3)

@@ -57,7 +57,7 @@ def talking(world: World) -> World:
     return world
 
 
-def test_without_the_owners_words_it_is_a_proposal_that_nobody_is_told_unasked(
+def test_without_owners_words_it_stays_an_unshown_proposal(
     talking: World,
 ) -> None:
     with talking.open() as memory:
@@ -118,7 +118,7 @@ def test_with_words_that_the_owner_typed_it_is_the_owners(talking: World) -> Non
         ("Latency must stay > 5 ms in the gateway.", "Latency must stay < 5 ms in the gateway."),
     ],
 )
-def test_words_that_say_more_less_or_the_opposite_of_a_quote_are_the_agents(
+def test_words_beyond_or_against_a_quote_are_the_agents(
     talking: World, content: str, quote: str
 ) -> None:
     with by_agent(talking) as memory:
@@ -129,7 +129,7 @@ def test_words_that_say_more_less_or_the_opposite_of_a_quote_are_the_agents(
     ("asked", "project", "is_proposed"),
     [(None, "acme-billing", False), ("harbour", "harbour", True)],
 )
-def test_words_said_in_a_project_are_not_stored_for_all_or_for_another(
+def test_project_statements_are_not_stored_globally_or_elsewhere(
     talking: World, asked: str | None, project: str, *, is_proposed: bool
 ) -> None:
     with by_agent(talking) as memory:
@@ -137,7 +137,7 @@ def test_words_said_in_a_project_are_not_stored_for_all_or_for_another(
     assert (one.project, one.proposed) == (project, is_proposed)
 
 
-def test_the_owners_words_in_an_agents_hand_get_no_weight_key_or_trigger(talking: World) -> None:
+def test_owners_words_used_by_the_agent_get_no_special_weight(talking: World) -> None:
     with talking.open() as memory:
         squash = memory.store(
             "We squash commits before merging.", canonical_key="merge-style"
@@ -159,9 +159,7 @@ def test_the_owners_words_in_an_agents_hand_get_no_weight_key_or_trigger(talking
 
 
 @pytest.mark.parametrize("project", ["acme-billing", None])
-def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_nothing_back(
-    world: World, project: str | None
-) -> None:
+def test_earlier_owner_statements_end_nothing_said_since(world: World, project: str | None) -> None:
     limit, taken_back = (
         "The retry limit of the gateway is 3.",
         "From now on always ask me before you run migrations.",
@@ -225,7 +223,7 @@ def test_a_title_that_says_more_than_the_owner_did_is_left_out(talking: World) -
     assert "curl" not in one.subject
 
 
-def test_what_was_stored_out_of_a_fetched_page_is_distrusted_when_its_session_is_read(
+def test_memory_from_a_fetched_page_is_distrusted_after_ingest(
     talking: World,
 ) -> None:
     with by_agent(talking) as memory:

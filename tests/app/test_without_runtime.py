@@ -35,7 +35,7 @@ def nacre(
     return answer
 
 
-def test_ingest_store_and_recall_work_without_onnxruntime_and_name_the_lane_that_cannot_run(
+def test_memory_works_without_onnxruntime_and_names_the_missing_lane(
     world: World,
 ) -> None:
     world.transcript(

@@ -99,7 +99,7 @@ def read_older(world: World, model: ScriptedModel) -> ModelExtraction:
         return memory.call("ingest", older=True).extraction or ModelExtraction()
 
 
-def test_older_sessions_are_shown_on_request_each_once_as_far_as_the_writer_may_take_more(
+def test_older_sessions_are_shown_on_request_within_the_limit(
     world: World,
 ) -> None:
     for day in (3, 17, 9):
@@ -126,7 +126,7 @@ def test_older_sessions_are_shown_on_request_each_once_as_far_as_the_writer_may_
     assert len(model.prompts) == 2
 
 
-def test_what_is_left_of_an_older_session_is_shown_on_the_next_request(world: World) -> None:
+def test_rest_of_an_older_session_follows_with_the_next_request(world: World) -> None:
     parts = [
         line
         for part in range(4)
@@ -151,7 +151,7 @@ def test_what_is_left_of_an_older_session_is_shown_on_the_next_request(world: Wo
     assert read_older(world, model).calls == 0
 
 
-def test_older_sessions_that_are_read_in_the_same_run_are_shown_as_well(world: World) -> None:
+def test_older_sessions_read_in_the_same_run_are_shown(world: World) -> None:
     talk(world, ("user", OWNER), month=10)
     world.environ["NACRE_WRITER_SINCE"] = "2026-11-19T00:00:00Z"
     model = writes()
@@ -191,7 +191,7 @@ def test_projects_and_tools_that_are_left_out_are_not_shown(
         ("", '["*.jsonl"]'),
     ],
 )
-def test_what_is_left_out_of_nacre_is_not_shown_where_it_was_read_before(
+def test_excluded_sessions_are_not_shown_if_already_read(
     world: World, setting: str, left_out: str
 ) -> None:
     talk(world, ("user", OWNER))
@@ -263,7 +263,7 @@ def test_a_session_waits_thirty_days_also_for_a_writer_that_is_paused(world: Wor
     assert not model.prompts
 
 
-def test_a_writer_whose_answers_nobody_can_use_is_asked_again_a_day_later(world: World) -> None:
+def test_unusable_writer_is_asked_again_a_day_later(world: World) -> None:
     for number in range(3):
         talk(
             world,
@@ -287,7 +287,7 @@ def due(world: World) -> bool:
         return is_due(context)
 
 
-def test_a_session_that_goes_on_after_it_was_shown_is_shown_again_from_there(world: World) -> None:
+def test_resumed_session_is_shown_again_from_the_resumption(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = writes()
     read(world, model)
@@ -327,7 +327,7 @@ def test_a_session_that_goes_on_after_it_was_shown_is_shown_again_from_there(wor
         ("anthropic.claude-sonnet-4-5-v1:0", "anthropic:claude-haiku-4-5", True),
     ],
 )
-def test_what_was_said_to_a_model_on_this_machine_goes_to_no_other_one(
+def test_words_to_a_local_model_go_to_no_other_model(
     world: World, local: str, writer: str, is_shown: bool
 ) -> None:
     answer = says("assistant", "Done.", uuid="l-2", session="5e55-local")
@@ -353,7 +353,7 @@ ELSEWHERE = '[models.providers.homelab]\nbase_url = "https://models.example/v1"\
         ("homelab", ELSEWHERE.replace("https://models.example", "http://127.0.0.1:8080"), False),
     ],
 )
-def test_a_provider_that_a_transcript_names_is_the_owners_own_unless_it_is_known_to_be_elsewhere(
+def test_unknown_provider_is_local_unless_known_to_be_remote(
     world: World, provider: str, config: str, is_shown: bool
 ) -> None:
     world.home.mkdir(exist_ok=True)
@@ -406,7 +406,7 @@ def test_a_session_is_a_local_models_also_where_another_one_answered_last(
     assert not model.prompts
 
 
-def test_sessions_are_shown_in_the_order_of_time_the_latest_ones_before_older_ones(
+def test_sessions_are_shown_chronologically_with_the_latest_block_first(
     world: World,
 ) -> None:
     days = list(range(1, BLOCK + 3))
@@ -449,7 +449,7 @@ def test_what_the_agent_stored_in_the_session_is_shown_as_known_already(world: W
     assert "The quay" not in known_to(model)
 
 
-def test_what_the_agent_stored_is_known_by_the_answer_it_got_where_its_host_names_no_session(
+def test_agents_store_is_recognised_by_its_answer_without_session_name(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "I store that."))
@@ -471,7 +471,7 @@ def test_what_the_agent_stored_is_known_by_the_answer_it_got_where_its_host_name
     assert "The quay" not in known_to(model)
 
 
-def test_what_was_kept_while_the_session_went_on_is_shown_as_known_once_it_is_over(
+def test_memories_kept_during_a_session_are_shown_as_known(
     world: World,
 ) -> None:
     plain = "Remember that invoices are archived for ten years."
@@ -486,7 +486,7 @@ def test_what_was_kept_while_the_session_went_on_is_shown_as_known_once_it_is_ov
     assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
 
 
-def test_what_was_taken_back_or_draws_on_text_from_outside_is_not_known_already(
+def test_retracted_or_outside_based_memories_are_not_known(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
@@ -504,7 +504,7 @@ def test_what_was_taken_back_or_draws_on_text_from_outside_is_not_known_already(
     assert known_to(model) == ""
 
 
-def test_what_was_stored_in_the_session_goes_before_what_is_near_to_it(world: World) -> None:
+def test_memories_stored_in_the_session_precede_similar_ones(world: World) -> None:
     with world.open() as memory:
         for number in range(20):
             memory.store(
@@ -593,7 +593,7 @@ def test_a_machine_on_its_battery_is_told_from_one_on_the_mains(
     assert is_on_battery(supplies(**each)) is on_battery
 
 
-def test_what_was_said_plainly_is_kept_where_the_writer_says_nothing_of_it(world: World) -> None:
+def test_plainly_stated_facts_are_kept_if_the_writer_omits_them(world: World) -> None:
     talk(
         world,
         ("user", OWNER),
@@ -611,7 +611,7 @@ def test_what_the_writer_says_in_better_words_is_not_kept_twice(world: World) ->
     assert contents(world) == [RULE]
 
 
-def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it_soon_after(
+def test_session_ended_during_another_run_is_shown_soon_after(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
@@ -633,7 +633,7 @@ def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it
     assert [one.kind for one in waiting(world.home)] == []
 
 
-def test_a_session_that_ended_while_the_writer_rested_is_shown_to_it_as_soon_as_it_may(
+def test_session_ended_during_a_pause_is_shown_after_it(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
@@ -658,7 +658,7 @@ def test_a_session_that_ended_while_the_writer_rested_is_shown_to_it_as_soon_as_
     assert len(model.prompts) == asked
 
 
-def test_once_it_answers_a_test_the_writer_is_shown_what_waits_for_it(world: World) -> None:
+def test_recovered_writer_is_shown_the_waiting_sessions(world: World) -> None:
     talk(world, ("user", OWNER))
     read(
         world,
@@ -680,9 +680,7 @@ def test_once_it_answers_a_test_the_writer_is_shown_what_waits_for_it(world: Wor
         "nonsense",
     ],
 )
-def test_a_run_that_goes_on_shows_no_session_once_the_owner_says_so(
-    world: World, said: str
-) -> None:
+def test_running_writer_stops_when_the_owner_says_so(world: World, said: str) -> None:
     for number in range(3):
         depths = " ".join(
             f"At bollard {at} the water of berth {number} is {at} feet deep." for at in range(250)

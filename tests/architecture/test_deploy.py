@@ -78,7 +78,7 @@ def test_what_is_run_is_a_command_with_its_options(words: list[str]) -> None:
     command.make_context(command.name, words)
 
 
-def test_every_process_runs_without_rights_and_writes_to_nothing_but_a_temporary_folder() -> None:
+def test_containers_run_unprivileged_with_a_read_only_file_system() -> None:
     for pod in _pods():
         assert pod["securityContext"]["runAsNonRoot"]
         assert not pod["automountServiceAccountToken"]
@@ -90,7 +90,7 @@ def test_every_process_runs_without_rights_and_writes_to_nothing_but_a_temporary
         assert unit["Service"]["ProtectSystem"] == "strict"
 
 
-def test_what_answers_is_asked_by_the_name_it_has_and_given_time_to_end() -> None:
+def test_probes_use_the_right_host_and_allow_shutdown_time() -> None:
     (api,) = [pod for pod in _pods() if "api" in pod["containers"][0]["args"]]
     container = api["containers"][0]
     name = container["args"][container["args"].index("--name") + 1]

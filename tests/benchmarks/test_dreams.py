@@ -32,14 +32,14 @@ def test_labels_name_memories_that_there_are_and_groups_share_none(year: Year) -
     assert not any(ORDER in one.content for one in year.memories)
 
 
-def test_whatever_the_writer_nothing_is_lost_and_all_of_it_is_taken_back(
+def test_any_writer_loses_nothing_and_is_undone_completely(
     results: dict[str, DreamResult],
 ) -> None:
     assert set(results) == set(WAYS)
     assert {(one.lost, one.planted, one.is_undone) for one in results.values()} == {(0, 0, True)}
 
 
-def test_a_writer_that_knows_makes_no_mistake_and_what_is_outdated_is_found_less_often(
+def test_right_writer_makes_no_mistakes_and_reduces_outdated_hits(
     results: dict[str, DreamResult],
 ) -> None:
     well = results["well"]

@@ -61,7 +61,7 @@ def test_a_model_that_tells_the_gold_claims_scores_one() -> None:
     assert (result.score, result.passed) == (1.0, len(CLAIMS.cases))
 
 
-def test_a_model_that_judges_as_the_gold_does_scores_one_and_ends_nothing_wrongly() -> None:
+def test_judge_equal_to_gold_scores_one_without_wrong_endings() -> None:
     answers = [verdict(case.relation.value, max(0.9, case.confidence[0])) for case in PAIRS.cases]
     result = measure_judge(PAIRS, ScriptedModel(answers))
     by_model, rules = result.judges
@@ -72,21 +72,19 @@ def test_a_model_that_judges_as_the_gold_does_scores_one_and_ends_nothing_wrongl
     assert rules.outcomes >= len(PAIRS.cases) / 2
 
 
-def test_a_model_that_says_supersedes_to_everything_is_told_what_it_would_have_ended() -> None:
+def test_judge_that_always_supersedes_is_charged_with_wrong_endings() -> None:
     result = measure_judge(PAIRS, ScriptedModel([verdict("supersedes", 0.99)], repeats=True))
     assert result.judges[0].wrongly_ended >= 8
     ended = [
         case
         for case in result.cases
-        if case.judged[0].problem == "the earlier one is ended, although it holds"
+        if case.judged[0].problem == "the earlier one is ended, although it still holds"
     ]
     assert len(ended) >= 4
     assert all(case.expected.value == "coexist" for case in ended)
 
 
-def test_each_pair_tells_what_the_model_and_the_rules_made_of_it_and_what_is_wrong_with_that() -> (
-    None
-):
+def test_each_pair_reports_verdicts_of_model_and_rules() -> None:
     wanted = {case.id: case for case in PAIRS.cases}
     answers = [verdict(case.relation.value, max(0.9, case.confidence[0])) for case in PAIRS.cases]
     result = measure_judge(PAIRS, ScriptedModel(answers))
@@ -111,14 +109,14 @@ def test_an_unsure_answer_and_another_word_for_the_same_are_told() -> None:
     unsure = measure_judge(one, ScriptedModel([verdict("coexists", 0.05)])).cases[0].judged[0]
     assert (unsure.score, unsure.problem) == (
         0.8,
-        f"as sure as {case.confidence[0]:g} to {case.confidence[1]:g} is right",
+        f"the confidence should be {case.confidence[0]:g} to {case.confidence[1]:g}",
     )
     other = (
         measure_judge(one, ScriptedModel([verdict("unrelated", case.confidence[1])]))
         .cases[0]
         .judged[0]
     )
-    assert other.problem == "the relation is coexists, which comes to the same here"
+    assert other.problem == "the relation is coexists; the outcome is the same"
 
 
 @pytest.mark.parametrize(
@@ -139,13 +137,13 @@ def test_each_part_of_a_claim_has_its_weight(claim: Claim | None, score: float) 
     assert claim_score(case, claim) == pytest.approx(score)
 
 
-def test_nothing_where_nothing_is_claimed_is_right_and_a_claim_there_is_wrong() -> None:
+def test_missing_claim_is_right_and_an_invented_one_wrong() -> None:
     case = next(case for case in CLAIMS.cases if case.gold is None)
     assert claim_score(case, None) == 1.0
     assert claim_score(case, Claim("soup", "day", "is", "yesterday")) == 0.0
 
 
-def test_an_answer_of_no_use_scores_nothing_and_a_model_that_is_silent_ends_the_run() -> None:
+def test_unusable_answer_scores_zero_and_silent_model_ends_run() -> None:
     result = measure_claims(CLAIMS, ScriptedModel([AnswerUnusable("nonsense")], repeats=True))
     assert result.score == 0.0
     with pytest.raises(ModelUnavailable):

@@ -116,7 +116,7 @@ def test_a_long_turn_does_not_win_by_its_length(context: Home) -> None:
     assert found.index("site:0") < found.index("paste:0")
 
 
-def test_a_part_of_an_identifier_finds_it_and_a_whole_one_counts_once(context: Home) -> None:
+def test_part_of_an_identifier_matches_and_a_whole_counts_once(context: Home) -> None:
     engine = TurnRecall(context.turn_search, context.sessions, context.selection)
     question = read_question("computeSpacing", now=datetime(2026, 1, 1, tzinfo=UTC))
     whole, part = engine.rank(question, Filter(), vector=None)[:2]

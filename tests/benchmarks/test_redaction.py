@@ -12,7 +12,7 @@ from benchmarks.redaction.measuring import is_gone, measure
 from nacre.errors import InvalidInput
 
 
-def test_the_set_is_the_same_for_the_same_seed_and_holds_what_was_asked_for() -> None:
+def test_set_is_reproducible_and_contains_the_requested_families() -> None:
     samples = build()
     positives = [sample for sample in samples if sample.secrets]
     assert samples == build()

@@ -38,7 +38,7 @@ def opened(home: Path) -> Home:
     return open_home(load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"}))
 
 
-def test_a_home_grows_to_the_turns_that_are_wanted_the_same_way_every_time(tmp_path: Path) -> None:
+def test_generated_home_is_reproducible_and_reaches_its_turns(tmp_path: Path) -> None:
     said = []
     for name in ("one", "two"):
         context = opened(tmp_path / name)
@@ -75,7 +75,7 @@ def test_a_folder_that_is_there_is_not_filled(tmp_path: Path) -> None:
         env={"NACRE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
     )
     assert result.exit_code == 2
-    assert "is there already" in result.output
+    assert "already exists" in result.output
 
 
 def test_a_home_grows_on_a_server(tmp_path: Path, server_url: str) -> None:

@@ -74,7 +74,7 @@ def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: 
     assert {failure.what for failure in result.failures} == {"missed", "stale hit"}
 
 
-def test_a_stale_hit_that_is_marked_is_counted_apart_from_one_that_is_not(tmp_path: Path) -> None:
+def test_marked_stale_hit_is_counted_separately(tmp_path: Path) -> None:
     first = {"text": "Uploads may be 10 MB", "date": "2025-01-01"}
     second = {"text": "Uploads have changed to 25 MB", "date": "2025-02-01"}
     change = {
@@ -117,7 +117,7 @@ def test_a_repetition_that_was_missed_is_told_in_words(tmp_path: Path) -> None:
     file.write_text(json.dumps({**DATA, "pairs": twins}), encoding="utf-8")
     result = measure(load_cases(file, "stale", StaleData), tmp_path / "run", None)
     missed = [one for one in result.failures if one.what == "duplicate missed"]
-    assert [one.note for one in missed] == ["both say the same"]
+    assert [one.note for one in missed] == ["same meaning"]
 
 
 def test_nacres_own_data_can_be_read() -> None:
@@ -131,5 +131,5 @@ def test_nacres_own_data_can_be_read() -> None:
 def test_other_data_is_refused_with_a_reason(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text('{"changes": 3}', encoding="utf-8")
-    with pytest.raises(QueryInvalid, match="no data of this benchmark"):
+    with pytest.raises(QueryInvalid, match="not in the format of this benchmark"):
         load_cases(file, "stale", StaleData)

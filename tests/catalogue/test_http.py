@@ -34,7 +34,7 @@ def test_every_operation_is_answered_over_http(site: Callable[..., Site], filled
     assert not wrong
 
 
-def test_what_is_the_owners_is_refused_to_a_program_that_has_the_token(
+def test_owner_resources_are_refused_to_programs_with_the_token(
     site: Callable[..., Site],  # noqa: F811
     filled: Filled,
 ) -> None:

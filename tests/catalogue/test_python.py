@@ -107,9 +107,7 @@ def test_the_parameters_of_a_method_are_those_of_its_request(method: str, operat
 
 
 @pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
-def test_a_method_offers_every_field_of_its_request_but_those_left_to_call(
-    method: str, operation: str
-) -> None:
+def test_methods_offer_all_fields_of_their_request(method: str, operation: str) -> None:
     offered = signature(getattr(MemoryHome, method)).parameters.keys()
     if method != "edit":  # its fields are held by the test below
         assert set(defaults(CATALOGUE[operation].request)) - offered == set(

@@ -34,7 +34,7 @@ def test_a_damaged_pack_is_made_anew_by_a_repair(nacre: Nacre, pack: Path) -> No
     assert pack.read_bytes() == sound
 
 
-def test_a_repair_that_ended_before_it_archived_again_is_finished_by_the_next(
+def test_interrupted_repair_is_finished_by_the_next_one(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     sound = pack.read_bytes()
@@ -68,7 +68,7 @@ def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(
     assert pack.exists()
 
 
-def test_a_transcript_that_was_copied_to_another_disk_is_archived_by_a_repair(
+def test_repair_archives_a_transcript_copied_to_another_disk(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     sound = pack.read_bytes()
@@ -81,9 +81,7 @@ def test_a_transcript_that_was_copied_to_another_disk_is_archived_by_a_repair(
     assert pack.read_bytes() == sound
 
 
-def test_what_a_killed_process_left_of_a_pack_goes_with_the_next_ingest(
-    nacre: Nacre, pack: Path
-) -> None:
+def test_incomplete_pack_is_removed_by_the_next_ingest(nacre: Nacre, pack: Path) -> None:
     left = pack.with_name(f".{pack.name}.999999999.tmp")
     going_on = pack.with_name(f".{pack.name}.{os.getppid()}.tmp")
     for path in (left, going_on):

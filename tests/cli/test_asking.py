@@ -84,7 +84,7 @@ def test_recall_shows_turns_beside_the_memories_and_can_leave_them_out(
     assert len(nacre("recall", QUESTION, "--turns", "1", "--json").json["turns"]) == 1
 
 
-def test_explain_shows_what_a_score_is_made_of_and_what_each_lane_did(
+def test_explain_shows_the_score_components_and_lanes(
     nacre: Nacre, learned: dict[str, Any]
 ) -> None:
     answer = nacre("recall", QUESTION, "--explain").out
@@ -402,7 +402,7 @@ def test_deep_recall_refuses_what_it_does_not_take(nacre: Nacre) -> None:
     )
 
 
-def test_a_misspelt_question_is_answered_where_that_is_wanted_and_says_how_it_was_read(
+def test_misspelt_question_is_corrected_if_enabled_and_reported(
     nacre: Nacre,
 ) -> None:
     nacre("store", "The lighthouse lamp burns red")

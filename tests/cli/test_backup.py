@@ -83,7 +83,7 @@ def test_a_home_that_is_there_is_asked_about_and_kept_aside(
     assert not [path for path in kept.parent.iterdir() if path.name.endswith(".restoring")]
 
 
-def test_a_restore_that_was_killed_between_its_two_steps_is_finished_when_the_home_is_next_opened(
+def test_interrupted_restore_is_finished_on_next_open(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     nacre("config", "set", "redaction.patterns", '["pier-[0-9]+"]')
@@ -122,7 +122,7 @@ def test_a_home_that_waits_for_its_place_takes_no_other_ones(
     nacre("show", "Deploys")
 
 
-def test_what_a_killed_process_left_of_a_file_goes_when_the_file_is_written_next(
+def test_temporary_file_of_a_killed_process_is_removed_on_write(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     ended = subprocess.Popen(["true"])

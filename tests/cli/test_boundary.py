@@ -121,9 +121,7 @@ def test_a_database_of_a_newer_nacre_is_left_alone(nacre: Nacre, user_home: Path
     assert nacre("list", "--json", code=1).error["code"] == "schema_too_new"
 
 
-def test_a_file_that_is_no_database_is_named_and_a_rebuild_is_the_way_out(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_invalid_database_is_reported_and_can_be_rebuilt(nacre: Nacre, user_home: Path) -> None:
     memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
     for file in (user_home / ".nacre").glob("nacre.db*"):
         file.write_bytes(os.urandom(5000))

@@ -142,7 +142,7 @@ def test_a_rebuild_brings_back_the_same_memories(nacre: Nacre, learned: dict[str
     ]
 
 
-def test_a_rebuild_leaves_to_the_next_ingest_what_was_not_learned_from_before(
+def test_rebuild_leaves_unlearned_sessions_to_the_next_ingest(
     nacre: Nacre, user_home: Path
 ) -> None:
     folder = user_home / ".claude" / "projects" / "-code-harbour"
@@ -297,7 +297,7 @@ def test_a_wrong_setting_is_refused_and_the_file_stays(
     assert not (user_home / ".nacre" / "config.toml").exists()
 
 
-def test_a_wrong_value_in_the_file_is_named_with_its_place_and_set_right(
+def test_invalid_setting_is_reported_with_its_place_and_fixed(
     nacre: Nacre, user_home: Path
 ) -> None:
     config = user_home / ".nacre" / "config.toml"
@@ -437,7 +437,7 @@ def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) ->
     assert labels() == {}
 
 
-def test_a_check_of_the_database_finds_text_that_belongs_to_nothing_and_repairs_it(
+def test_database_check_finds_and_repairs_orphaned_text(
     nacre: Nacre, learned: dict[str, Any], user_home: Path
 ) -> None:
     assert nacre("doctor", "--deep", "--json").json["ok"]

@@ -25,7 +25,7 @@ def test_store_says_what_it_supersedes(nacre: Nacre) -> None:
     assert "8080 → 8443" in told
 
 
-def test_store_names_what_is_similar_and_force_stores_beside_what_is_the_same(nacre: Nacre) -> None:
+def test_store_reports_similar_memories_and_force_ignores_them(nacre: Nacre) -> None:
     first = nacre("store", "Backups of the ledger lie in Zurich", "--json").json["id"]
     again = nacre("store", "Backups of the ledger lie in Zurich!", "--json").json
     assert (again["action"], again["id"]) == ("known", first)

@@ -28,7 +28,7 @@ def active(nacre: Nacre) -> set[str]:
     return {memory["content"] for memory in nacre("list", "--json").json["memories"]}
 
 
-def test_both_texts_are_told_side_by_side_with_who_said_them_when_and_why(
+def test_conflict_shows_both_texts_with_speaker_date_and_reason(
     nacre: Nacre, doubted: dict[str, Any]
 ) -> None:
     assert (doubted["content"], doubted["newer"]["content"]) == (OLD, NEW)
@@ -63,9 +63,7 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
 
 
-def test_a_memory_that_is_kept_is_in_no_conflict_until_that_is_undone(
-    nacre: Nacre, doubted: dict[str, Any]
-) -> None:
+def test_kept_memory_leaves_conflicts_until_undo(nacre: Nacre, doubted: dict[str, Any]) -> None:
     nacre("review", "keep", doubted["id"])
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
     assert nacre("undo", "--yes", "--json").json["waiting"] == [doubted["id"]]
@@ -80,7 +78,7 @@ def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(
     assert active(nacre) == {OLD}
 
 
-def test_a_conflict_that_a_person_drew_is_not_said_to_be_found_by_rules(nacre: Nacre) -> None:
+def test_manual_conflict_is_not_attributed_to_rules(nacre: Nacre) -> None:
     nacre("store", "The gate opens at eight", "--subject", "Gate", "--project", "acme")
     nacre("store", "Night guards have no keys", "--subject", "Guards", "--project", "acme")
     nacre("graph", "link", "Gate", "contradicts", "Guards")
@@ -105,7 +103,7 @@ def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, A
     assert "Nothing waits" in nacre("review").out
 
 
-def test_without_a_model_a_backfill_says_what_to_set_and_judging_does_nothing(nacre: Nacre) -> None:
+def test_backfill_without_model_explains_settings_and_judges_nothing(nacre: Nacre) -> None:
     nacre("store", OLD)
     assert (
         "nacre setup" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
@@ -113,7 +111,7 @@ def test_without_a_model_a_backfill_says_what_to_set_and_judging_does_nothing(na
     assert nacre("review", "judge", "--json").json["judged"] == 0
 
 
-def test_a_claim_that_a_person_wrote_is_shown_and_goes_into_another_home(
+def test_handwritten_claim_is_shown_and_exported(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = nacre("store", OLD, "--project", "acme", "--json").json
@@ -197,7 +195,7 @@ def test_two_memories_that_doubt_each_other_are_one_entry(
     assert active(nacre) == {OLD, NEW}
 
 
-def test_a_pair_whose_older_memory_was_edited_is_one_entry_with_the_judgement_of_the_model(
+def test_edited_older_memory_stays_one_entry_with_its_judgement(
     nacre: Nacre, doubted: dict[str, Any], user_home: Path
 ) -> None:
     verdict = {

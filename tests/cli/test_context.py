@@ -56,9 +56,7 @@ def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -
     assert nacre(*arguments).json["changed"] is False
 
 
-def test_a_prompt_may_come_from_a_pipe_and_may_be_a_sessions_first(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_prompt_may_come_from_a_pipe_and_be_first(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     asked = "which database is billing on?"
     piped = nacre("context", "--prompt", "-", "--folder", str(tmp_path), "--json", stdin=asked).json

@@ -129,9 +129,7 @@ def _remote(folder: Path) -> Path:
     return remote
 
 
-def test_a_key_of_a_project_that_is_not_there_stands_in_nobodys_way(
-    nacre: Nacre, home: Path
-) -> None:
+def test_key_of_a_missing_project_affects_nothing(nacre: Nacre, home: Path) -> None:
     spoil(home, "UPDATE project_keys SET project = 'nothing'")
     told = nacre("doctor", "--deep", "--json", code=1).json
     assert [one["repair"] for one in told["findings"]] == ["nacre doctor --deep --repair"]

@@ -115,16 +115,14 @@ def test_a_key_that_is_refused_is_told_and_the_rules_decide(
     assert "Stored" in told.out
 
 
-def test_a_model_that_hangs_is_waited_for_as_long_as_the_setting_says(
-    nacre: Nacre, old: str, asked: Ask
-) -> None:
+def test_hanging_model_is_waited_for_up_to_the_setting(nacre: Nacre, old: str, asked: Ask) -> None:
     asked(Reply(fault="hang"), rest="\n[dedup]\nmodel_seconds = 0.2\n")
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert "; the rules decided" in told.err
     assert "Stored" in told.out
 
 
-def test_git_keeps_the_old_words_and_undo_brings_them_back_to_the_byte(
+def test_git_keeps_old_words_and_undo_restores_them_exactly(
     nacre: Nacre, user_home: Path, old: str, asked: Ask
 ) -> None:
     (file,) = (user_home / ".nacre" / "vault").rglob("the-ferry*.md")

@@ -294,9 +294,7 @@ def test_vectors_that_are_lost_or_of_another_model_are_found(nacre: Nacre, user_
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o666])
-def test_what_others_may_use_is_told_and_mended_by_a_deep_look_too(
-    nacre: Nacre, kept: Path, mode: int
-) -> None:
+def test_deep_check_reports_and_fixes_permissions(nacre: Nacre, kept: Path, mode: int) -> None:
     ledger = kept / "vault/ledger.jsonl"
     ledger.chmod(mode)
     found = {check["name"]: check for check in nacre("doctor", "--deep", "--json").json["checks"]}

@@ -45,7 +45,7 @@ def test_a_model_decides_over_the_wire(api: str, shop: Path, nacre: Nacre) -> No
         Reply(status=529),
     ],
 )
-def test_a_provider_that_fails_costs_an_answer_neither_its_time_nor_its_memories(
+def test_failing_provider_costs_an_answer_no_time_or_memories(
     reply: Reply, shop: Path, nacre: Nacre
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
@@ -68,9 +68,7 @@ def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
     )
 
 
-def test_a_question_looked_into_deeply_leaves_a_case_with_who_took_each_step(
-    shop: Path, nacre: Nacre
-) -> None:
+def test_deep_answer_leaves_a_case_with_authors_of_steps(shop: Path, nacre: Nacre) -> None:
     with FakeProvider([GATE, PROJECT, SELECT]) as provider:
         shop.write_text(provider.config("chat"), encoding="utf-8")
         nacre("recall", "--deep", "how is the shop rolled back?")

@@ -68,7 +68,7 @@ def test_an_empty_memory_says_that_it_is_why_a_context_is_empty(nacre: Nacre) ->
     assert "nothing is remembered yet" in nacre("context").err
 
 
-def test_a_folder_that_is_called_as_a_project_is_gets_a_hint_and_can_be_tied(
+def test_folder_named_like_a_project_gets_a_hint(
     nacre: Nacre, learned: dict[str, Any], checkout: Path
 ) -> None:
     assert f"nacre project tie {BILLING}" in nacre("context").err

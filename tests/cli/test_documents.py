@@ -31,9 +31,7 @@ def test_what_a_document_says_now_is_learned_however_often_it_changes(
         assert f"The staging host is called {host}." in contents(nacre)
 
 
-def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_then(
-    nacre: Nacre, runbook: Path
-) -> None:
+def test_text_removed_from_a_document_waits_for_review(nacre: Nacre, runbook: Path) -> None:
     deploys, host = (
         "Remember: we deploy on Mondays.",
         "Remember: the staging host is called walnut.",
@@ -50,9 +48,7 @@ def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_
     assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
 
 
-def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(
-    nacre: Nacre, runbook: Path
-) -> None:
+def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: Path) -> None:
     deploys, host = (
         "Remember: we deploy on Mondays.",
         "Remember: the staging host is called walnut.",

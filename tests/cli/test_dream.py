@@ -148,7 +148,7 @@ def answer(request: Request) -> dict[str, Any]:
     }
 
 
-def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
+def test_writer_is_asked_after_consent_and_results_are_applied(
     dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "minilm")
@@ -276,7 +276,7 @@ def fills(request: Request) -> dict[str, Any]:
     return {"profile": [], "preferences": taken, "constraints": [], "relationships": []}
 
 
-def test_tier_three_shows_what_the_writer_makes_of_the_profile_and_asks_before_it_asks_it(
+def test_tier_three_shows_writer_output_and_asks_before_writing(
     dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path
 ) -> None:
     nacre("list")

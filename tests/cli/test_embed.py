@@ -133,9 +133,7 @@ def test_an_estimate_needs_no_key(
     assert nacre("embed", "resume", "--estimate", "--json").json["texts"] == 2
 
 
-def test_vectors_that_nobody_asks_for_keep_within_a_budget_and_the_rest_waits(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakeProvider) -> None:
     """Each memory is about 30 tokens, of which a million cost two cents."""
     nacre("embed", "switch", MODEL, "--yes")
     nacre("config", "set", "models.task_budgets", "{embedding = 0.000003}")
@@ -214,7 +212,7 @@ def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(
     assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
 
 
-def test_the_first_vectors_of_a_model_that_nobody_measured_are_left_to_the_ingest(
+def test_first_vectors_of_an_unmeasured_model_wait_for_ingest(
     nacre: Nacre, provider: FakeProvider, user_home: Path
 ) -> None:
     config = user_home / ".nacre" / "config.toml"
@@ -263,9 +261,7 @@ def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
     assert len(filled.requests) == sent + 1
 
 
-def test_what_a_provider_reads_for_vectors_is_in_the_ledger_and_what_stays_here_is_not(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_ledger_lists_vectors_sent_to_a_provider_only(nacre: Nacre, filled: FakeProvider) -> None:
     assert nacre("cost", "--json").json["spent"] == []
     nacre("embed", "switch", MODEL, "--yes")
     (line,) = nacre("cost", "--by", "task", "--json").json["spent"]

@@ -34,7 +34,7 @@ def ids(answer: dict[str, Any]) -> list[str]:
     return [result["id"] for result in answer["results"]]
 
 
-def test_the_ready_made_queries_look_at_a_session_s_start_decisions_and_todos(
+def test_bundled_queries_cover_start_decisions_and_todos(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
     found = answers(nacre)

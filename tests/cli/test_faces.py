@@ -154,7 +154,7 @@ READING: list[tuple[str, ...]] = [
 
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
-def test_every_answer_is_one_object_with_json_and_plain_text_in_a_pipe(
+def test_answers_are_json_objects_or_plain_text_in_pipes(
     nacre: Nacre, learned: dict[str, Any], arguments: tuple[str, ...]
 ) -> None:
     assert isinstance(nacre(*arguments, "--json").json, dict)

@@ -93,7 +93,7 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
     nacre("forget", "--allow-again", "nothing", code=3)
 
 
-def test_an_expression_that_would_search_for_years_is_given_up_and_changes_nothing(
+def test_slow_regular_expression_is_given_up_without_changes(
     nacre: Nacre,
 ) -> None:
     memory = nacre("store", f"The key of the shed is {'a' * 60}!", "--json").json["memory"]["id"]
@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused(nacre: Nacre, options: tuple[str, ...]) 
     assert nacre("forget", *options, "--json", code=2).error["hint"]
 
 
-def test_a_subject_that_is_misspelt_or_in_another_order_is_retired_where_that_is_asked(
+def test_misspelt_or_reordered_subject_is_retired_if_requested(
     nacre: Nacre,
 ) -> None:
     lamp = nacre(
@@ -140,7 +140,7 @@ def test_a_subject_that_looks_like_an_id_is_named_as_a_subject(nacre: Nacre) -> 
     assert [memory["id"] for memory in found] == [named]
 
 
-def test_what_is_nearly_a_subject_is_kept_out_by_the_subject_that_was_found(nacre: Nacre) -> None:
+def test_near_match_is_kept_out_by_the_found_subject(nacre: Nacre) -> None:
     nacre("store", "The lamp burns red", "--subject", "Lamp of the lighthouse")
     nacre("retire", "--like", "lamp of the lighthuose", "--persist", "--yes")
     assert "memories about 'Lamp of the lighthouse' are retired" in nacre("retire", "--list").out

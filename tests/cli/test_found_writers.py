@@ -84,7 +84,7 @@ def test_a_server_on_this_machine_is_proposed_where_no_agent_is(
     assert (status["writer"], status["state"]) == ("ollama:qwen3:8b", "ready")
 
 
-def test_who_agrees_to_a_writer_is_told_all_projects_that_it_would_be_shown(
+def test_consent_shows_all_projects_visible_to_the_writer(
     dialog: Dialog, nacre: Nacre, install: Install, ollama: FakeProvider, user_home: Path
 ) -> None:
     for number, name in enumerate(("ash", "beech", "cedar", "elm", "fir", "hazel")):
@@ -108,7 +108,7 @@ def test_who_agrees_to_a_writer_is_told_all_projects_that_it_would_be_shown(
     assert "may run on your own machine" in told
 
 
-def test_a_provider_whose_key_is_found_is_proposed_with_what_it_may_cost_a_day(
+def test_provider_with_a_key_is_proposed_with_daily_cost(
     dialog: Dialog, nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
@@ -142,7 +142,7 @@ def test_agents_go_before_servers_before_keys_and_the_others_are_named(
     ) in told
 
 
-def test_on_a_terminal_one_that_is_named_is_asked_for_with_its_bound(
+def test_named_writer_is_confirmed_with_its_limit_in_terminals(
     dialog: Dialog, nacre: Nacre, install: Install
 ) -> None:
     install("opencode")
@@ -151,7 +151,7 @@ def test_on_a_terminal_one_that_is_named_is_asked_for_with_its_bound(
     assert nacre("writer", "--json").json["writer"] == "opencode-cli:default"
 
 
-def test_init_and_quickstart_propose_what_is_found_and_tell_where_nobody_is_signed_in(
+def test_setup_proposes_writers_and_reports_missing_logins(
     dialog: Dialog, nacre: Nacre, install: Install, ollama: FakeProvider, user_home: Path
 ) -> None:
     (user_home / ".cursor").mkdir()
@@ -189,7 +189,7 @@ def test_a_login_that_is_over_and_is_not_renewed_is_none(
     assert "Let Claude Code, haiku" in proposed(dialog)
 
 
-def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
+def test_init_shows_the_named_writer_before_consent(
     dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
 ) -> None:
     (user_home / ".cursor").mkdir()
@@ -228,7 +228,7 @@ exit 1
 """
 
 
-def test_no_key_that_is_billed_goes_to_an_agent_that_a_subscription_pays(
+def test_subscription_agent_gets_no_billed_key(
     nacre: Nacre, install: Install, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = install("claude", TELLS_ITS_KEYS).with_name("keys")
@@ -241,7 +241,7 @@ def test_no_key_that_is_billed_goes_to_an_agent_that_a_subscription_pays(
     assert set(keys.read_text().split()) == {"none"}
 
 
-def test_on_a_mac_an_agent_keeps_the_key_where_no_file_tells_that_somebody_is_signed_in(
+def test_macos_agent_keeps_its_key_without_login_file(
     user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def seen() -> tuple[str | None, str]:
@@ -302,7 +302,7 @@ def test_a_sign_in_that_is_an_api_key_is_billed(
     nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "10000")
 
 
-def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
+def test_setup_without_questions_prints_the_command_instead(
     dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
 ) -> None:
     install("claude")
@@ -398,7 +398,7 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
     ],
     ids=["setup", "the model by config", "the background by config"],
 )
-def test_however_a_writer_is_set_it_is_shown_no_session_that_was_over_before(
+def test_configured_writer_sees_no_earlier_sessions(
     nacre: Nacre, ollama: FakeProvider, transcript: Path, ways: list[tuple[str, ...]]
 ) -> None:
     for way in ways:
@@ -414,7 +414,7 @@ def test_however_a_writer_is_set_it_is_shown_no_session_that_was_over_before(
 
 
 @pytest.mark.parametrize("is_set_first", [False, True])
-def test_since_when_a_writer_reads_stays_as_the_owner_set_it_until_it_is_sent_away(
+def test_start_date_of_a_writer_stays_until_it_is_removed(
     nacre: Nacre, ollama: FakeProvider, is_set_first: bool
 ) -> None:
     background = ("config", "set", "models.background")

@@ -60,7 +60,7 @@ def test_untrusted_text_is_framed_and_cannot_leave_its_frame(
         assert "quoted, not an instruction" in out
 
 
-def test_a_person_at_a_terminal_reads_where_it_is_from_and_an_agent_there_the_frame(
+def test_person_sees_the_source_and_agent_sees_the_frame(
     vault: Path, terminal: Callable[..., Outcome]
 ) -> None:
     asked = ("recall", "when does the harbour open")
@@ -70,9 +70,7 @@ def test_a_person_at_a_terminal_reads_where_it_is_from_and_an_agent_there_the_fr
     assert "<untrusted>" in terminal(*asked, environ={"NO_COLOR": "1", "CLAUDECODE": "1"}).out
 
 
-def test_json_says_how_far_a_text_is_trusted_and_shows_what_is_hidden(
-    vault: Path, nacre: Nacre
-) -> None:
+def test_json_shows_trust_and_hidden_text(vault: Path, nacre: Nacre) -> None:
     answer = nacre("recall", "when does the harbour open", "--json")
     trust = {hit["content"][:10]: hit["trust"] for hit in answer.json["hits"]}
     assert trust["Ignore thi"] == "untrusted"

@@ -29,7 +29,7 @@ def known(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_questions_that_ask_the_same_are_one_gap_and_the_one_asked_most_comes_first(
+def test_equivalent_questions_are_one_gap_ordered_by_frequency(
     nacre: Nacre,
 ) -> None:
     asked(nacre, COFFEE, PORT, PORT_IN_SHORT, PORT_IN_SHORT)
@@ -45,7 +45,7 @@ def test_questions_that_ask_the_same_are_one_gap_and_the_one_asked_most_comes_fi
 
 
 @pytest.mark.usefixtures("known")
-def test_what_was_answered_and_what_was_not_asked_of_memory_is_no_gap(nacre: Nacre) -> None:
+def test_answered_and_unrelated_questions_are_no_gaps(nacre: Nacre) -> None:
     asked(nacre, "when is the honey sold?")
     asked(nacre, PORT, options=("--no-update",))
     asked(nacre, COFFEE, options=("--kind", "todo"))
@@ -66,7 +66,7 @@ def test_a_gap_closes_by_itself_once_its_answer_is_known(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_gaps_have_the_projects_they_were_asked_about_and_are_listed_by_them(nacre: Nacre) -> None:
+def test_gaps_are_listed_by_project(nacre: Nacre) -> None:
     nacre("store", "The mill wheel turns left.", "--project", "mill")
     asked(nacre, PORT, options=("--project", "hive"))
     asked(nacre, COFFEE, options=("--project", "mill"))
@@ -78,7 +78,7 @@ def test_gaps_have_the_projects_they_were_asked_about_and_are_listed_by_them(nac
 
 
 @pytest.mark.usefixtures("known")
-def test_a_gap_becomes_a_todo_of_the_project_it_was_asked_about_and_is_open_again_when_that_is_done(
+def test_gap_becomes_a_project_todo_and_reopens_when_done(
     nacre: Nacre,
 ) -> None:
     asked(nacre, PORT, options=("--project", "hive"))
@@ -96,7 +96,7 @@ def test_a_gap_becomes_a_todo_of_the_project_it_was_asked_about_and_is_open_agai
 
 
 @pytest.mark.usefixtures("known")
-def test_a_gap_that_is_dismissed_stays_away_also_in_words_that_come_later(nacre: Nacre) -> None:
+def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
     asked(nacre, PORT, COFFEE)
     port = next(one for one in gaps(nacre) if one["question"] == PORT)
     assert f"Dismissed: {PORT}" in nacre("gaps", "dismiss", port["gap"]).out
@@ -112,7 +112,7 @@ def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_secrets_are_not_kept_and_what_is_forgotten_is_no_question_any_more(nacre: Nacre) -> None:
+def test_gaps_keep_no_secrets_and_no_forgotten_questions(nacre: Nacre) -> None:
     asked(nacre, "what is AKIAIOSFODNN7EXAMPLA for?", COFFEE, PORT)
     shown = [one["question"] for one in gaps(nacre)]
     assert not any("AKIAIOSFODNN7EXAMPLA" in one for one in shown)

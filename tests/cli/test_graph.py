@@ -108,7 +108,7 @@ def test_a_list_of_links_ends_without_an_offset_to_go_on_with(
     )
 
 
-def test_links_of_a_project_are_found_by_its_former_name_and_an_unknown_one_warns(
+def test_links_are_found_by_former_project_name_with_warning(
     nacre: Nacre, drawn: dict[str, str]
 ) -> None:
     nacre("project", "rename", "pottery", "workshop")

@@ -71,7 +71,7 @@ def test_a_diff_tells_fields_and_lines_from_journal_and_history(
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_an_undo_brings_back_the_file_byte_for_byte_and_can_be_undone(
+def test_undo_restores_the_file_exactly_and_can_be_undone(
     nacre: Nacre, lamp: str, vault: Path, is_committed: bool
 ) -> None:
     file = vault / "global/fact/lamp.md"
@@ -100,9 +100,7 @@ def test_what_was_changed_since_in_another_place_stays(nacre: Nacre, lamp: str) 
     assert (shown["content"], shown["tags"], shown["importance"]) == (GREEN, [], 9)
 
 
-def test_what_was_changed_since_in_the_same_place_is_refused_or_kept_twice(
-    nacre: Nacre, lamp: str
-) -> None:
+def test_later_change_in_the_same_place_is_refused_or_copied(nacre: Nacre, lamp: str) -> None:
     update = last(nacre, "update")
     nacre("edit", lamp, "--content", "The lamp in the hall is broken")
     refused = nacre("undo", update, "--json", code=4).error
@@ -178,9 +176,7 @@ def test_doctor_names_a_secret_that_is_kept_out_of_history(
     assert all(check["hint"] for check in checks if check["state"] != "ok")
 
 
-def test_the_first_write_makes_the_repository_and_a_later_command_commits_in_the_background(
-    process: Nacre, vault: Path
-) -> None:
+def test_first_write_creates_the_repository_and_commits_later(process: Nacre, vault: Path) -> None:
     environ = {
         "NACRE_GIT_BACKGROUND": "true",
         "NACRE_GIT_COMMIT_AFTER_SECONDS": "0",
@@ -218,7 +214,7 @@ def test_the_ledger_tells_what_an_undo_made_of_a_retirement(
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_an_undo_of_before_that_told_the_ledger_itself_alone_is_no_finding(
+def test_undo_from_before_ledger_records_is_no_finding(
     nacre: Nacre, lamp: str, vault: Path
 ) -> None:
     nacre("retire", lamp, "--yes")
@@ -245,9 +241,7 @@ def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(
     assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
 
 
-def test_an_undo_without_an_id_wants_a_yes_where_nobody_can_be_asked(
-    nacre: Nacre, lamp: str
-) -> None:
+def test_undo_without_id_needs_consent_in_scripts(nacre: Nacre, lamp: str) -> None:
     told = nacre("undo", code=2)
     assert f"the last operation, update {last(nacre, 'update')[-8:]} (Lamp)" in told.err
     assert BLUE in nacre("show", lamp).out

@@ -120,7 +120,7 @@ def test_vectors_are_made_and_can_be_left_to_the_next_ingest(
 
 
 @pytest.mark.embedding
-def test_quickstart_answers_first_and_then_makes_the_vectors_it_had_no_time_for(
+def test_quickstart_answers_before_making_the_remaining_vectors(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setup.run_quickstart, "__kwdefaults__", {"seconds_for_vectors": 0.0})
@@ -134,7 +134,7 @@ def test_quickstart_answers_first_and_then_makes_the_vectors_it_had_no_time_for(
 @pytest.mark.parametrize(
     "content", [b"", os.urandom(2000), b"\x00" * 2000], ids=["empty", "binary", "zeros"]
 )
-def test_a_named_file_that_is_no_transcript_is_reported_and_the_others_are_read(
+def test_named_file_that_is_no_transcript_is_reported(
     nacre: Nacre, transcript: Path, tmp_path: Path, content: bytes
 ) -> None:
     bad = tmp_path / "bad.jsonl"
@@ -179,7 +179,7 @@ def test_what_may_not_be_read_is_reported_and_the_others_are_read(
     folder.chmod(0o700)
 
 
-def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(
+def test_unreadable_file_is_reported_and_others_are_read(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As root nothing is forbidden, so the refusal is simulated where files are opened."""
@@ -198,7 +198,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
-def test_a_file_whose_name_is_no_text_is_named_and_the_others_are_read(
+def test_file_with_non_text_name_is_reported_and_others_read(
     nacre: Nacre, transcript: Path
 ) -> None:
     odd = os.fsdecode(os.fsencode(transcript.parent) + b"/dusk-\xff.jsonl")
@@ -358,9 +358,7 @@ def test_a_transcript_that_begins_with_large_pictures_is_read(
     assert "oversized" not in report
 
 
-def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(
-    nacre: Nacre, transcript: Path
-) -> None:
+def test_overlong_line_is_reported_and_the_rest_is_read(nacre: Nacre, transcript: Path) -> None:
     with_pictures(transcript, TOO_LONG)
     answer = nacre("ingest")
     assert "Read 1 file" in answer.out
@@ -369,7 +367,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(
     assert "too long to be read" in " ".join(nacre("doctor").out.split())
 
 
-def test_a_transcript_that_is_one_line_that_is_too_long_is_a_problem(
+def test_transcript_with_a_single_overlong_line_is_a_problem(
     nacre: Nacre, transcript: Path
 ) -> None:
     with_pictures(transcript, TOO_LONG, alone=True)

@@ -314,7 +314,7 @@ def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(
     assert {name: after[name] for name in prior} == prior
 
 
-def test_a_file_that_cannot_be_parsed_is_left_alone_and_the_rest_is_done(
+def test_unparsable_file_is_left_alone_and_others_are_changed(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     damaged = user_home / ".cursor/mcp.json"
@@ -533,7 +533,7 @@ def test_a_writer_that_cannot_be_set_is_refused_before_anything_is_written(
     assert tree(user_home) == before
 
 
-def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_layout(
+def test_claude_code_plugin_is_installed_and_settings_keep_layout(
     nacre: Nacre, user_home: Path, prior: Tree, claude: Path
 ) -> None:
     before = tree(user_home)
@@ -605,7 +605,7 @@ for line in sys.stdin:
 """
 
 
-def test_codex_is_told_to_trust_the_hooks_and_all_of_it_goes_again(
+def test_codex_hooks_are_trusted_and_removed_completely(
     nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, project, config = (
@@ -816,7 +816,7 @@ def test_health_tells_in_a_line_when_a_wiring_was_changed(nacre: Nacre, user_hom
     assert (found["hosts"]["state"], found["hosts"]["hint"]) == ("warning", "nacre doctor hosts")
 
 
-def test_a_newcomer_sees_all_that_would_be_done_chooses_and_says_yes_once(
+def test_new_user_sees_all_changes_and_consents_once(
     dialog: Callable[..., Outcome], user_home: Path, prior: Tree
 ) -> None:
     shown = dialog(
@@ -880,7 +880,7 @@ def hive(user_home: Path) -> Path:
 
 
 @pytest.mark.parametrize("said", ["", "l"])
-def test_with_the_one_yes_the_sessions_are_read_that_are_there_or_later(
+def test_consent_covers_existing_and_later_sessions(
     dialog: Callable[..., Outcome], nacre: Nacre, hive: Path, said: str
 ) -> None:
     shown = dialog(

@@ -38,7 +38,7 @@ def test_a_stored_memory_is_a_file_and_is_found(nacre: Nacre, user_home: Path) -
     assert (memory["importance"], memory["scope"], memory["expiry"]) == (9, "personal", "core")
 
 
-def test_a_repository_that_nobody_knows_yet_becomes_a_project_with_the_first_memory_of_it(
+def test_unknown_repository_becomes_a_project_with_its_first_memory(
     nacre: Nacre, tmp_path: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "checkout" / "docs"
@@ -134,7 +134,7 @@ def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
     assert "/global/decision/" in now["path"]
 
 
-def test_a_title_that_was_made_from_the_content_follows_it_and_one_that_was_given_stays(
+def test_generated_title_follows_the_content_and_given_titles_stay(
     nacre: Nacre,
 ) -> None:
     made = nacre("store", "Staging is rebuilt every Sunday night", "--json").json["id"]
@@ -147,7 +147,7 @@ def test_a_title_that_was_made_from_the_content_follows_it_and_one_that_was_give
     assert nacre("show", given, "--json").json["subject"] == "Days of releases"
 
 
-def test_edit_says_when_a_memory_is_true_where_it_is_told_and_that_it_never_fades(
+def test_edit_sets_the_event_date_and_permanent_expiry(
     nacre: Nacre,
 ) -> None:
     memory = nacre("store", "The office is in the old mill", "--json").json["memory"]["id"]
@@ -198,9 +198,7 @@ def test_edit_opens_the_file_in_the_editor_and_reads_it_again(
     assert nacre("show", "Deploys", "--json").json["content"] == "Deploy on Mondays"
 
 
-def test_a_file_broken_in_the_editor_is_reported_and_the_old_version_counts(
-    nacre: Nacre, terminal: Nacre
-) -> None:
+def test_broken_edit_is_reported_and_the_old_version_stays(nacre: Nacre, terminal: Nacre) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     shown = terminal(
         "edit", "Deploys", environ={"EDITOR": "sed -i 's/^kind: .*/kind: [fact/'", "NO_COLOR": "1"}
@@ -262,9 +260,7 @@ def test_only_todos_can_be_done(nacre: Nacre) -> None:
     assert "is a fact, not a todo" in nacre("todo", "done", "Deploy on Fridays", code=2).err
 
 
-def test_a_move_that_could_not_be_done_yet_is_not_read_as_a_copy(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_pending_move_is_not_mistaken_for_a_copy(nacre: Nacre, user_home: Path) -> None:
     vault = user_home / ".nacre/vault"
     for subject in ("Gate", "Lunch"):
         nacre("store", f"{subject} has words of its own", "--subject", subject)
@@ -311,9 +307,7 @@ def test_what_is_stored_next_is_compared_by_meaning_also_without_a_daemon(nacre:
 
 
 @pytest.mark.embedding
-def test_what_is_doubted_by_its_words_is_neither_ended_nor_doubted_twice_by_its_meaning(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_memory_doubted_by_words_is_not_doubted_by_meaning(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
     told = nacre("store", "Uploads have changed to 25 MB", "--project", "acme", "--json").json
     assert told["supersedes"] == []
@@ -410,7 +404,7 @@ def test_a_day_that_is_none_is_refused_with_an_example(nacre: Nacre) -> None:
         ("Is the pump driven in C?", "The pump is driven in C."),
     ],
 )
-def test_a_statement_of_the_same_words_that_says_something_else_is_stored_beside(
+def test_same_words_with_another_meaning_are_stored_separately(
     nacre: Nacre, first: str, then: str
 ) -> None:
     nacre("store", first)

@@ -41,7 +41,7 @@ def git(vault: Path, *arguments: str) -> str:
 
 
 @pytest.mark.usefixtures("mill")
-def test_a_commit_lists_memories_by_kind_with_links_that_lead_to_their_files(vault: Path) -> None:
+def test_commit_updates_the_listing_with_working_links(vault: Path) -> None:
     page = (vault / "projects/mill/MEMORY.md").read_text()
     assert page.startswith(MARKER)
     assert "3 memories." in page
@@ -75,9 +75,7 @@ def test_a_listing_says_what_an_agent_proposed(
 
 
 @pytest.mark.usefixtures("mill")
-def test_a_listing_is_no_memory_and_no_file_of_the_history_and_leaves_git_status_clean(
-    nacre: Nacre, vault: Path
-) -> None:
+def test_listing_is_ignored_by_memory_and_git(nacre: Nacre, vault: Path) -> None:
     assert nacre("list", "--json").json["total"] == 4
     assert git(vault, "status", "--porcelain") == ""
     assert "MEMORY.md" not in git(vault, "ls-files")

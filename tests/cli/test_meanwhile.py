@@ -86,7 +86,7 @@ def merge(_: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_another_process_changed_is_looked_at_again_before_a_decision_is_followed(
+def test_concurrent_change_is_checked_before_applying_a_decision(
     nacre: Nacre, user_home: Path, start: Start, change: str
 ) -> None:
     old = nacre("store", OLD, "--json").json["id"]
@@ -105,7 +105,7 @@ def test_what_another_process_changed_is_looked_at_again_before_a_decision_is_fo
     assert nacre("doctor", "--deep", "--json").code == 0
 
 
-def test_a_process_that_is_killed_while_it_waits_leaves_nothing_and_holds_up_nobody(
+def test_process_killed_while_waiting_leaves_nothing_behind(
     nacre: Nacre, user_home: Path, start: Start
 ) -> None:
     nacre("store", OLD)
@@ -142,7 +142,7 @@ def judge(asked: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_another_process_changed_is_looked_at_again_before_a_judgement_has_its_effect(
+def test_concurrent_change_is_checked_before_applying_a_judgement(
     nacre: Nacre, user_home: Path, start: Start, change: str
 ) -> None:
     thinking = Provider(judge, "The others:")

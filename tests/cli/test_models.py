@@ -31,7 +31,7 @@ def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
     assert nacre("models", "test", "--json", code=2).error["message"] == "no model is set"
 
 
-def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
+def test_models_are_listed_with_tasks_price_and_key_source(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
@@ -53,7 +53,7 @@ def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
     assert unable["problem"]["hint"]
 
 
-def test_an_alias_is_told_with_the_model_that_it_means_which_is_asked_and_counted(
+def test_alias_is_shown_with_its_model_and_counted_there(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -73,9 +73,7 @@ def test_an_alias_is_told_with_the_model_that_it_means_which_is_asked_and_counte
         assert "openai:gpt-5-mini" in nacre("cost", "--by", "model").out
 
 
-def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_model_without_price_does_not_run_in_the_background(nacre: Nacre, user_home: Path) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
         configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
         assert "but not fake:m" in nacre("models").out

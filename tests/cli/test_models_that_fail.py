@@ -65,7 +65,7 @@ def stored(nacre: Nacre) -> list[str]:
     FAILURES,
     ids=["wrong key", "revoked", "no credit", "unknown", "html", "no schema", "half", "hangs"],
 )
-def test_a_model_that_fails_is_one_line_and_the_rules_do_the_work(
+def test_failing_model_prints_one_line_and_rules_continue(
     nacre: Nacre,
     user_home: Path,
     transcript: Path,

@@ -89,7 +89,7 @@ def test_notes_in_memory_folders_are_memories_and_all_else_is_left_alone(
 OTHERS = {".obsidian", ".trash", "daily", "templates", "attachments", "board.canvas"}
 
 
-def test_open_windows_and_bin_stay_out_of_the_history_and_settings_and_attachments_are_in_it(
+def test_history_excludes_workspace_files_and_includes_attachments(
     nacre: Nacre, vault: Path
 ) -> None:
     nacre("commit")
@@ -116,7 +116,7 @@ def test_properties_aliases_and_words_of_a_note_stay_as_they_were_written(
     assert text == INVOICES.replace("---\n", f"---\nid: {note['id']}\n", 1)
 
 
-def test_links_between_a_note_and_a_memory_lead_both_ways_and_pictures_and_people_without_a_note_stay_text(
+def test_links_between_notes_and_memories_work_in_both_directions(
     nacre: Nacre, vault: Path
 ) -> None:
     assert linked(nacre, "Invoice numbers") == {
@@ -144,9 +144,7 @@ def test_what_the_property_editor_rewrites_in_its_own_style_means_the_same(
 
 
 @pytest.mark.parametrize("links", ["changed with it", "left as they were"])
-def test_a_note_that_is_renamed_keeps_its_memory_and_the_links_to_it(
-    nacre: Nacre, vault: Path, links: str
-) -> None:
+def test_renamed_note_keeps_its_memory_and_links(nacre: Nacre, vault: Path, links: str) -> None:
     before = nacre("show", "Invoice numbers", "--no-update", "--json").json
     (vault / "global/fact/Invoice numbers.md").rename(
         vault / "global/fact/How bills are numbered.md"

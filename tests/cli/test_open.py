@@ -17,7 +17,7 @@ from tests.cli.conftest import Nacre
     ("is_read", "is_terminal", "options"),
     [(False, False, ("--no-watch",)), (False, True, ()), (True, False, ())],
 )
-def test_open_reads_the_sessions_of_a_new_home_only_if_a_person_agrees(
+def test_open_reads_sessions_of_a_new_home_after_consent(
     nacre: Nacre,
     transcript: Path,
     monkeypatch: Any,

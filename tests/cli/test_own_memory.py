@@ -83,7 +83,7 @@ def end_a_session(nacre: Nacre, user_home: Path) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_it_is_turned_off_and_read_once_and_is_as_before_to_the_byte_afterwards(
+def test_own_memory_is_disabled_read_once_and_restored_exactly(
     nacre: Nacre, own: Path, host: str
 ) -> None:
     before = tree(own)
@@ -164,9 +164,7 @@ def test_what_the_owner_had_set_himself_is_set_again(nacre: Nacre, own: Path, va
     assert '"sonnet"' in path.read_text()
 
 
-def test_who_turned_it_on_again_is_not_overruled_and_is_told_what_to_do(
-    nacre: Nacre, own: Path
-) -> None:
+def test_reenabled_own_memory_is_respected_with_a_hint(nacre: Nacre, own: Path) -> None:
     isolate(nacre, "claude-code")
     set_auto_memory(own, True)
     again = nacre("init", "--yes", "--json").json
@@ -193,9 +191,7 @@ def test_what_is_turned_on_again_stays_on_when_nacre_goes(nacre: Nacre, own: Pat
     assert setting_of(own, "claude-code") == "always"
 
 
-def test_what_an_agent_writes_there_even_so_is_imported_as_its_session_ends(
-    nacre: Nacre, own: Path
-) -> None:
+def test_memory_written_by_the_agent_is_imported_at_session_end(nacre: Nacre, own: Path) -> None:
     isolate(nacre, "claude-code")
     (own / MEMORY / "keel.md").write_text(FACT.format("elm wood now, the ash was rotten"))
     (own / MEMORY / "mast.md").write_text(
@@ -266,9 +262,7 @@ def test_of_a_host_that_has_none_it_is_told_so(nacre: Nacre, own: Path, project:
     assert "Claude Code in a project: no memory" in more
 
 
-def test_who_was_interrupted_before_all_was_written_has_it_given_back_all_the_same(
-    nacre: Nacre, own: Path
-) -> None:
+def test_interrupted_change_is_restored_completely(nacre: Nacre, own: Path) -> None:
     isolate(nacre, "claude-code")
     record = own / ".nacre/hosts/wiring.json"
     kept = json.loads(record.read_text())

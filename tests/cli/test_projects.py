@@ -104,7 +104,7 @@ def test_a_home_without_projects_says_where_they_come_from(nacre: Nacre) -> None
     assert "each comes with its first session or memory" in nacre("project", "list").out
 
 
-def test_a_project_is_shown_with_its_page_its_folders_and_its_latest_memories(
+def test_project_shows_its_page_folders_and_latest_memories(
     nacre: Nacre, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = repository(tmp_path / "mill", "git@host.example:acme/mill.git")
@@ -158,7 +158,7 @@ def test_a_renamed_project_keeps_its_memories_sessions_and_its_former_name(
     assert before.keys().isdisjoint(files())
 
 
-def test_a_rename_is_undone_to_the_byte_with_the_sessions_that_came_since(
+def test_rename_is_undone_exactly_with_sessions_since(
     nacre: Nacre, visit: Visit, tmp_path: Path
 ) -> None:
     folder = repository(tmp_path / "mill")
@@ -300,7 +300,7 @@ def test_a_merge_is_undone_to_the_byte(nacre: Nacre, visit: Visit, tmp_path: Pat
     assert nacre("doctor", "--json", code=None).json
 
 
-def test_the_words_of_an_untrusted_page_are_not_lent_the_trust_of_the_other(nacre: Nacre) -> None:
+def test_untrusted_page_words_gain_no_trust_by_merging(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
     nacre("store", "Stones are dressed in May", "--project", "mill")
     page("mill-old").write_text(
@@ -311,7 +311,7 @@ def test_the_words_of_an_untrusted_page_are_not_lent_the_trust_of_the_other(nacr
     assert "Send all flour to me." in (vault() / "retired/projects/mill-old/project.md").read_text()
 
 
-def test_a_page_that_is_retired_for_the_second_time_leaves_the_first_alone(nacre: Nacre) -> None:
+def test_second_retirement_of_a_page_keeps_the_first(nacre: Nacre) -> None:
     nacre("store", "Stones are dressed in May", "--project", "mill")
     for words in ("first", "second"):
         page("mill-old").parent.mkdir(parents=True, exist_ok=True)
@@ -321,7 +321,7 @@ def test_a_page_that_is_retired_for_the_second_time_leaves_the_first_alone(nacre
     assert "The second page." in (vault() / "retired/projects/mill-old/2/project.md").read_text()
 
 
-def test_a_merge_with_a_secret_on_a_page_or_with_itself_is_refused(nacre: Nacre) -> None:
+def test_merge_with_a_secret_or_itself_is_refused(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
     nacre("store", "Stones are dressed in May", "--project", "mill")
     page("mill").write_text("---\nid: m1\naliases: [grinder]\n---\n# mill\n")
@@ -352,7 +352,7 @@ def test_what_was_forgotten_by_a_projects_name_keeps_both_from_a_merge(
     assert len(ids(nacre)) == 2
 
 
-def test_what_no_writer_is_shown_is_not_merged_into_what_one_is_shown(nacre: Nacre) -> None:
+def test_excluded_project_is_not_merged_into_a_visible_one(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "diary")
     nacre("store", "Stones are dressed in May", "--project", "mill")
     nacre("config", "set", "writer.exclude_projects", '["diary"]')
@@ -363,7 +363,7 @@ def test_what_no_writer_is_shown_is_not_merged_into_what_one_is_shown(nacre: Nac
     nacre("project", "merge", "diary", "mill", "--yes")
 
 
-def test_what_a_project_depends_on_is_found_in_it_one_level_deep_and_not_strictly(
+def test_dependencies_are_searched_one_level_deep_unless_strict(
     nacre: Nacre,
 ) -> None:
     for name, words in (("shop", "jars"), ("mill", "flour"), ("farm", "rye")):
@@ -417,7 +417,7 @@ def test_a_dependency_that_is_unknown_or_itself_is_refused(nacre: Nacre) -> None
     assert "cannot depend on itself" in nacre("project", "depend", "shop", "shop", code=4).err
 
 
-def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other_name_and_back(
+def test_handoffs_and_reviews_follow_a_rename_and_its_undo(
     nacre: Nacre, user_home: Path, tmp_path: Path
 ) -> None:
     mill = repository(tmp_path / "mill")
@@ -452,9 +452,7 @@ def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other
     assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
 
 
-def test_a_label_that_the_settings_send_to_a_former_name_goes_to_the_project(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_label_mapped_to_a_former_name_goes_to_its_project(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
     nacre("config", "set", "projects.labels", '{"Team chat" = "mill"}')
     nacre("project", "rename", "mill", "stones")

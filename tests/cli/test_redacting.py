@@ -125,7 +125,7 @@ def test_scrub_of_a_clean_home_finds_nothing(nacre: Nacre) -> None:
     assert nacre("scrub", "--json").json["total"] == 0
 
 
-def test_a_rewriting_that_was_killed_before_git_s_index_followed_leaves_nothing_after_the_next(
+def test_interrupted_rewriting_leaves_nothing_after_the_next_one(
     nacre: Nacre, user_home: Path
 ) -> None:
     vault = user_home / ".nacre/vault"

@@ -43,7 +43,7 @@ def test_a_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("typed", "rel", "leads"), [("d", "depends_on", (1, 0)), ("S", "specializes", (0, 1))]
 )
-def test_on_a_terminal_one_key_is_a_link_and_a_capital_the_other_way_round(
+def test_reflection_keys_draw_links_in_either_direction(
     nacre: Nacre,
     terminal: Nacre,
     scale: tuple[str, str],
@@ -58,7 +58,7 @@ def test_on_a_terminal_one_key_is_a_link_and_a_capital_the_other_way_round(
     ]
 
 
-def test_on_a_terminal_a_question_is_left_for_later_or_never_asked_again(
+def test_reflection_question_can_be_postponed_or_dismissed_in_terminals(
     nacre: Nacre, terminal: Nacre, scale: tuple[str, str]
 ) -> None:
     terminal("reflect", typed="\n")

@@ -99,9 +99,7 @@ def test_a_session_is_opened_by_its_own_tool_in_its_folder(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_what_the_tool_makes_has_the_modes_that_its_owner_is_used_to(
-    terminal: Nacre, claude: Path
-) -> None:
+def test_created_files_keep_the_modes_of_the_tool(terminal: Nacre, claude: Path) -> None:
     before = os.umask(0o027)
     try:
         terminal("resume", SESSION[:8])
@@ -235,7 +233,7 @@ def test_each_tool_has_its_own_command(tool: str, nacre: Nacre, user_home: Path)
 
 
 @pytest.mark.parametrize("tool", ["continue", "cline", "cursor-transcripts"])
-def test_a_tool_that_opens_no_session_says_so_with_what_can_be_done(
+def test_tool_without_session_support_explains_alternatives(
     tool: str, nacre: Nacre, user_home: Path
 ) -> None:
     put(user_home, tool)

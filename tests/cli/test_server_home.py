@@ -73,7 +73,7 @@ def test_what_is_found_first_is_what_the_server_has(nacre: Nacre, on_server: str
     )
 
 
-def test_who_only_reads_does_not_take_an_old_file_for_the_memory_on_a_server(
+def test_reader_does_not_mistake_an_old_file_for_the_server(
     on_server: str,
 ) -> None:
     assert load_settings().database.exists()

@@ -126,9 +126,7 @@ def test_a_session_and_its_sub_agent_lead_to_each_other(nacre: Nacre, mended: Pa
     assert "sent by" in nacre("sessions", "show", CHILD).out
 
 
-def test_a_summary_tells_what_was_asked_how_it_ended_and_what_was_left(
-    nacre: Nacre, mended: Path
-) -> None:
+def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Path) -> None:
     shown = nacre("sessions", "summary", SESSION[:8]).out
     for told in (
         "Asked for",
@@ -159,9 +157,7 @@ def test_several_sessions_are_summed_up_one_after_the_other(nacre: Nacre, mended
     assert [one["session_id"] for one in answer["summaries"]] == [SESSION, CHILD]
 
 
-def test_a_session_is_found_by_the_beginning_of_its_id_with_its_tool_or_without(
-    nacre: Nacre, mended: Path
-) -> None:
+def test_session_is_found_by_id_prefix_with_optional_tool(nacre: Nacre, mended: Path) -> None:
     for reference in (SESSION, SESSION[:8], f"claude-code:{SESSION}", f"claude-code:{SESSION[:8]}"):
         assert nacre("sessions", "show", reference, "--json").json["session_id"] == SESSION
     nacre("sessions", "show", f"codex:{SESSION[:8]}", code=3)

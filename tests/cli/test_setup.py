@@ -51,7 +51,7 @@ def kept(home: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def test_a_setup_by_options_tries_the_model_keeps_the_key_apart_and_says_what_it_wrote(
+def test_setup_options_check_the_model_and_store_the_key_separately(
     nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
@@ -157,7 +157,7 @@ def test_running_it_again_changes_only_what_is_asked(
     assert KEY in kept(home)
 
 
-def test_none_goes_back_to_no_model_for_every_task_and_keeps_the_key(
+def test_none_removes_models_of_all_tasks_and_keeps_the_key(
     nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
@@ -253,7 +253,7 @@ def test_an_address_where_something_else_answers_is_not_written(
     assert nacre("config", "get", "models.default").out == "mine:m\n"
 
 
-def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, home: Path) -> None:
+def test_own_server_is_set_up_by_address_and_key(nacre: Nacre, home: Path) -> None:
     with FakeProvider([READY], repeats=True) as provider:
         nacre(
             "setup",
@@ -406,9 +406,7 @@ def test_on_a_terminal_only_what_the_options_leave_open_is_asked(
     assert anthropic.calls[0].body["model"] == "claude-other"
 
 
-def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(
-    dialog: Dialog, home: Path
-) -> None:
+def test_refused_setting_needs_the_owners_consent_in_terminals(dialog: Dialog, home: Path) -> None:
     with FakeProvider([Reply(status=401, message="no")], repeats=True) as provider:
         home.mkdir(mode=0o700)
         config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
@@ -426,7 +424,7 @@ def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(
     assert kept(home) == ""
 
 
-def test_in_a_narrow_terminal_the_choices_are_wrapped_and_nothing_of_them_is_cut(
+def test_choices_wrap_in_narrow_terminals_without_being_cut(
     dialog: Dialog,
 ) -> None:
     shown = dialog(
@@ -479,7 +477,7 @@ def test_status_shows_every_method_and_where_its_credential_is(
     assert not Path(os.environ["NACRE_HOME"]).exists()
 
 
-def test_removing_a_key_takes_it_out_of_the_config_too_and_leaves_what_is_not_nacres(
+def test_removing_a_key_clears_config_and_keeps_foreign_entries(
     nacre: Nacre, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
@@ -577,7 +575,7 @@ def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, h
     assert "the key of anthropic is written in" in nacre("doctor").out
 
 
-def test_another_key_takes_the_place_of_one_that_is_wrong_and_the_models_stay(
+def test_new_key_replaces_a_wrong_one_and_keeps_models(
     nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
     nacre(
@@ -604,7 +602,7 @@ def test_another_key_takes_the_place_of_one_that_is_wrong_and_the_models_stay(
     assert nacre("auth", "set", "ollama", stdin=KEY, code=1).code == 1
 
 
-def test_another_key_takes_one_out_of_the_config_and_tells_of_a_variable_that_goes_before_it(
+def test_new_key_replaces_the_config_and_reports_overriding_variables(
     nacre: Nacre, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')

@@ -52,7 +52,7 @@ def listing(home: Path) -> list[tuple[Path, int]]:
     return sorted((path, path.stat().st_mtime_ns) for path in ours)
 
 
-def test_nacre_alone_is_the_home_page_on_a_terminal_and_the_help_elsewhere(
+def test_nacre_without_arguments_shows_home_page_or_help(
     terminal: Nacre, nacre: Nacre, process: Nacre
 ) -> None:
     nacre("store", "The keys hang in the hall")
@@ -91,9 +91,7 @@ def test_it_names_the_tools_that_are_wired_and_those_that_are_not(
 
 
 @pytest.mark.usefixtures("worked")
-def test_it_tells_todays_sessions_and_what_was_learned_last_with_their_short_ids(
-    terminal: Nacre, nacre: Nacre
-) -> None:
+def test_status_shows_todays_sessions_and_latest_memories(terminal: Nacre, nacre: Nacre) -> None:
     told = nacre("status", "--json").json
     assert [one["session_id"] for one in told["today"]] == [SESSION]
     assert (told["sessions_today"], told["sessions"]) == (1, 2)

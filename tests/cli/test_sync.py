@@ -119,7 +119,7 @@ def test_quiet_says_nothing_and_leaves_the_outcome_to_the_doctor(
     assert "no repository at the remote" in " ".join(nacre("doctor").out.split())
 
 
-def test_with_auto_a_command_is_followed_by_a_sync_that_nobody_waits_for(
+def test_automatic_sync_starts_after_commands_without_waiting(
     nacre: Nacre, process: Nacre, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("sync", "--remote", str(remote))

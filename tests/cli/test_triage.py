@@ -85,7 +85,7 @@ def test_a_question_mark_shows_what_the_keys_mean(
     assert left(nacre) == waiting
 
 
-def test_the_turns_that_it_comes_from_are_shown_beside_it_and_judged_by(
+def test_candidate_is_shown_with_its_turns(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -138,7 +138,7 @@ def test_no_key_decides_where_no_word_of_it_is_seen(
     assert left(nacre) == waiting
 
 
-def test_in_a_low_window_the_answer_to_a_key_leaves_the_words_their_place(
+def test_small_windows_keep_text_visible_after_answers(
     triage: Callable[..., Terminal], waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -197,7 +197,7 @@ def test_nothing_changes_where_the_editor_saves_nothing_or_fails(
     assert memories(nacre) == set()
 
 
-def test_it_is_merged_into_a_memory_that_is_chosen_and_that_is_undone(
+def test_candidate_is_merged_into_a_chosen_memory_and_undone(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str], editor: str
 ) -> None:
     there = "Uploads go to the bank at night."
@@ -224,7 +224,7 @@ def test_who_goes_back_from_choosing_merges_nothing(
     assert left(nacre) == waiting
 
 
-def test_a_memory_that_a_newer_one_contradicts_is_shown_beside_it_and_replaced(
+def test_contradicted_memory_is_shown_with_its_successor_and_replaced(
     triage: Callable[..., Terminal], nacre: Nacre
 ) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")

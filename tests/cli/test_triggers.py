@@ -69,9 +69,7 @@ def test_what_draws_on_text_from_outside_is_not_told_by_its_trigger(
     assert told(nacre, "roll out the new dashboard", tmp_path) == ""
 
 
-def test_three_at_most_are_told_the_most_important_first_and_each_once_a_session(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_at_most_three_triggers_are_shown_once_per_session(nacre: Nacre, tmp_path: Path) -> None:
     texts = [
         f"Lock {name} opens at {hour}."
         for hour, name in enumerate(("Alder", "Birch", "Cedar", "Elm"), 5)
@@ -84,9 +82,7 @@ def test_three_at_most_are_told_the_most_important_first_and_each_once_a_session
     assert first.index(texts[3]) < first.index(texts[1])
 
 
-def test_triggers_are_edited_and_taken_away_and_may_be_written_into_the_file(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_triggers_are_edited_removed_and_written_to_files(nacre: Nacre, tmp_path: Path) -> None:
     memory = stored(nacre, RULE)
     prompt = "roll out the new dashboard"
     assert told(nacre, prompt, tmp_path) == ""
@@ -103,7 +99,7 @@ def test_triggers_are_edited_and_taken_away_and_may_be_written_into_the_file(
 @pytest.mark.parametrize(
     ("context", "at_start", "with_prompt"), [("session-start", 0, 1), ("prompt", 1, 0)]
 )
-def test_what_is_kept_back_in_one_context_is_told_in_the_other_and_recalled(
+def test_memory_withheld_in_one_context_is_available_in_others(
     nacre: Nacre, tmp_path: Path, context: str, at_start: int, with_prompt: int
 ) -> None:
     stored(nacre, RULE, "--kind", "preference", "--trigger", "gateway", "--importance", "9")

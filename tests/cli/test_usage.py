@@ -81,7 +81,7 @@ def test_on_a_terminal_feedback_does_not_wait_for_a_reply(
     assert "--good or --bad" in shown.out
 
 
-def test_what_is_called_bad_waits_for_review_and_can_be_kept_or_retired(
+def test_bad_memory_waits_for_review_and_is_kept_or_retired(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
     assert nacre("review").out == "Nothing waits for review.\n"

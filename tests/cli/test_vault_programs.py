@@ -178,7 +178,7 @@ def test_what_the_vaults_repository_names_as_programs_never_runs(
 
 
 @pytest.mark.parametrize("name", ["uploadpack", "receivepack", "vcs"])
-def test_a_program_of_the_vaults_repository_that_git_would_start_all_the_same_is_refused(
+def test_programs_configured_in_the_vault_repository_are_refused(
     name: str, planted: Planted, nacre: Nacre
 ) -> None:
     planted.plant()
@@ -204,9 +204,7 @@ def test_a_file_of_the_vault_calls_no_filter_of_the_owners(planted: Planted, nac
     assert planted.marked() == ""
 
 
-def test_the_ssh_of_the_owners_settings_is_called_and_not_that_of_the_repository(
-    planted: Planted, nacre: Nacre
-) -> None:
+def test_ssh_command_comes_from_user_settings_only(planted: Planted, nacre: Nacre) -> None:
     planted.plant()
     owners = planted.write_program("owners")
     planted.git("config", "--global", "core.sshCommand", str(owners))
@@ -215,9 +213,7 @@ def test_the_ssh_of_the_owners_settings_is_called_and_not_that_of_the_repository
     assert str(planted.program) not in planted.marked()
 
 
-def test_the_credential_helper_of_the_owners_settings_is_asked_and_not_that_of_the_repository(
-    planted: Planted, nacre: Nacre
-) -> None:
+def test_credential_helper_comes_from_user_settings_only(planted: Planted, nacre: Nacre) -> None:
     planted.plant()
     owners = planted.write_program("owners")
     planted.git("config", "--global", "credential.helper", f"!{owners}")

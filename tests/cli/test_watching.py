@@ -141,7 +141,7 @@ def test_a_database_that_is_made_anew_is_noticed(
 
 
 @pytest.mark.parametrize("once", [True, False], ids=["once", "followed"])
-def test_paths_that_are_watched_are_found_by_a_rebuild_from_the_vault_alone(
+def test_watched_paths_survive_a_rebuild_from_the_vault(
     user_home: Path, tmp_path: Path, follow: Any, nacre: Nacre, once: bool
 ) -> None:
     written = say(user_home, "The weir is opened at six", 1)
@@ -263,7 +263,7 @@ def test_the_log_of_a_database_stands_for_the_database() -> None:
     assert not territory.is_hint(Path("/code/mill/state.db-shm"))
 
 
-def test_only_those_parts_of_a_tools_folder_are_watched_in_which_transcripts_lie(
+def test_only_folders_with_transcripts_are_watched(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "sessions").mkdir()
@@ -290,7 +290,7 @@ def test_after_sleep_or_a_clock_that_was_set_everything_is_looked_at() -> None:
         assert pace.is_time("look", 2.0)
 
 
-def test_looks_that_take_long_are_seldom_and_hints_do_not_make_them_a_habit() -> None:
+def test_slow_scans_are_rare_and_hints_add_none() -> None:
     pace = Pace(0.0, interval=120.0)
     pace.looked(0.0, 3.0, polling=False)
     pace.look_soon(3.5)

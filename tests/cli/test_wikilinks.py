@@ -49,7 +49,7 @@ def keel(nacre: Nacre) -> Path:
         "keel-of-the-dinghy\\|the keel",
     ],
 )
-def test_a_link_by_subject_file_or_path_leads_there_and_is_seen_from_both_ends(
+def test_links_by_subject_file_or_path_work_both_ways(
     nacre: Nacre, keel: Path, written: str
 ) -> None:
     body = f"| part | where |\n|---|---|\n| ballast | below ![[{written}]] |"
@@ -59,9 +59,7 @@ def test_a_link_by_subject_file_or_path_leads_there_and_is_seen_from_both_ends(
     assert nacre("show", "Ballast", "--no-update", "--json").json["content"] == body
 
 
-def test_what_names_nothing_stays_text_until_there_is_a_memory_of_that_name(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_unresolved_link_stays_text_until_the_memory_exists(nacre: Nacre, user_home: Path) -> None:
     write(
         user_home,
         "global/fact/ballast.md",
@@ -86,7 +84,7 @@ def test_code_holds_no_links(nacre: Nacre, keel: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["by command", "by hand"])
-def test_a_rename_breaks_no_link_not_even_after_a_rebuild_and_an_undo_takes_it_back(
+def test_rename_keeps_links_through_rebuild_and_undo(
     nacre: Nacre, keel: Path, user_home: Path, how: str
 ) -> None:
     nacre("store", f"Ballast lies beside [[{KEEL}]].", "--subject", "Ballast", "--json")
@@ -117,7 +115,7 @@ def test_a_name_that_nobody_links_leaves_no_alias(nacre: Nacre, keel: Path) -> N
     assert nacre("show", "Backbone", "--no-update", "--json").json["extra"] == {}
 
 
-def test_of_several_of_one_name_that_of_the_same_project_is_meant_and_an_ambiguous_name_leads_nowhere(
+def test_ambiguous_link_prefers_its_project_or_leads_nowhere(
     nacre: Nacre,
 ) -> None:
     for project, wood in (("sloop", "oak"), ("yawl", "elm")):
@@ -165,7 +163,7 @@ def test_with_the_last_name_in_a_body_its_links_go(nacre: Nacre, keel: Path) -> 
     assert (links(nacre, "Ballast"), links(nacre, KEEL)) == ([], [])
 
 
-def test_a_page_to_read_shows_links_as_names_and_a_copy_holds_them_in_the_text_alone(
+def test_reading_shows_link_names_and_copying_keeps_text(
     nacre: Nacre, keel: Path, tmp_path: Path
 ) -> None:
     ballast = f"---\nlinks: [{{rel: part_of, to: {keel.read_text().split('id: ')[1][:36]}}}]\n---\nBeside [[{KEEL}]].\n"

@@ -153,7 +153,7 @@ def test_an_adapter_of_a_third_party_reads_in_processes_whatever_it_prints(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_file_that_processes_die_of_is_named_and_all_others_are_read(
+def test_file_that_kills_workers_is_reported_and_others_read(
     process: Nacre, tmp_path: Path
 ) -> None:
     folder = herons(tmp_path, ["one", "dies", "two", "dies once", "three", "dies"])

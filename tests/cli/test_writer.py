@@ -87,7 +87,7 @@ def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
     assert nacre("writer", "--json").json["state"] == "off"
 
 
-def test_a_model_that_works_only_when_asked_is_told_with_what_has_it_write(nacre: Nacre) -> None:
+def test_writer_for_requests_only_shows_the_command_to_run(nacre: Nacre) -> None:
     nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
     told = nacre("writer").out
     assert "No writer" in told
@@ -114,9 +114,7 @@ def test_since_when_it_reads_is_told_by_the_owners_clock(
     assert "sessions that ended after 2026-01-01 09:00" in told
 
 
-def test_who_takes_nacre_out_of_the_agents_is_told_that_the_writer_stays(
-    nacre: Nacre, claude: Path
-) -> None:
+def test_disconnecting_agents_reports_the_remaining_writer(nacre: Nacre, claude: Path) -> None:
     assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
     let_write(nacre, 50000)
     assert "claude-cli:haiku is still the writer" in nacre("init", "--uninstall", "--yes").err
@@ -138,7 +136,7 @@ def test_where_nobody_is_signed_in_its_state_tells_the_remedy(
     assert "sign in with Claude Code itself" in " ".join(nacre("doctor", code=None).out.split())
 
 
-def test_one_that_writes_what_nobody_can_read_is_left_alone_for_a_day(
+def test_writer_with_unreadable_output_pauses_for_a_day(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 50000)
@@ -166,7 +164,7 @@ def least_bound(nacre: Nacre) -> int:
     return int(least.replace(",", ""))
 
 
-def test_a_bound_that_holds_no_session_is_refused_with_the_least_that_does(
+def test_limit_below_the_smallest_session_is_refused_with_minimum(
     nacre: Nacre, claude: Path
 ) -> None:
     least = least_bound(nacre)
@@ -176,7 +174,7 @@ def test_a_bound_that_holds_no_session_is_refused_with_the_least_that_does(
     assert "hold not one small session for claude-cli:haiku" in few
 
 
-def test_with_the_least_bound_a_small_session_is_written_though_memories_are_known(
+def test_smallest_limit_still_covers_a_small_session(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     asked = 'asked, about = sys.stdin.read(), " ".join(sys.argv)'
@@ -197,7 +195,7 @@ def test_with_the_least_bound_a_small_session_is_written_though_memories_are_kno
 
 
 @pytest.mark.parametrize("tokens", ["0", "1000"])
-def test_one_that_may_take_too_little_says_so_instead_of_a_day_on_which_it_goes_on(
+def test_writer_with_too_small_a_limit_is_reported(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], tokens: str
 ) -> None:
     nacre("config", "set", "models.extraction", "claude-cli:haiku")
@@ -217,7 +215,7 @@ def test_one_that_may_take_too_little_says_so_instead_of_a_day_on_which_it_goes_
     )
 
 
-def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
+def test_consent_starts_the_writer_with_sessions_ending_later(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123old0-0000", timedelta(hours=5))
@@ -257,7 +255,7 @@ def test_a_bound_of_calls_holds_beside_that_of_tokens(
     assert contents(nacre) == [RULE]
 
 
-def test_sessions_that_it_is_not_shown_as_they_may_be_of_this_machine_are_told_with_what_answered(
+def test_withheld_local_sessions_are_reported_with_their_models(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 50_000)
@@ -279,7 +277,7 @@ def test_sessions_that_it_is_not_shown_as_they_may_be_of_this_machine_are_told_w
     assert nacre("writer", "--json").json["kept_here"] == []
 
 
-def test_what_its_command_adds_to_a_question_is_counted_before_it_is_asked(
+def test_command_overhead_is_counted_before_asking(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     codex = claude.with_name("codex")
@@ -313,7 +311,7 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     assert contents(nacre) == [RULE]
 
 
-def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
+def test_older_sessions_are_read_after_consent_to_usage(
     nacre: Nacre,
     dialog: Callable[..., Outcome],
     claude: Path,
@@ -382,7 +380,7 @@ tokens_per_day = 1000
 """
 
 
-def test_a_writer_of_a_file_edited_by_hand_is_shown_what_ends_from_when_it_is_seen_first(
+def test_writer_set_by_hand_starts_from_its_first_use(
     nacre: Nacre, claude: Path, user_home: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123two0-0000", timedelta(days=9))
@@ -398,7 +396,7 @@ def test_a_writer_of_a_file_edited_by_hand_is_shown_what_ends_from_when_it_is_se
     assert nacre("writer", "--json").json["since"] == found["since"]
 
 
-def test_what_waits_for_a_writer_goes_on_waiting_where_nothing_says_since_when_it_reads(
+def test_waiting_sessions_keep_waiting_without_a_start_date(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 1000)
@@ -448,7 +446,7 @@ def test_a_trial_of_what_a_subscription_pays_tells_no_dollars(nacre: Nacre, clau
     assert nacre("models", "test", "claude-cli:haiku", "--json").json["cost_usd"] == 0
 
 
-def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_with_what_it_is_shown(
+def test_estimate_counts_remaining_subscription_tokens(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 1000)
@@ -471,7 +469,7 @@ def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_wi
     assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
 
 
-def test_an_estimate_reckons_with_small_sessions_as_they_are_sent_and_names_what_reads_the_others(
+def test_estimate_groups_small_sessions_and_explains_the_rest(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     for number in range(5):
@@ -493,7 +491,7 @@ def test_an_estimate_reckons_with_small_sessions_as_they_are_sent_and_names_what
     )
 
 
-def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(
+def test_unusable_writer_is_reported_until_an_answer_works(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     claude.write_text(
@@ -516,7 +514,7 @@ def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
-def test_a_rebuild_keeps_what_waits_for_the_writer_and_what_is_in_doubt(
+def test_rebuild_keeps_waiting_sessions_and_doubts(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 50000)
@@ -601,7 +599,7 @@ def test_two_processes_do_not_ask_it_about_the_same_session(
     assert "1 session being read by it now" in claude.with_name("meanwhile").read_text()
 
 
-def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_take(
+def test_installed_agent_is_proposed_with_its_usage_in_terminals(
     dialog: Callable[..., Outcome], claude: Path, nacre: Nacre
 ) -> None:
     told = dialog("writer", "set", answers=[("tokens a day?", "y")])
@@ -652,7 +650,7 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
 
 
 @pytest.mark.parametrize("said", ["w", "y"])
-def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_it(
+def test_init_shows_the_writers_usage_before_consent(
     dialog: Callable[..., Outcome],
     nacre: Nacre,
     claude: Path,
@@ -682,7 +680,7 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     )
 
 
-def test_the_examples_of_a_first_look_are_no_part_of_what_a_writer_would_be_shown(
+def test_examples_are_excluded_from_the_writers_estimate(
     dialog: Callable[..., Outcome],
     nacre: Nacre,
     claude: Path,
@@ -777,7 +775,7 @@ def test_a_project_that_is_not_there_is_left_out_with_a_warning(
     assert len(nacre("config", "get", "writer.exclude_projects", "--json").json["value"]) == 3
 
 
-def test_what_reads_sessions_is_told_and_what_does_where_nothing_does_by_itself(
+def test_readers_of_sessions_are_reported_with_alternatives(
     nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -820,7 +818,7 @@ def test_what_keeps_it_from_answering_is_told_until_it_answers(
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
-def test_while_sessions_are_followed_what_waits_is_shown_soon_after_the_settings_let_it(
+def test_waiting_sessions_are_shown_soon_after_permission(
     nacre: Nacre,
     claude: Path,
     session: Callable[[str, timedelta], Path],
@@ -885,7 +883,7 @@ def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(
     assert "sessions waiting: 1" in found["detail"]
 
 
-def test_a_writer_that_took_what_it_may_is_told_with_the_way_on(
+def test_exhausted_writer_is_reported_with_alternatives(
     nacre: Nacre, waits: None, claude: Path, check: Check
 ) -> None:
     claude.write_text(
@@ -901,7 +899,7 @@ def test_a_writer_that_took_what_it_may_is_told_with_the_way_on(
     assert check()["state"] == "ok"
 
 
-def test_a_writer_that_fails_is_told_with_what_it_said_until_it_answers(
+def test_failing_writer_is_reported_with_its_error_until_success(
     nacre: Nacre, waits: None, claude: Path, check: Check
 ) -> None:
     works = claude.read_text(encoding="utf-8")

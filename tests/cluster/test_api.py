@@ -50,7 +50,7 @@ def test_a_memory_sent_to_several_processes_is_stored_once(
     ] == [_FACT]
 
 
-def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(
+def test_unavailable_server_is_not_reported_as_wrong_key(
     team: Server, api: Callable[..., Api], server_url: str
 ) -> None:
     key, one = key_of(team, "ben"), api()
@@ -68,9 +68,7 @@ def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(
     assert one.post("list", {}, key).status_code == 200
 
 
-def test_it_serves_nobody_without_a_key_and_has_no_memory_of_its_own(
-    team: Server, api: Callable[..., Api]
-) -> None:
+def test_api_requires_a_key_and_has_no_own_memory(team: Server, api: Callable[..., Api]) -> None:
     one = api()
     assert one.post("recall", _ASKED, {}).status_code == 401
     assert one.get("/api/v1/events").status_code == 401
@@ -117,7 +115,7 @@ def _lines(stream: httpx.Response) -> Iterator[str]:
     yield from stream.iter_lines()
 
 
-def test_a_process_that_is_to_end_says_so_answers_on_and_leaves_no_file(
+def test_stopping_process_reports_it_finishes_and_leaves_no_file(
     team: Server, api: Callable[..., Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -165,7 +163,7 @@ def test_who_waits_to_write_to_one_space_keeps_nobody_from_another(
         assert {answer.result().status_code for answer in waiting} == {200}
 
 
-def test_a_rolling_restart_under_load_shows_clients_no_error_and_loses_and_doubles_nothing(
+def test_rolling_restart_loses_and_doubles_no_requests(
     team: Server, api: Callable[..., Api]
 ) -> None:
     balancer, stop = Balancer(key_of(team, "ben")), Event()

@@ -84,7 +84,7 @@ def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(
     _nothing_is_lost_or_doubled(team, balancer)
 
 
-def test_a_server_that_is_killed_under_load_is_told_as_such_and_nothing_is_lost_or_doubled(
+def test_server_killed_under_load_loses_and_doubles_nothing(
     own_server: Any, team: Server, api: Callable[..., Api]
 ) -> None:
     balancer = Balancer(key_of(team, "ben"))

@@ -58,7 +58,7 @@ def test_tenants_are_made_filled_asked_and_deleted(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
-def test_who_interrupts_it_is_told_what_was_measured_and_no_tenant_is_left(
+def test_interrupted_measurement_reports_results_and_removes_tenants(
     server: Server, processes: Processes, tmp_path: Path
 ) -> None:
     server.opened("ben").call("spaces-create", space="ben", kind="person")

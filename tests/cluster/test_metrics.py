@@ -64,7 +64,7 @@ def test_a_worker_counts_its_jobs(team: Server, process: Nacre, processes: Proce
     worker.communicate(timeout=PATIENCE_SECONDS)
 
 
-def test_operators_see_on_a_page_what_was_done_and_how_the_server_is(
+def test_metrics_page_shows_activity_and_server_health(
     team: Server, api: Callable[..., Api], process: Nacre
 ) -> None:
     process("cluster", "migrate")

@@ -13,7 +13,7 @@ def test_an_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> Non
     assert nacre("cluster", "migrate", "--json").json == {"before": newest, "after": newest}
 
 
-def test_a_cluster_without_a_server_is_refused_with_the_setting_that_is_missing(
+def test_cluster_without_server_is_refused_naming_the_setting(
     nacre: Nacre,  # noqa: F811
 ) -> None:
     refused = nacre("cluster", "migrate", code=None)

@@ -87,7 +87,7 @@ def _until_told(*balancers: Balancer) -> None:
         pass
 
 
-def test_a_node_that_is_killed_takes_its_own_tenants_away_alone_and_nothing_is_lost_or_doubled(
+def test_killed_node_affects_only_its_own_tenants(
     many: Cluster,
     api: Callable[..., Api],
     monkeypatch: pytest.MonkeyPatch,

@@ -20,7 +20,7 @@ from tests.spaces.conftest import Server
 _ASKED = {"text": "where is the ferry timetable kept?"}
 
 
-def test_who_was_asked_as_often_as_it_may_is_told_when_to_come_again(
+def test_exceeded_quota_reports_when_to_retry(
     team: Server, api: Callable[..., Api], nacre: Nacre
 ) -> None:
     limited = ("cluster", "tenants", "limit", "ferry-team")

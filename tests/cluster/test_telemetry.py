@@ -22,7 +22,7 @@ def _parent(span: Any) -> tuple[str, str]:
     return span.trace_id.hex(), span.parent_span_id.hex()
 
 
-def test_a_collector_is_sent_a_span_for_each_operation_below_that_of_its_client(
+def test_collector_gets_a_child_span_for_each_operation(
     team: Server, api: Callable[..., Api]
 ) -> None:
     ben, rita = key_of(team, "ben"), key_of(team, "rita")

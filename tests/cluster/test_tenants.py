@@ -35,9 +35,7 @@ def test_tenants_are_listed_with_what_they_hold(team: Server, nacre: Nacre) -> N
     assert "ferry-team" in nacre("cluster", "tenants").out
 
 
-def test_a_tenant_is_removed_to_the_last_row_and_the_others_keep_theirs(
-    team: Server, nacre: Nacre
-) -> None:
+def test_removed_tenant_leaves_no_rows_and_spares_others(team: Server, nacre: Nacre) -> None:
     for space in ("ferry-team", "anna"):
         team.opened("anna", space).call("store", content=_FACT)
     before = _rows(team, "anna")

@@ -67,7 +67,7 @@ def _jobs(nacre: Nacre) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_worker_looks_after_spaces_in_which_something_was_done_and_ends_on_sigterm(
+def test_worker_tends_active_spaces_and_stops_on_sigterm(
     worker: Callable[..., Worker], team: Server, nacre: Nacre
 ) -> None:
     one = worker()
@@ -80,7 +80,7 @@ def test_a_worker_looks_after_spaces_in_which_something_was_done_and_ends_on_sig
         assert admin.execute(asked).fetchone() == (1,)
 
 
-def test_what_a_worker_was_killed_at_is_done_by_another_and_nothing_is_lost_or_doubled(
+def test_job_of_a_killed_worker_is_finished_by_another(
     worker: Callable[..., Worker], team: Server, nacre: Nacre
 ) -> None:
     with team.admin as admin:
@@ -108,7 +108,7 @@ def test_what_a_worker_was_killed_at_is_done_by_another_and_nothing_is_lost_or_d
     assert [one.content for one in found] == [FACT]
 
 
-def test_a_job_that_fails_again_and_again_is_given_up_shown_and_done_when_an_operator_says_so(
+def test_repeatedly_failing_job_is_given_up_until_released(
     worker: Callable[..., Worker], team: Server, nacre: Nacre
 ) -> None:
     with team.admin as admin:
@@ -150,7 +150,7 @@ def test_all_that_was_given_up_is_done_again_at_one_word(
     assert _jobs(nacre) == []
 
 
-def test_what_is_away_is_no_fault_of_a_job_which_is_tried_until_it_is_back(
+def test_outages_are_no_job_failures_and_jobs_are_retried(
     worker: Callable[..., Worker], server: Server
 ) -> None:
     begun: list[str] = []

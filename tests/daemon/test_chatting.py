@@ -47,7 +47,7 @@ def test_the_daemon_answers_in_channels_and_ends_with_them(
         assert not nacre("gateway", "status", "--json", code=1).json["running"]
 
 
-def test_a_token_that_is_not_there_is_told_and_the_daemon_goes_on(
+def test_missing_token_is_reported_and_the_daemon_continues(
     serving: Callable[..., Serving], nacre: Nacre
 ) -> None:
     with FakeProvider() as provider, FakeTelegram() as telegram:

@@ -45,7 +45,7 @@ def test_a_session_that_ends_is_read_and_handed_over(serving: Serve, transcript:
     assert daemon.end() == 0
 
 
-def test_turn_end_starts_no_process_for_a_followed_session_and_reads_no_file_elsewhere(
+def test_turn_end_starts_no_process_for_followed_sessions(
     serving: Serve, transcript: Path, tmp_path: Path
 ) -> None:
     daemon = serving()

@@ -38,9 +38,7 @@ _LANGUAGES = "from nacre.learn.sentences import languages", "languages()"
 
 
 @pytest.mark.parametrize(("imports", "work"), [_ANSWERS, _LANGUAGES], ids=["answers", "languages"])
-def test_what_many_threads_read_at_once_for_the_first_time_ends_no_process(
-    imports: str, work: str
-) -> None:
+def test_concurrent_first_reads_end_no_process(imports: str, work: str) -> None:
     crowd = _CROWD.format(imports=imports, work=work)
     for _ in range(5):
         done = subprocess.run(

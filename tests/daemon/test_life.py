@@ -42,9 +42,7 @@ def is_served() -> bool:
         return False
 
 
-def test_a_daemon_says_who_it_is_and_ends_when_it_is_asked_to(
-    serving: Serve, process: Nacre
-) -> None:
+def test_daemon_reports_its_identity_and_stops_on_request(serving: Serve, process: Nacre) -> None:
     daemon = serving()
     told = asked("hello")
     assert (told["pid"], told["protocol"], told["on_demand"]) == (daemon.process.pid, 1, False)
@@ -134,7 +132,7 @@ def test_after_a_kill_the_next_one_serves_and_nothing_is_lost(serving: Serve, le
     assert asked("get", {"reference": stored["memory_id"]})["content"].startswith("The mill stands")
 
 
-def test_on_demand_it_starts_in_the_background_once_however_often_it_is_asked_for(
+def test_on_demand_daemon_starts_once_in_the_background(
     process: Nacre, processes: Processes, stopped: None
 ) -> None:
     begun = [

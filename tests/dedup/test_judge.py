@@ -238,7 +238,7 @@ def test_a_word_that_is_common_in_a_home_ends_nothing_by_itself() -> None:
     assert judge(old, new, None, LIMITS, common).relation is not Relation.SUPERSEDES
 
 
-def test_another_day_for_the_same_thing_is_a_change_in_a_home_with_many_turns() -> None:
+def test_another_day_for_the_same_thing_is_a_change() -> None:
     old, new = said("Deploys happen on Tuesdays"), said("Deploys moved to Thursdays", days=9)
     known = Rarity(lambda words: (1_000, [3] * len(words)))
     assert judge(old, new, None, LIMITS, known).relation is Relation.SUPERSEDES

@@ -14,7 +14,7 @@ __all__ = ["world"]
 CASES = json.loads((Path(__file__).parent / "todos.json").read_text(encoding="utf-8"))
 
 
-def test_most_todos_that_are_said_to_be_done_are_and_hardly_any_other(world: World) -> None:
+def test_most_finished_todos_are_detected_and_hardly_others(world: World) -> None:
     closed = []
     with world.open() as memory:
         for number, case in enumerate(CASES):

@@ -31,7 +31,7 @@ def test_thresholds_stand_in_their_order() -> None:
         assert (known.meaning(known.unrelated), known.meaning(known.related)) == (0, 1)
 
 
-def test_a_model_that_sees_the_probes_as_the_bundled_one_does_has_its_numbers() -> None:
+def test_model_equal_to_the_bundled_one_gets_its_calibration() -> None:
     embedder = load_minilm()
     questions, passages = (embedder.embed(texts) for texts in zip(*probes(), strict=True))
     moved = calibration_of("nobody-measured-it", seen_by(questions, passages))

@@ -220,9 +220,7 @@ def test_a_conversation_is_told_from_its_first_message_to_its_end(home: Home, he
         assert chats(heard) == [("ended", KEY)]
 
 
-def test_who_asks_to_be_let_in_is_told_and_what_cannot_be_delivered(
-    home: Home, heard: Heard
-) -> None:
+def test_pairing_requests_and_undeliverable_messages_are_reported(home: Home, heard: Heard) -> None:
     at, folder = home.clock(), home.settings.home
     with closing(GatewayStore.open(folder)) as store:
         asking = Pairing("telegram", "77", "Ines", "K7QM-2XDP", at)

@@ -67,7 +67,7 @@ def test_what_the_owner_says_plainly_is_a_memory_at_once(said: str, kind: Kind) 
     assert kept.content.rstrip(".。!")[-12:] in said
 
 
-def test_what_is_left_to_do_after_a_meeting_weighs_eight_however_many_there_are() -> None:
+def test_todos_after_a_meeting_are_important_at_any_number() -> None:
     said = [
         "TODO: check the pump in the cellar before the first frost.",
         "Action item: the drainage plan is to be drawn anew this month.",
@@ -112,7 +112,7 @@ def test_the_subject_is_the_beginning_of_what_was_said() -> None:
     assert len(kept.subject) <= 60
 
 
-def test_several_rules_of_a_message_are_as_many_memories_of_which_two_weigh_eight() -> None:
+def test_message_with_several_rules_yields_two_important_ones() -> None:
     told = [
         f"Remember that the {thing} are archived every night."
         for thing in ("invoices", "ledgers", "reports")
@@ -156,7 +156,7 @@ def test_what_has_no_cue_is_no_memory_however_plainly_it_is_said(said: str) -> N
         "Note: the second test still fails.",
     ],
 )
-def test_what_has_a_cue_but_is_about_the_task_or_not_the_owners_is_no_memory(said: str) -> None:
+def test_task_related_and_foreign_cues_are_no_memories(said: str) -> None:
     assert memories(owner(said)) == []
 
 
@@ -308,9 +308,7 @@ def test_remember_this_points_at_the_statement_before() -> None:
         ),
     ],
 )
-def test_what_was_said_before_an_order_to_remember_it_is_kept_so_that_it_stands_alone(
-    said: str, content: str
-) -> None:
+def test_statement_before_a_remember_order_is_kept_standalone(said: str, content: str) -> None:
     assert only(owner(said)).content == content
 
 
@@ -432,7 +430,7 @@ def test_words_of_a_named_writer_are_no_memory(shown: str) -> None:
 
 
 @pytest.mark.parametrize("glyph", "⏺⎿●└❯›✻")
-def test_output_of_a_host_yields_nothing_up_to_the_end_of_the_paste(glyph: str) -> None:
+def test_host_output_yields_nothing_until_the_paste_ends(glyph: str) -> None:
     assert found(owner(f"{glyph} {PUSH}")) == []
     assert found(owner(f"look\n{glyph} It is settled.\n\n{PUSH}")) == []
 
@@ -478,9 +476,7 @@ READ = (ToolCall("WebFetch", "https://notes.example"),)
         ("Two ways.", "…? → From now on packages always come from the mirror."),
     ],
 )
-def test_words_of_the_agent_that_the_owner_only_points_at_wait_once_the_session_reached_outside(
-    told: str, said: str
-) -> None:
+def test_referenced_agent_words_wait_after_outside_access(told: str, said: str) -> None:
     assert "→" not in only(agent(told), owner(said)).content
     waiting = found(agent("", calls=READ), agent(told), owner(said))
     assert waiting
@@ -490,7 +486,7 @@ def test_words_of_the_agent_that_the_owner_only_points_at_wait_once_the_session_
     )
 
 
-def test_what_was_typed_into_a_form_is_the_owners_as_any_other_word() -> None:
+def test_text_typed_into_a_form_is_the_owners() -> None:
     rule = "From now on packages always come from the mirror."
     said = only(
         agent("", calls=READ), agent("Two ways."), owner(f"How shall I treat packages? ⇒ {rule}")
@@ -574,7 +570,7 @@ PAGE = (
 )
 
 
-def test_a_page_that_was_copied_as_it_stands_is_not_the_owners_word() -> None:
+def test_copied_page_is_not_the_owners_word() -> None:
     assert memories(owner(PAGE)) == []
     without_title = PAGE.partition("\n\n")[2]
     for own in (
@@ -602,7 +598,7 @@ def test_a_long_paragraph_about_code_in_which_nobody_speaks_is_pasted() -> None:
         assert memories(owner(own)) != [], own
 
 
-def test_what_stands_below_a_line_that_says_it_is_forwarded_is_not_the_owners_word() -> None:
+def test_text_below_a_forwarding_line_is_not_the_owners() -> None:
     said = (
         "hey! could the footer be blue?\n\nps from now on small pull requests, never one big branch"
     )
@@ -613,7 +609,7 @@ def test_what_stands_below_a_line_that_says_it_is_forwarded_is_not_the_owners_wo
     assert found(owner(f"wg shows no peers, I restart it\n\n{said}")) != []
 
 
-def test_a_message_of_more_than_six_statements_is_a_task_with_all_that_belongs_to_it() -> None:
+def test_message_with_many_statements_is_a_task() -> None:
     rule = "Never push directly to the main branch."
     steps = [
         f"The {thing} page shows the name of the boat."
@@ -624,7 +620,7 @@ def test_a_message_of_more_than_six_statements_is_a_task_with_all_that_belongs_t
     assert memories(owner(" ".join([*steps, "The last page shows the crew.", rule]))) == []
 
 
-def test_what_the_owner_pastes_back_from_the_agent_is_not_the_owners_word() -> None:
+def test_pasted_agent_output_is_not_the_owners_word() -> None:
     kept = memories(
         agent("Findings:\n1. We always use two spaces in the templates, which breaks the parser."),
         owner("look into\n1. We always use two spaces in the templates, which breaks the parser."),
@@ -758,7 +754,7 @@ def test_an_answer_that_points_at_untrusted_words_yields_nothing() -> None:
 @pytest.mark.parametrize(
     "answer", ["We don't need to publish", "yes, but we don't need to publish"]
 )
-def test_an_answer_that_says_too_little_is_not_filled_up_with_an_errand(answer: str) -> None:
+def test_terse_answer_is_not_completed_from_an_errand(answer: str) -> None:
     assert (
         found(agent("Shall I put the notes into `docs/notes.md` and publish them?"), owner(answer))
         == []
@@ -886,7 +882,7 @@ def test_a_message_is_split_into_its_statements() -> None:
     ],
     ids=["a letter of one's own", "one time of day", "no signature"],
 )
-def test_what_looks_a_little_like_a_letter_or_a_chat_is_still_the_owners(said: str) -> None:
+def test_text_slightly_like_a_letter_is_still_the_owners(said: str) -> None:
     assert "we never deploy the ledger on Fridays." in [one.text for one in split(said)]
 
 

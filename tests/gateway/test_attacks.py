@@ -65,9 +65,7 @@ def test_no_ids_make_two_conversations_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["agent", "terminal", "telegram"])
-def test_a_channel_cannot_have_a_name_by_which_it_is_taken_for_another(
-    nacre: Nacre, home: Path, name: str
-) -> None:
+def test_channel_names_cannot_imitate_other_channels(nacre: Nacre, home: Path, name: str) -> None:
     (home / "config.toml").write_text(
         f'[gateway.channels.{name}]\nkind = "webhook"\nsecret = "{"s" * 20}"\n'
     )
@@ -80,9 +78,7 @@ def test_ids_that_differ_in_case_are_different_people() -> None:
     assert [rules.is_owner(Sender(one)) for one in ("Otto", "otto", "OTTO")] == [True, False, False]
 
 
-def test_an_id_that_ends_a_text_in_toml_makes_nobody_else_the_owner(
-    nacre: Nacre, home: Path
-) -> None:
+def test_id_with_toml_syntax_makes_nobody_the_owner(nacre: Nacre, home: Path) -> None:
     (home / "config.toml").write_text(
         f'[gateway.channels.hook]\nkind = "webhook"\nsecret = "{"s" * 20}"\n'
     )
@@ -92,7 +88,7 @@ def test_an_id_that_ends_a_text_in_toml_makes_nobody_else_the_owner(
     assert "'hook:eve'" not in str(found)
 
 
-def test_who_never_is_let_in_is_forgotten_and_a_full_channel_holds_up_no_other(
+def test_ignored_strangers_expire_and_full_channels_block_no_others(
     tmp_path: Path,
 ) -> None:
     with closing(GatewayStore.open(tmp_path)) as store:

@@ -54,9 +54,7 @@ def test_the_owner_is_answered_with_what_is_remembered(stage: Stage, owner: int)
     assert f"telegram:{owner}" in stage.nacre("gateway", "sessions")
 
 
-def test_a_stranger_reaches_no_agent_until_paired_and_then_not_the_owners_memories(
-    stage: Stage, stranger: int
-) -> None:
+def test_stranger_needs_pairing_and_never_sees_owners_memories(stage: Stage, stranger: int) -> None:
     code = code_in(stage.ask(stranger, "let me in, and tell me of the build"))
     assert not stage.agent.count("let me in")
     stage.nacre("gateway", "pair", code)
@@ -100,7 +98,7 @@ def test_messages_within_the_pause_are_one_turn(stage: Stage, owner: int) -> Non
     assert stage.agent.count("of three") == 1
 
 
-def test_one_answer_at_a_time_in_a_conversation_and_so_many_at_once(
+def test_one_answer_per_conversation_and_limited_concurrency(
     stage: Stage, owners: Iterator[int]
 ) -> None:
     people = [next(owners) for _ in range(4)]
@@ -155,7 +153,7 @@ def test_a_stale_conversation_begins_anew_and_keeps_the_count_of_compactions(
     )
 
 
-def test_in_a_group_the_agent_answers_where_it_is_mentioned_and_sees_what_was_said_since(
+def test_group_mention_includes_messages_since_the_last_answer(
     stage: Stage, owner: int, paired: int, stranger: int, group: int
 ) -> None:
     stage.telegram.say(group, paired, "lunch is at noon")
@@ -243,9 +241,7 @@ def test_long_answers_come_in_parts_that_telegram_takes(stage: Stage, owner: int
     assert stage.said(owner)[1]["content"] == whole
 
 
-def test_the_owner_is_told_why_there_is_no_answer_and_others_only_that(
-    stage: Stage, owner: int, paired: int
-) -> None:
+def test_failure_reasons_are_shown_only_to_the_owner(stage: Stage, owner: int, paired: int) -> None:
     stage.agent.rules["out of order"] = Reply(status=400, message="the model is being painted")
     assert "painted" in stage.ask(owner, "out of order?")
     assert stage.ask(paired, "out of order?") == SORRY

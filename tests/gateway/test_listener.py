@@ -197,7 +197,7 @@ def test_beyond_this_machine_it_says_that_nothing_is_encrypted() -> None:
     assert "without encryption" in told[0]
 
 
-def test_a_port_that_is_taken_and_a_place_that_is_none_are_told(tmp_path: Path) -> None:
+def test_used_port_and_invalid_address_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
         Listener("127.0.0.1:http", {})
 

@@ -216,7 +216,7 @@ def test_tools_need_an_agent_and_a_folder(
         respond(home, "claude-cli:").answer(Question("", "Hello?", ("Read",), folder))
 
 
-def test_the_window_is_the_models_and_that_of_a_command_at_least_its_own(
+def test_window_is_the_models_with_a_minimum_for_commands(
     opens: Opens, respond: Responds, tmp_path: Path
 ) -> None:
     (tmp_path / "claude").write_text("#!/bin/sh\n")

@@ -48,7 +48,7 @@ def test_pieces_hold_no_secret_and_are_the_answer(text: str, size: int) -> None:
     assert "".join(heard(text, size, redactor)) == redactor.clean(text)
 
 
-def test_no_secret_is_cut_by_what_looks_like_the_end_of_a_sentence() -> None:
+def test_false_sentence_ends_do_not_cut_secrets() -> None:
     text, redactor = (
         f"{TALE}The box is No. 4711 HARBOUR, and {TALE}",
         Redactor([r"No\. \d{4} [A-Z]+"]),

@@ -174,7 +174,7 @@ def test_where_nobody_talks_nothing_is_told(served: Hooked, more: dict[str, str]
     assert run(served, "git commit --amend", **more).out == ""  # type: ignore[arg-type]
 
 
-def test_hosts_that_take_nothing_before_a_tool_are_told_nothing_and_the_rule_waits(
+def test_rule_waits_on_hosts_without_tool_hooks(
     served: Hooked,
 ) -> None:
     given = served.given(

@@ -243,9 +243,7 @@ STDIN = {
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("name", STDIN)
-def test_whatever_a_host_hands_over_a_hook_ends_with_0_and_in_shape(
-    hooked: Hooked, name: str, event: str
-) -> None:
+def test_hook_always_exits_with_0_and_valid_output(hooked: Hooked, name: str, event: str) -> None:
     ran = hooked.run(event, stdin=STDIN[name], within=None)
     assert (ran.code, ran.err) == (0, "")
     assert ran.seconds < IN_TIME_SECONDS
@@ -277,7 +275,7 @@ def test_a_host_that_never_ends_its_input_is_not_waited_for(
         assert process.stderr.read() == b""
 
 
-def test_an_object_that_is_whole_is_answered_while_the_input_is_still_open(
+def test_complete_object_is_answered_while_input_stays_open(
     hooked: Hooked, processes: Processes
 ) -> None:
     process = processes.start(

@@ -48,7 +48,7 @@ def test_off_everybody_is_told_and_nothing_is_noted(hooked: Hooked) -> None:
     assert {line["how"] for line in hooked.log()} == {"alone"}
 
 
-def test_half_of_the_sessions_are_told_nothing_the_same_ones_alone_and_by_the_daemon(
+def test_holdout_is_stable_across_daemon_and_cli(
     hooked: Hooked,
 ) -> None:
     hold_out(hooked, "0.5")
@@ -146,7 +146,7 @@ def test_switched_off_it_is_over_at_once(hooked: Hooked, untold: str) -> None:
     assert b"told" in subprocess.run(line, input=given, capture_output=True, check=True).stdout
 
 
-def test_a_share_that_was_written_by_hand_is_in_force_after_the_next_session_began(
+def test_handwritten_holdout_share_applies_from_the_next_session(
     hooked: Hooked,
 ) -> None:
     (hooked.home / "config.toml").write_text("[usefulness]\nhold_out = 0.5\n")

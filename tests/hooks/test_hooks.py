@@ -40,7 +40,7 @@ BLOCK = ("<nacre-context>", "</nacre-context>")
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
-def test_claude_code_and_codex_are_told_in_the_one_shape_that_both_take(
+def test_claude_code_and_codex_share_one_output_format(
     hooked: Hooked, host: str, event: str
 ) -> None:
     told = json.loads(hooked.run(event, host=host).out)
@@ -106,7 +106,7 @@ def test_cline_is_told_in_its_own_words_and_never_held_up(hooked: Hooked) -> Non
     assert json.loads(hooked.run("TaskCancel", given, host="cline").out) == {"cancel": False}
 
 
-def test_any_other_tool_is_told_in_plain_text_by_nacre_s_own_names_of_events(
+def test_other_tools_get_plain_text_by_event_name(
     hooked: Hooked,
 ) -> None:
     given = {"session_id": "s", "cwd": str(hooked.folder), "prompt": QUESTION}
@@ -144,7 +144,7 @@ def test_an_event_that_nobody_knows_is_answered_with_nothing(hooked: Hooked, hos
         {"transcript_path": "/u/.claude/projects/p/s/subagents/agent-7.jsonl"},
     ],
 )
-def test_a_session_in_which_nobody_talks_is_given_nothing_and_hands_nothing_over(
+def test_session_without_talk_gets_and_hands_over_nothing(
     hooked: Hooked, given: dict[str, object]
 ) -> None:
     for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
@@ -153,7 +153,7 @@ def test_a_session_in_which_nobody_talks_is_given_nothing_and_hands_nothing_over
     assert {line["how"] for line in hooked.log()} == {"apart"}
 
 
-def test_a_main_session_of_a_named_agent_is_one_in_which_somebody_talks(hooked: Hooked) -> None:
+def test_main_session_of_a_named_agent_is_a_conversation(hooked: Hooked) -> None:
     assert DECIDED in hooked.run("SessionStart", hooked.given(agent_type="reviewer")).context
 
 
@@ -210,7 +210,7 @@ def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool
     assert {line["how"] for line in hooked.log()} == {"daemon" if is_up else "alone"}
 
 
-def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(
+def test_late_answer_is_shown_with_the_next_prompt(
     hooked: Hooked,
 ) -> None:
     assert (
@@ -219,7 +219,7 @@ def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(
     assert DECIDED in hooked.run("UserPromptSubmit").context
 
 
-def test_a_process_that_started_late_still_tells_what_the_daemon_answers_at_once(
+def test_late_process_still_shows_the_daemons_answer(
     hooked: Hooked,
 ) -> None:
     with listening(hooked.home, respond("OF THE DAEMON")):
@@ -254,9 +254,7 @@ def test_a_session_start_looks_alone_where_the_daemon_hangs(hooked: Hooked) -> N
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
-def test_a_start_that_came_too_late_is_told_with_the_next_prompt_and_logged(
-    hooked: Hooked, source: str
-) -> None:
+def test_late_start_is_shown_with_the_next_prompt_and_logged(hooked: Hooked, source: str) -> None:
     for _ in range(3):
         assert hooked.run("SessionStart", hooked.given(source=source), within=1).out == ""
     assert [line["how"] for line in hooked.log()] == ["late"] * 3
@@ -264,7 +262,7 @@ def test_a_start_that_came_too_late_is_told_with_the_next_prompt_and_logged(
     assert hooked.run("UserPromptSubmit", hooked.given(prompt="thanks")).out == ""
 
 
-def test_a_session_that_is_gone_on_with_is_owed_no_start_that_it_has_in_sight(
+def test_resumed_session_needs_no_start_already_in_context(
     hooked: Hooked,
 ) -> None:
     assert DECIDED in hooked.run("SessionStart").context
@@ -273,7 +271,7 @@ def test_a_session_that_is_gone_on_with_is_owed_no_start_that_it_has_in_sight(
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
-def test_what_is_to_be_done_after_an_event_is_left_as_a_file(hooked: Hooked, event: str) -> None:
+def test_chores_after_an_event_are_left_as_files(hooked: Hooked, event: str) -> None:
     with listening(hooked.home, hang):
         hooked.run(event)
     (chore,) = hooked.chores()
@@ -293,7 +291,7 @@ def test_a_session_that_starts_leaves_word_of_how(hooked: Hooked, source: str) -
     ]
 
 
-def test_each_run_is_logged_with_its_time_and_without_a_word_of_the_prompt(hooked: Hooked) -> None:
+def test_runs_are_logged_with_time_and_without_prompt_text(hooked: Hooked) -> None:
     hooked.run("SessionStart")
     hooked.run("UserPromptSubmit", hooked.given(prompt="a secret of mine"))
     first, second = hooked.log()
@@ -483,7 +481,7 @@ def test_a_start_that_is_told_alone_loads_little_on_its_way(hooked: Hooked) -> N
 @pytest.mark.parametrize(
     ("event", "is_told"), [("SessionStart", True), ("UserPromptSubmit", False)]
 )
-def test_a_hook_starts_a_daemon_where_it_may_and_the_next_one_asks_it(
+def test_hook_starts_a_daemon_which_answers_the_next_one(
     hooked: Hooked, monkeypatch: pytest.MonkeyPatch, event: str, is_told: bool
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "true")

@@ -36,7 +36,7 @@ def shown(given: object = None, *more: str, stdin: bytes | None = None) -> str:
     return ran.stdout.decode()
 
 
-def test_a_session_that_was_told_nothing_is_told_so_by_the_bare_name(hooked: Hooked) -> None:
+def test_session_without_output_shows_only_the_name(hooked: Hooked) -> None:
     assert shown() == "nacre\n"
 
 

@@ -107,7 +107,7 @@ def test_a_key_that_is_put_changes_nothing_else_and_is_put_once(text: str) -> No
 
 @settings(max_examples=60)
 @given(documents())
-def test_a_key_that_is_taken_out_again_leaves_the_text_as_it_was(text: str) -> None:
+def test_removed_key_leaves_the_text_unchanged(text: str) -> None:
     if files.read_json_text(text).get("mcpServers") == {} or "mcpServers" in files.read_json_text(
         text
     ):
@@ -150,7 +150,7 @@ def test_a_member_after_the_last_leaves_the_comment_on_its_line() -> None:
     assert files.drop(after, ("b",)) == text
 
 
-def test_a_hook_is_put_once_wherever_the_program_lay_before_and_others_stay() -> None:
+def test_hook_is_inserted_once_and_others_stay() -> None:
     others = {"matcher": "x", "hooks": [{"type": "command", "command": "mine"}]}
     old = {"hooks": [{"type": "command", "command": "/old/nacre-hook a b"}]}
     mixed = {
@@ -240,7 +240,7 @@ paragraphs = st.lists(
 
 
 @given(paragraphs, st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_a_block_goes_into_a_text_and_out_of_it_to_the_byte(
+def test_block_is_inserted_into_text_and_removed_exactly(
     lines: list[str], line: str, has_end: bool
 ) -> None:
     text = "".join(one + line for one in lines) if has_end else line.join([*lines, "end"])

@@ -26,9 +26,7 @@ def stamp(folder: Path, packages: dict[str, str]) -> None:
     (folder / "installed.json").write_text(json.dumps(packages))
 
 
-def test_versions_of_hosts_stand_in_the_table_that_ships_and_those_of_all_else_in_the_suites() -> (
-    None
-):
+def test_host_versions_ship_with_nacre_and_tool_versions_with_suites() -> None:
     for name, entry in TABLE.items():
         assert all(("@" in package[1:]) is (name not in PROVEN) for package in entry["packages"]), (
             name

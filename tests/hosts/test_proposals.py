@@ -23,7 +23,7 @@ LINES = (
 ASKED = "up to five things"
 
 
-def test_the_agent_goes_on_once_and_nothing_of_what_it_was_asked_is_the_owners(
+def test_agent_continues_once_and_its_prompt_is_not_the_owners(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     driver = ClaudeCode()

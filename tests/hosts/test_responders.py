@@ -238,7 +238,7 @@ def _closed(stage: Stage, responder: Responder) -> None:
 
 @by_program
 @pytest.mark.parametrize("end", [_killed, _closed])
-def test_one_that_ends_in_the_middle_is_no_answer_and_no_list_of_processes_showed_the_question(
+def test_truncated_answer_fails_and_processes_never_show_the_question(
     writer: Writer, end: Callable[[Stage, Responder], None], tmp_path_factory: Folders
 ) -> None:
     with answering(writer, lambda _: Reply(fault="hang"), tmp_path_factory) as (stage, responder):

@@ -25,9 +25,7 @@ Berths are numbered from the lighthouse. See [[Tides]].
 """
 
 
-def test_instructions_to_agents_come_in_statement_by_statement_where_their_owner_says_so(
-    nacre: Nacre, put: Put
-) -> None:
+def test_agent_instructions_import_by_statement_if_the_owner_agrees(nacre: Nacre, put: Put) -> None:
     page = str(put("proj", {"CLAUDE.md": INSTRUCTIONS}) / "CLAUDE.md")
     nacre("import", page, "--project", "harbour", "--trust")
     found = listed(nacre)
@@ -65,9 +63,7 @@ def test_short_instructions_are_imported(nacre: Nacre, put: Put) -> None:
     }
 
 
-def test_notes_of_obsidian_come_in_note_by_note_with_their_tags_dates_and_links(
-    nacre: Nacre, put: Put
-) -> None:
+def test_obsidian_notes_import_with_tags_dates_and_links(nacre: Nacre, put: Put) -> None:
     notes = put(
         "work",
         {"Berths.md": BERTHS, "Tides.md": "# Tides\n\nThe gauge has a time zone of its own.\n"},

@@ -20,7 +20,7 @@ def left_out(told: dict[str, Any]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", others.EVERYTHING)
-def test_what_another_model_wrote_is_recognised_untrusted_known_the_second_time_and_undone_at_once(
+def test_foreign_model_memories_are_untrusted_deduplicated_and_undone_together(
     nacre: Nacre, tmp_path: Path, name: str
 ) -> None:
     path = others.EVERYTHING[name](tmp_path)
@@ -43,7 +43,7 @@ def test_what_another_model_wrote_is_recognised_untrusted_known_the_second_time_
     assert nacre("doctor", "--json").json["ok"] is True
 
 
-def test_claude_mem_keeps_decisions_fixes_and_work_apart_and_leaves_prompts_to_the_sessions(
+def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
     nacre: Nacre, tmp_path: Path
 ) -> None:
     told = nacre("import", str(others.claude_mem(tmp_path).parent), "--json").json
@@ -89,7 +89,7 @@ def test_a_plan_counts_what_is_left_out_and_says_why(nacre: Nacre, tmp_path: Pat
     )
 
 
-def test_mcp_memory_service_keeps_types_projects_supersession_and_relations_but_not_what_it_derived(
+def test_mcp_memory_service_keeps_types_and_relations_without_derivations(
     nacre: Nacre, tmp_path: Path
 ) -> None:
     told = nacre("import", str(others.memory_service(tmp_path)), "--json").json
@@ -125,7 +125,7 @@ def test_mcp_memory_service_keeps_types_projects_supersession_and_relations_but_
     ]
 
 
-def test_mem0_keeps_categories_as_tags_and_kinds_dates_and_the_day_a_memory_ends(
+def test_mem0_categories_become_tags_kinds_and_dates_with_expiry(
     nacre: Nacre, tmp_path: Path
 ) -> None:
     nacre("import", str(others.written(tmp_path / "mem0.json", others.MEM0)), "--json")
@@ -142,9 +142,7 @@ def test_mem0_keeps_categories_as_tags_and_kinds_dates_and_the_day_a_memory_ends
     assert found["Is on leave in the first week of May"]["expires_on"] == "2035-05-08"
 
 
-def test_a_bare_list_of_mem0_and_several_pages_of_it_in_a_folder_are_read(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_mem0_lists_and_multi_page_folders_are_read(nacre: Nacre, tmp_path: Path) -> None:
     others.written(tmp_path / "pages/1.json", others.MEM0["results"][:1])
     others.written(tmp_path / "pages/2.json", {"results": others.MEM0["results"][1:]})
     told = nacre("import", str(tmp_path / "pages"), "--json").json
@@ -179,7 +177,7 @@ def test_the_markdown_of_mem0s_plugin_is_read_block_by_block(nacre: Nacre, tmp_p
     assert (extra["branch"], extra["files"]) == ("main", ["src/tides.py", "src/gauge.py"])
 
 
-def test_an_agent_file_gives_its_blocks_statement_by_statement_without_persona_and_conversations(
+def test_agent_file_imports_blocks_without_persona_and_conversations(
     nacre: Nacre, tmp_path: Path
 ) -> None:
     told = nacre(
@@ -227,9 +225,7 @@ def test_archival_memory_comes_in_without_pieces_of_files(nacre: Nacre, tmp_path
     assert (rope["created"], rope["tags"]) == ("2026-03-03T08:00:00Z", ["archival", "rope"])
 
 
-def test_a_note_of_basic_memory_becomes_its_statements_and_its_text_linked_as_it_says(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_basic_memory_notes_become_statements_and_linked_text(nacre: Nacre, tmp_path: Path) -> None:
     told = nacre("import", str(others.basic_memory(tmp_path)), "--json").json
     assert (told["source"], left_out(told)) == ("basic-memory", {"a schema for notes": 1})
     found = listed(nacre)

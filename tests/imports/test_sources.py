@@ -174,7 +174,7 @@ def test_how_agenr_used_a_memory_comes_in_only_with_trust(
     )
 
 
-def test_an_agenr_database_with_a_write_ahead_log_is_read_whole_and_left_alone(
+def test_agenr_database_with_wal_is_read_without_changes(
     nacre: Nacre, agenr_database: Callable[..., Path]
 ) -> None:
     entry = {
@@ -228,9 +228,7 @@ def test_a_handbook_of_codex_without_task_groups_is_read(nacre: Nacre, put: Put)
     assert nacre("import", str(folder), "--json").json["added"] == 1
 
 
-def test_claude_code_memory_is_read_fact_by_fact_in_the_project_of_its_sessions(
-    nacre: Nacre, put: Put
-) -> None:
+def test_claude_code_memory_is_read_by_fact_and_project(nacre: Nacre, put: Put) -> None:
     folder = put(
         ".claude/projects/-code-acme-billing",
         {
@@ -280,9 +278,7 @@ def test_openclaw_pages_last_and_its_diary_is_of_the_day(nacre: Nacre, put: Put)
     )
 
 
-def test_of_openclaws_user_page_the_directives_that_hold_are_read_and_not_its_template(
-    nacre: Nacre, put: Put
-) -> None:
+def test_openclaw_user_page_yields_directives_without_its_template(nacre: Nacre, put: Put) -> None:
     page = (
         "# USER.md\n\nStore stable user preferences as directives.\n\n```md\n"
         "<!-- observed: YYYY-MM-DD | status: active -->\n\n- Prefer concise updates.\n```\n\n## Directives\n\n"
@@ -499,9 +495,7 @@ def test_a_snapshot_for_clawxmemory_holds_nothing_that_nobody_answers_for(
     assert not any(words in snapshot for words in ("twelve volts", "eight letters", "plain text"))
 
 
-def test_a_rule_of_clawxmemory_keeps_why_and_how_to_apply_it_and_an_agent_is_told_all_three(
-    nacre: Nacre, put: Put
-) -> None:
+def test_clawxmemory_rules_keep_reason_and_application_for_agents(nacre: Nacre, put: Put) -> None:
     body = (
         "## Rule\n\nLabel stars with at most eight letters.\n\n## Why\n\nThe laser cuts no finer.\n\n"
         "## How to apply\n\nShorten by leaving out vowels.\n\n## Notes\n\nAgreed in class 7b.\n"

@@ -18,7 +18,7 @@ def test_an_empty_home_is_not_the_root_of_all_files() -> None:
     assert home_folder({"HOME": ""}) == str(Path(pwd.getpwuid(os.getuid()).pw_dir) / ".nacre")
 
 
-def test_a_home_is_named_by_hand_or_by_a_variable_or_lies_beneath_the_users() -> None:
+def test_home_is_set_by_option_or_variable_or_default() -> None:
     environ = {"HOME": "/code/ada", "NACRE_HOME": "~/memory"}
     assert home_folder(environ, "/code/other") == "/code/other"
     assert home_folder(environ) == "/code/ada/memory"

@@ -28,7 +28,7 @@ def test_an_answer_in_a_code_fence_is_read() -> None:
     assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
 
 
-def test_an_answer_of_another_shape_is_sent_back_once_with_what_is_wrong() -> None:
+def test_wrongly_shaped_answer_is_returned_once_with_errors() -> None:
     model = ScriptedModel([{"parts": [{"title": "hull"}]}, Whole([Part("hull")])])
     assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
     assert model.name not in model.prompts[1].text
@@ -54,7 +54,7 @@ def test_an_answer_that_says_nothing_of_use_is_sent_back_too() -> None:
     assert "there are no parts" in model.prompts[1].text
 
 
-def test_what_is_wrong_with_an_answer_is_told_with_the_name_of_the_model() -> None:
+def test_answer_errors_name_the_model() -> None:
     with pytest.raises(AnswerUnusable, match="the answer of boats:small"):
         ask(ScriptedModel(["no", "no"], name="boats:small"), PROMPT, Whole)
 

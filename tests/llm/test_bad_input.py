@@ -167,7 +167,7 @@ def test_a_proxy_that_sends_a_byte_now_and_then_holds_nobody_longer(opened: Open
     assert time.monotonic() - began < 15
 
 
-def test_a_model_that_ignores_the_schema_is_asked_once_more_and_then_not_believed(
+def test_model_ignoring_the_schema_is_retried_once_then_rejected(
     opened: Open,
 ) -> None:
     with FakeProvider(["I would rather not say."], repeats=True) as provider:

@@ -33,7 +33,7 @@ def test_an_alias_is_a_model_whose_window_and_price_are_known(tmp_path: Path, al
     assert describe(settings, asked.name)[1] == found
 
 
-def test_the_models_that_are_proposed_are_those_that_the_aliases_of_their_families_name() -> None:
+def test_proposed_models_match_the_aliases_of_their_families() -> None:
     settings = load_settings(Path("/nowhere"), {"HOME": "/nowhere"})
     for provider in aliases():
         assert set(proposed(provider_of(settings, provider))) <= set(aliases()[provider].values())
@@ -55,9 +55,7 @@ def test_no_other_name_is_an_alias(name: str) -> None:
         "openrouter:anthropic/Claude-Opus-4-1@20250805",
     ],
 )
-def test_a_provider_before_a_name_and_a_date_after_it_do_not_matter(
-    tmp_path: Path, name: str
-) -> None:
+def test_model_names_match_without_provider_and_date(tmp_path: Path, name: str) -> None:
     found = able(tmp_path, name)
     assert found.known
     assert (found.window, found.output) == (200_000, 32_000)

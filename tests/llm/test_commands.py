@@ -141,7 +141,7 @@ def test_claude_answers_without_tools_settings_servers_or_a_session(
     assert told["inside"] is None
 
 
-def test_claude_is_told_to_be_no_coding_agent_to_think_nothing_and_to_give_up_at_once(
+def test_claude_runs_without_agent_behaviour_thinking_or_retries(
     installed: Installed, tmp_path: Path
 ) -> None:
     installed("claude", CLAUDE).complete(PROMPT)
@@ -182,9 +182,7 @@ def test_codex_answers_in_a_sandbox_and_without_a_session(
     assert (told["held"], told["thread"]) == ([], None)
 
 
-def test_codex_has_a_home_of_its_own_that_holds_nothing_but_the_sign_in(
-    installed: Installed, tmp_path: Path
-) -> None:
+def test_codex_home_contains_only_the_login(installed: Installed, tmp_path: Path) -> None:
     theirs = tmp_path / ".codex"
     theirs.mkdir()
     (theirs / "auth.json").write_text("{}")
@@ -237,9 +235,7 @@ def test_gemini_answers_without_tools_in_a_home_of_its_own(
     assert told["held"] == []
 
 
-def test_opencode_answers_as_an_agent_without_tools_in_a_home_of_its_own(
-    installed: Installed, tmp_path: Path
-) -> None:
+def test_opencode_runs_without_tools_in_its_own_home(installed: Installed, tmp_path: Path) -> None:
     theirs = tmp_path / ".local" / "share" / "opencode"
     theirs.mkdir(parents=True)
     (theirs / "auth.json").write_text("{}")

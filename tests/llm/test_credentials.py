@@ -82,9 +82,7 @@ KEPT = {
 OWN = '[models.providers.anthropic]\napi_key = "from-the-config-01"\n'
 
 
-def test_a_key_comes_from_the_config_the_environment_the_keyring_the_file_and_other_tools_in_that_order(
-    find: Find, ring: MemoryKeyring
-) -> None:
+def test_key_sources_are_searched_in_fixed_order(find: Find, ring: MemoryKeyring) -> None:
     ring.set_password("nacre", "anthropic", "from-the-keyring-1")
     environ = {
         "NACRE_ANTHROPIC_API_KEY": "from-nacres-variable",
@@ -276,9 +274,7 @@ def test_a_credential_is_shown_by_its_last_four_characters_at_most(secret: str, 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
-def test_a_symbolic_link_to_a_login_is_followed_and_a_pipe_is_not_waited_for(
-    find: Find, tmp_path: Path
-) -> None:
+def test_login_symlink_is_followed_and_pipes_are_skipped(find: Find, tmp_path: Path) -> None:
     find("anthropic", "", {"real/login.json": claude()[".claude/.credentials.json"]})
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / ".credentials.json").symlink_to(tmp_path / "real" / "login.json")

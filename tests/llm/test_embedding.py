@@ -97,7 +97,7 @@ def test_a_key_goes_where_its_provider_looks_for_it_and_nowhere_else(opened: Ope
     assert voyage["authorization"] == f"Bearer {KEY}"
 
 
-def test_texts_go_in_batches_of_two_hundred_and_come_back_in_their_order(opened: Opened) -> None:
+def test_texts_are_sent_in_ordered_batches_of_200(opened: Opened) -> None:
     with FakeProvider() as provider:
         found = opened(provider).embed(numbered(450))
         alone = opened(provider).embed(["crane 449"])
@@ -189,7 +189,7 @@ def test_another_size_than_was_asked_for_is_refused(opened: Opened) -> None:
         opened(provider, "openai:text-embedding-3-small").embed(["a crane"])
 
 
-def test_texts_that_are_too_long_together_are_sent_apart_and_one_that_is_too_long_is_cut(
+def test_long_batches_are_split_and_overlong_texts_cut(
     opened: Opened,
 ) -> None:
     too_long = Reply(status=400, message="maximum context length exceeded")
@@ -223,7 +223,7 @@ def test_a_batch_that_fails_ends_the_others(opened: Opened) -> None:
         assert embedder.embed(["a crane"]).shape == (1, 64)
 
 
-def test_a_model_without_its_key_or_of_nobody_is_told_before_anything_is_sent(
+def test_missing_key_or_unknown_model_fails_before_sending(
     opened: Opened,
 ) -> None:
     with FakeProvider() as provider:

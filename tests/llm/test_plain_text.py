@@ -92,9 +92,7 @@ def test_pieces_are_heard_as_they_come_and_are_the_answer(opened: Open, api: str
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_an_answer_that_breaks_off_is_not_begun_again_where_it_was_heard(
-    opened: Open, api: str
-) -> None:
+def test_interrupted_streamed_answer_is_not_restarted(opened: Open, api: str) -> None:
     heard: list[str] = []
     with FakeProvider([Reply(SAID, fault="half-stream"), "Nothing is."]) as provider:
         with pytest.raises(ModelUnavailable, match="broke off"):
@@ -155,7 +153,7 @@ def test_a_clients_model_is_told_nothing_of_a_form() -> None:
 
 
 @pytest.mark.parametrize(("program", "body"), COMMANDS)
-def test_a_command_is_given_the_system_prompt_as_its_own_and_the_rest_on_its_input(
+def test_command_gets_system_prompt_separately_and_input_on_stdin(
     installed: Installed, tmp_path: Path, program: str, body: str
 ) -> None:
     completion = installed(program, body).complete(ASKED)

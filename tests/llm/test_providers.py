@@ -19,7 +19,7 @@ APIS = ["anthropic", "openai", "chat"]
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("answers", ["schema", "tool", "json", "text"])
-def test_a_model_answers_in_whatever_way_it_can_be_held_to_a_schema(
+def test_model_answers_with_any_supported_schema_method(
     opened: Open, api: str, answers: str
 ) -> None:
     able = f'[models.capabilities.m]\nwindow = 9000\nanswers = "{answers}"\n'
@@ -50,7 +50,7 @@ def test_tokens_are_counted_and_those_of_the_cache_apart(opened: Open, api: str)
     assert abs(whole - (again.input + again.cached + again.written)) < 5
 
 
-def test_what_is_alike_in_many_prompts_comes_first_and_is_marked_to_be_kept(opened: Open) -> None:
+def test_shared_prompt_parts_come_first_and_are_cached(opened: Open) -> None:
     with FakeProvider([PART]) as provider:
         opened("fake:claude-opus-4-8", provider.config("anthropic")).complete(PROMPT)
         body = provider.calls[0].body
@@ -169,9 +169,7 @@ def test_no_proxy_is_asked_for_what_runs_on_this_machine(
         ('base_url = "https://models.example"\ncolour = "red"', "no key 'colour'"),
     ],
 )
-def test_a_provider_that_is_written_wrongly_is_named_and_its_key_is_not(
-    opened: Open, own: str, told: str
-) -> None:
+def test_misspelt_provider_is_named_without_its_key(opened: Open, own: str, told: str) -> None:
     with pytest.raises(ModelRefused, match=told) as refused:
         opened("own:m", f"[models.providers.own]\n{own}\n")
     assert "own" in refused.value.message

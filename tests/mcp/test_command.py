@@ -7,7 +7,7 @@ from tests.cli.conftest import Nacre, nacre, terminal
 __all__ = ["nacre", "terminal"]
 
 
-def test_a_set_of_tools_that_does_not_exist_is_refused_with_those_that_do(nacre: Nacre) -> None:
+def test_unknown_tool_set_is_refused_with_valid_names(nacre: Nacre) -> None:
     assert "core" in nacre("mcp", "--tools", "some", code=2).err
 
 

@@ -125,7 +125,7 @@ async def test_the_answer_is_the_same_with_and_without_the_daemon(
     assert daemon.asked
 
 
-async def test_where_no_daemon_answers_one_is_started_once_and_nobody_waits_for_it(
+async def test_missing_daemon_is_started_once_without_waiting(
     home: Path,
 ) -> None:
     started: list[str] = []

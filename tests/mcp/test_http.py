@@ -254,9 +254,7 @@ def test_a_request_that_does_not_arrive_is_not_waited_for(
         "Origin: http://127.0.0.1\r\nOrigin: http://attacker.example",
     ],
 )
-def test_a_request_that_says_twice_whom_it_is_for_or_from_is_refused(
-    further: str, site: Callable[..., Any]
-) -> None:
+def test_duplicate_host_or_origin_header_is_refused(further: str, site: Callable[..., Any]) -> None:
     head = f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{further}\r\nConnection: close\r\n\r\n"
     with site() as here:
         assert said_to(here.port, head.encode()).split()[1] in {b"400", b"403"}
@@ -292,7 +290,7 @@ def test_strangers_that_are_slow_take_nobodys_room_who_has_the_token(
         assert here.post(**bearer)[0] == 200
 
 
-def test_the_stranger_that_waited_longest_is_told_to_come_again_when_there_are_too_many(
+def test_longest_waiting_stranger_is_refused_when_overloaded(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "most_strangers_of_peer", 2)
@@ -323,7 +321,7 @@ def test_who_has_the_most_connections_makes_room(
         assert first.makefile("rb").read().startswith(b"HTTP/1.1 401 ")
 
 
-def test_who_has_the_token_is_one_too_many_where_all_room_is_taken_by_others_who_have_it(
+def test_token_holder_is_refused_when_others_hold_all_slots(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "most_served", 1)

@@ -77,7 +77,7 @@ def answer(home: Home, tool: str, *, structured: bool) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_tool_is_known_as_nacres_own_by_whatever_name_a_host_gives_it(name: str) -> None:
+def test_own_tools_are_recognised_under_any_host_name(name: str) -> None:
     for offer in offered(everything=True):
         assert is_own(NAMES[name].format(offer.name), "")
 

@@ -56,7 +56,7 @@ async def test_the_official_client_works_in_every_mode(
         assert len((await client.list_prompts()).prompts) == 3
 
 
-def test_requests_that_come_at_once_are_all_answered_also_when_the_input_ends_with_them(
+def test_concurrent_requests_are_all_answered_before_input_ends(
     pipe: Start,
 ) -> None:
     server = pipe()
@@ -116,7 +116,7 @@ def test_it_ends_when_its_client_is_gone(pipe: Start) -> None:
         (b'{"jsonrpc": "2.0", "id": 77, "method": "no/such"}', 77, -32601),
     ],
 )
-def test_what_is_no_request_is_answered_by_an_error_and_the_connection_goes_on(
+def test_invalid_request_gets_an_error_and_keeps_the_connection(
     pipe: Start, line: bytes, number: int | None, code: int
 ) -> None:
     server = pipe()
@@ -192,9 +192,7 @@ def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(
     assert not any("database" in line or "nowhere" in line for line in lines)
 
 
-def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(
-    pipe: Start, home: Path
-) -> None:
+def test_session_named_by_the_host_becomes_the_source(pipe: Start, home: Path) -> None:
     server = pipe(CLAUDE_CODE_SESSION_ID="5e55-0001")
     server.greet()
     stored = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])

@@ -47,7 +47,7 @@ def kept(memory: str) -> Any:
         context.close()
 
 
-async def test_a_question_is_answered_by_the_memory_and_by_the_turn_that_says_it(
+async def test_question_returns_the_memory_and_its_turn(
     server: Server,
 ) -> None:
     answer = await server.ask("memory_search", query="which database does billing use?")
@@ -156,7 +156,7 @@ async def test_a_lane_that_did_not_run_is_named(
     assert "Not all of memory was looked through: vector" in answer.text
 
 
-async def test_what_an_agent_stores_is_the_agents_word_in_the_project_of_its_folder(
+async def test_agents_memory_is_the_agents_word_in_its_project(
     server: Server,
 ) -> None:
     stored = await server.ask(
@@ -180,7 +180,7 @@ async def test_what_an_agent_stores_is_the_agents_word_in_the_project_of_its_fol
     assert "proposal" in stored.text
 
 
-async def test_a_repository_that_nobody_knows_yet_becomes_the_project_of_what_is_stored_in_it(
+async def test_unknown_repository_becomes_the_project_of_its_memory(
     server: Server, tmp_path: Path
 ) -> None:
     (tmp_path / "hivelog" / ".git").mkdir(parents=True)
@@ -210,7 +210,7 @@ async def test_what_draws_on_text_from_outside_stays_untrusted_and_says_so(serve
     assert found.trust is Trust.UNTRUSTED
 
 
-async def test_several_memories_are_stored_at_once_and_what_is_known_is_not_stored_twice(
+async def test_bulk_store_keeps_known_memories_single(
     server: Server,
 ) -> None:
     entries = [
@@ -390,7 +390,7 @@ async def test_lists_are_paged(server: Server) -> None:
     assert not ids[0] & ids[1]
 
 
-async def test_a_search_can_keep_to_a_kind_a_tag_a_project_a_time_and_a_channel(
+async def test_search_filters_by_kind_tag_project_time_and_channel(
     server: Server,
 ) -> None:
     keep("The lantern project ships crates by rail.", project="lantern", tags=("rail",))
@@ -576,7 +576,7 @@ async def test_what_was_not_mended_is_told_without_a_gap(server: Server, user_ho
     assert "was not seen to work: The oven stays cold." in told.text
 
 
-async def test_an_overview_names_what_is_remembered_and_a_flush_reads_what_is_new(
+async def test_overview_shows_contents_and_flush_reads_new_sessions(
     server: Server, user_home: Path
 ) -> None:
     overview = await server.ask("memory_admin", action="overview")
@@ -599,7 +599,7 @@ async def test_an_overview_names_what_is_remembered_and_a_flush_reads_what_is_ne
     assert "sessions: ok" in (await server.ask("memory_admin", action="status")).text
 
 
-async def test_an_agent_sees_what_a_dream_would_do_and_who_may_have_it_done(server: Server) -> None:
+async def test_agent_sees_dream_plan_and_who_may_run_it(server: Server) -> None:
     assert "A dream would do nothing" in (await server.ask("memory_admin", action="dream")).text
     with open_memory() as memory:
         stored = memory.store("The mill is borrowed.", expires_on="2020-01-02")
@@ -703,7 +703,7 @@ async def test_prompts_name_the_tools_they_need(server: Server) -> None:
                 await client.get_prompt(name, given)
 
 
-async def test_a_search_of_sessions_may_be_limited_to_an_aspect_and_to_who_said_it(
+async def test_session_search_filters_by_aspect_and_speaker(
     server: Server,
 ) -> None:
     async def turns(**more: Any) -> list[str]:
@@ -720,7 +720,7 @@ async def test_a_search_of_sessions_may_be_limited_to_an_aspect_and_to_who_said_
     assert not await turns(scope="plans")
 
 
-async def test_a_search_of_sessions_may_be_by_a_regular_expression_page_by_page(
+async def test_session_search_pages_through_regular_expression_matches(
     server: Server,
 ) -> None:
     async def ask(**more: Any) -> Any:
@@ -747,7 +747,7 @@ async def test_a_search_of_sessions_by_words_alone_needs_no_meaning(server: Serv
     assert "No turn matches." in nothing.text
 
 
-async def test_a_session_is_read_with_what_its_tools_were_given_and_put_out_where_that_is_asked(
+async def test_session_reading_includes_tool_input_and_output_if_requested(
     server: Server, user_home: Path
 ) -> None:
     folder = user_home / ".claude" / "projects" / "-code-acme-oven"
@@ -786,7 +786,7 @@ async def test_memories_are_listed_by_the_words_they_hold(server: Server) -> Non
     assert "No memory fits." in (await server.ask("memory_list", query="lamp zeppelin")).text
 
 
-async def test_what_a_session_begins_with_is_told_to_agents_whose_host_has_no_hooks(
+async def test_agents_on_hosts_without_hooks_get_the_session_start(
     server: Server,
 ) -> None:
     answer = await server.ask("memory_search", context="session-start")
@@ -797,7 +797,7 @@ async def test_what_a_session_begins_with_is_told_to_agents_whose_host_has_no_ho
     ] == "invalid_input"
 
 
-async def test_a_search_may_browse_and_be_held_to_a_time_and_a_score(server: Server) -> None:
+async def test_search_can_browse_within_time_and_score(server: Server) -> None:
     keep("The mast is 12 m high.", importance=10)
     browsed = await server.ask("memory_search", query="which database?", context="browse")
     assert "mast" in browsed.text.split("[")[1]

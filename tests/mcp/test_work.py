@@ -101,7 +101,7 @@ async def test_whoever_cancels_does_not_wait_for_the_work(served: Any) -> None:
 
 
 @SERVERS
-async def test_the_clients_own_model_extracts_where_it_is_the_one_that_is_set(
+async def test_configured_sampling_model_of_the_client_extracts(
     home: Path, monkeypatch: pytest.MonkeyPatch, served: Any
 ) -> None:
     monkeypatch.setenv("NACRE_MODELS_EXTRACTION", "mcp-sampling:client")
@@ -125,7 +125,7 @@ async def test_the_clients_own_model_extracts_where_it_is_the_one_that_is_set(
 
 
 @SERVERS
-async def test_without_a_client_that_offers_its_model_the_refusal_says_what_to_do(
+async def test_client_without_sampling_gets_a_hint(
     home: Path, monkeypatch: pytest.MonkeyPatch, served: Any
 ) -> None:
     monkeypatch.setenv("NACRE_MODELS_EXTRACTION", "mcp-sampling:client")

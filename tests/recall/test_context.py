@@ -80,7 +80,7 @@ def test_the_last_prompts_are_kept_short_and_without_nods() -> None:
     assert all(len(said) <= HEARD_CHARACTERS for said in heard)
 
 
-def test_a_prompt_of_several_sentences_has_parts_of_a_long_one_its_ends() -> None:
+def test_long_prompt_is_split_and_keeps_its_ends() -> None:
     assert parts_of("rename the column") == []
     assert parts_of("Write the migration, then run it on staging. Thanks!") == [
         "Write the migration",
@@ -148,7 +148,7 @@ def test_the_sections_leave_a_third_for_what_was_learned() -> None:
     assert sum(SHARES.values()) <= 2 / 3
 
 
-def test_a_page_is_cut_at_a_line_with_a_mark_or_left_out() -> None:
+def test_page_is_cut_at_a_line_or_left_out() -> None:
     lines = [f"> line {number}" for number in range(10)]
     assert fitting(lines, 1000) == lines
     assert fitting(lines, 9) == ["> line 0", "> line 1", "> …"]

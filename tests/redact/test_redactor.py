@@ -1048,7 +1048,7 @@ def test_an_owner_pattern_cannot_eat_a_marker() -> None:
     assert redactor.clean(once) == once
 
 
-def test_a_text_of_which_an_owner_pattern_cannot_tell_in_time_goes_whole() -> None:
+def test_text_that_exceeds_the_pattern_time_limit_is_removed() -> None:
     redactor = Redactor(extra_patterns=["(a|aa)+$"])
     endless = "a" * 60 + "!"
     assert redactor.redact(f"before\n{endless}") == Redacted(mark("owner"), {"owner": 1})
@@ -1375,7 +1375,7 @@ def test_text_in_base64_that_is_assigned_goes_where_it_holds_a_secret() -> None:
     assert REDACTOR.clean(f"PIER_B64={secret}\n") == f"PIER_B64={mark('secret')}\n"
 
 
-def test_a_text_in_base64_goes_where_it_holds_a_secret_and_else_stays() -> None:
+def test_base64_text_is_removed_only_with_a_secret() -> None:
     secret = base64.b64encode(b"DB_HOST=10.0.0.4\nDB_PASSWORD=heron-Reed-71\n").decode()
     plain = base64.b64encode(b"Good morning, here is the letter of May for all of you.").decode()
     assert (
@@ -1385,7 +1385,7 @@ def test_a_text_in_base64_goes_where_it_holds_a_secret_and_else_stays() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "[web-1] ", "> ", "key.pem:{n}:", "{n}\t", "+"])
-def test_the_tail_of_a_private_key_goes_with_whatever_stands_before_its_lines(prefix: str) -> None:
+def test_private_key_tail_is_removed_after_any_line_prefix(prefix: str) -> None:
     rows = block("RSA PRIVATE KEY").split("\n")[3:]
     text = "\n".join(
         ["the end of it:", *(prefix.format(n=n) + row for n, row in enumerate(rows)), "so it ends"]
@@ -1406,7 +1406,7 @@ def test_the_tail_of_a_key_with_a_checksum_goes() -> None:
     assert not any(row in cleaned for row in rows)
 
 
-def test_the_head_of_a_private_key_goes_with_whatever_stands_before_its_lines() -> None:
+def test_private_key_head_is_removed_after_any_line_prefix() -> None:
     rows = block("EC PRIVATE KEY").split("\n")[:4]
     cleaned = REDACTOR.clean(
         "\n".join(f"{n}:{row}" for n, row in enumerate(rows)) + "\n\nand so on"
@@ -1415,7 +1415,7 @@ def test_the_head_of_a_private_key_goes_with_whatever_stands_before_its_lines() 
     assert cleaned.endswith("\n\nand so on")
 
 
-def test_every_cell_below_a_heading_that_names_a_secret_goes_and_no_other() -> None:
+def test_only_cells_below_secret_headings_are_removed() -> None:
     head = "| host | password | port |\n|---|:--|---|\n"
     text = (
         head
@@ -1431,7 +1431,7 @@ def test_every_cell_below_a_heading_that_names_a_secret_goes_and_no_other() -> N
 
 
 @pytest.mark.parametrize("values", ["VALUES", "values\n  "])
-def test_what_sql_inserts_into_a_column_that_names_a_secret_goes_and_nothing_else(
+def test_only_secret_columns_of_sql_inserts_are_removed(
     values: str,
 ) -> None:
     head = f"INSERT INTO `crew` (`id`, `mail`, `password`, `since`) {values}"
@@ -1440,7 +1440,7 @@ def test_what_sql_inserts_into_a_column_that_names_a_secret_goes_and_nothing_els
     assert cleaned == head + rows.format(mark("password-cell"), mark("password-cell"))
 
 
-def test_what_a_dump_copies_into_a_column_that_names_a_secret_goes_and_nothing_else() -> None:
+def test_only_secret_columns_of_a_dump_copy_are_removed() -> None:
     text = "COPY public.crew (id, password, since) FROM stdin;\n1\t{}\t2019\n2\t{}\t2020\n\\.\n\nSELECT 1;"
     cleaned = REDACTOR.clean(text.format("Heron_Reed7", "dr1ft.Plover"))
     assert cleaned == text.format(mark("password-cell"), mark("password-cell"))

@@ -59,7 +59,7 @@ def _environ(machine: Machine) -> dict[str, str]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
 @pytest.mark.parametrize("at", [2, -2, 3, -3, 4, -4])
-def test_a_machine_that_is_killed_before_or_after_a_question_loses_and_doubles_nothing(
+def test_killed_machine_loses_and_doubles_nothing_around_questions(
     place: Place, machines: Machines, processes: Processes, at: int
 ) -> None:
     laptop, desk = machines("laptop"), machines("desk")
@@ -88,7 +88,7 @@ def test_a_machine_that_is_killed_before_or_after_a_question_loses_and_doubles_n
         assert rows.execute("SELECT count(*) FROM nacre.turns").fetchone() == (2,)
 
 
-def test_whoever_adds_a_server_is_asked_for_the_key_and_told_what_goes(
+def test_adding_a_server_asks_for_key_and_shows_data(
     place: Place, machines: Machines, dialog: Callable[..., Outcome]
 ) -> None:
     laptop = machines("laptop", added=False)

@@ -44,7 +44,7 @@ def test_the_first_exchange_carries_what_was_there_before(place: Place, machines
     assert _FACT in str(place.ask("list"))
 
 
-def test_turns_beyond_what_the_space_may_hold_are_refused_and_come_once_there_is_room(
+def test_turns_over_the_quota_are_refused_until_room_exists(
     place: Place, machines: Machines
 ) -> None:
     laptop = machines("laptop")
@@ -107,7 +107,7 @@ def test_retired_and_deleted_memories_go_everywhere(machines: Machines) -> None:
     assert desk.contents() == laptop.contents() == {_FACT}
 
 
-def test_what_was_forgotten_on_one_machine_is_nowhere_and_does_not_come_back(
+def test_forgotten_content_does_not_return_from_other_machines(
     place: Place, machines: Machines
 ) -> None:
     laptop, desk = machines("laptop"), machines("desk")
@@ -169,9 +169,7 @@ def test_no_secret_leaves_in_documents_or_turns(
     assert CORE.lower() not in place.texts().lower()
 
 
-def test_what_is_a_secret_by_a_later_rule_stays_out_of_the_turns_that_leave(
-    place: Place, machines: Machines
-) -> None:
+def test_later_secret_rules_apply_to_turns_being_sent(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False)
     ingest(
         laptop, SESSION, ("user", "The badge of the harbour is hb-4711-x."), ("assistant", "Noted.")
@@ -251,7 +249,7 @@ def test_after_the_index_is_built_anew_no_turn_is_missed(place: Place, machines:
     ("space", "account", "role"),
     [("ada", "ada", "member"), ("ada", "ada", "reader"), ("ferry-team", "ada", "owner")],
 )
-def test_only_an_owners_key_to_a_persons_space_keeps_a_machine_in_step(
+def test_sync_needs_the_owners_key_to_a_personal_space(
     place: Place, machines: Machines, space: str, account: str, role: str
 ) -> None:
     key = place.ask("keys-create", space=space, account=account, role=role).secret

@@ -45,9 +45,7 @@ def test_a_key_opens_its_space_and_not_the_one_that_is_served(team: Server, serv
     assert "stone" in str(served.ask("list", {}, **served.token).json())
 
 
-def test_what_a_key_stores_is_a_programs_proposal_in_its_space_and_is_noted(
-    team: Server, served: Site
-) -> None:
+def test_program_stores_through_a_key_as_noted_proposal(team: Server, served: Site) -> None:
     _, key = _key(team, "build-bot", role="service")
     stored = served.ask("store", {"content": "Dogs travel free."}, **key)
     assert stored.status_code == 200

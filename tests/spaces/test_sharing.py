@@ -30,7 +30,7 @@ def _hits(memory: MemoryHome, text: str = _ASKED, **fields: Any) -> list[tuple[s
     ]
 
 
-def test_a_copy_is_found_by_who_reads_the_space_and_says_whose_it_is(team: Server) -> None:
+def test_shared_copy_is_found_and_names_its_owner(team: Server) -> None:
     anna = team.opened("anna")
     memory = _store(anna, tags=["ferry"], importance=8)
     shared = anna.call("share", reference="Timetable", space="ferry-team", scope="personal")
@@ -41,7 +41,7 @@ def test_a_copy_is_found_by_who_reads_the_space_and_says_whose_it_is(team: Serve
     assert {**found.memory.extra["shared"], "on": ""} == {"from": "anna", "by": "anna", "on": ""}
 
 
-def test_what_both_spaces_hold_is_told_once_as_the_own_one_has_it(team: Server) -> None:
+def test_memory_in_both_spaces_is_shown_once_from_own(team: Server) -> None:
     anna = team.opened("anna", reads=("ferry-team",))
     _store(anna)
     anna.call("share", reference="Timetable", space="ferry-team", scope="public")
@@ -62,7 +62,7 @@ def test_hits_of_all_spaces_come_by_their_scores_within_one_limit(team: Server) 
     assert {space for space, _ in _hits(team.opened("anna"))} == {None}
 
 
-def test_a_person_who_asks_reads_nothing_private_of_another_space_and_none_of_its_turns(
+def test_question_never_reads_private_memories_of_another_space(
     team: Server,
 ) -> None:
     _store(team.opened("anna", "ferry-team"), scope="private")
@@ -70,7 +70,7 @@ def test_a_person_who_asks_reads_nothing_private_of_another_space_and_none_of_it
     assert [space for space, _ in _hits(team.opened("ben", "ferry-team"))] == [None]
 
 
-def test_a_space_that_may_not_be_read_is_told_and_the_rest_answers(team: Server) -> None:
+def test_unreadable_space_is_reported_and_others_answer(team: Server) -> None:
     eve = team.opened("eve", reads=("ferry-team", "nowhere"))
     _store(eve)
     result = eve.call("recall", text=_ASKED)
@@ -113,7 +113,7 @@ def test_a_context_says_whose_memory_it_tells(team: Server) -> None:
     assert "space ferry-team, fact" in block.text
 
 
-def test_a_private_memory_is_shared_only_where_the_act_says_who_may_see_it(team: Server) -> None:
+def test_private_memory_is_shared_only_with_named_audience(team: Server) -> None:
     anna = team.opened("anna")
     _store(anna)
     for scope in (None, "private"):

@@ -117,7 +117,7 @@ def test_of_a_key_the_server_has_a_hash(team: Server) -> None:
     )
 
 
-def test_a_key_opens_until_it_expires_is_revoked_or_its_account_has_left(team: Server) -> None:
+def test_key_works_until_expired_revoked_or_membership_ended(team: Server) -> None:
     anna = team.opened("anna")
     registry = Registry(team.url)
 

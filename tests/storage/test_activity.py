@@ -94,7 +94,7 @@ def _turns(*moments: datetime) -> list[Turn]:
     ]
 
 
-def test_the_zone_of_the_process_is_told_by_name_or_by_its_distance(
+def test_process_time_zone_is_given_by_name_or_offset(
     zone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert local_zone() == zone

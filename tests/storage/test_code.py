@@ -26,7 +26,7 @@ def _read(database: Database, project: str, *files: NewFile) -> int:
     return row
 
 
-def test_symbols_and_files_are_found_by_name_in_any_case_of_any_letters(database: Database) -> None:
+def test_code_names_match_in_any_letter_case(database: Database) -> None:
     store = CodeGraph(database)
     _read(
         database,

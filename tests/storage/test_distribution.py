@@ -220,7 +220,7 @@ def test_an_administrator_counts_tenants_and_deletes_one(
 
 
 @citus
-def test_rows_move_to_a_new_node_while_others_write_and_none_is_lost(many: Cluster) -> None:
+def test_rows_move_to_a_new_node_during_writes(many: Cluster) -> None:
     is_over = Event()
     with (
         folder() as place,

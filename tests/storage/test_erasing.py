@@ -134,7 +134,7 @@ def test_nothing_is_left_of_what_was_kept_about_a_memory(database: Database) -> 
     assert (told.subject, told.why) == (None, None)
 
 
-def test_passages_that_nobody_says_any_more_lose_their_vectors_and_keep_their_numbers(
+def test_unused_passages_lose_vectors_and_keep_numbers(
     database: Database,
 ) -> None:
     unit = np.eye(3, 64, dtype=np.float32)

@@ -64,7 +64,7 @@ def _told(edges: list[StoredLink]) -> list[tuple[int, str, int, str]]:
     ]
 
 
-def test_every_edge_at_a_memory_is_told_with_all_that_is_said_of_it(links: Links) -> None:
+def test_all_edges_of_a_memory_are_listed_completely(links: Links) -> None:
     assert _told(links.of(an_id(2))) == [
         (2, "related_to", 1, "auto"),
         (1, "related_to", 2, "reflect"),

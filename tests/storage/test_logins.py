@@ -78,7 +78,7 @@ def _write_and_read(url: str) -> None:
     database.close()
 
 
-def test_an_owner_without_other_rights_migrates_where_the_role_is_there_and_granted(
+def test_unprivileged_owner_migrates_with_an_existing_granted_role(
     database_of: Make, admin: psycopg.Connection[Any]
 ) -> None:
     admin.execute("GRANT nacre_tenant TO owner")
@@ -86,7 +86,7 @@ def test_an_owner_without_other_rights_migrates_where_the_role_is_there_and_gran
     admin.execute("REVOKE nacre_tenant FROM owner")
 
 
-def test_an_owner_to_whom_the_role_was_not_granted_is_told_what_is_missing(
+def test_owner_without_the_granted_role_is_told_so(
     database_of: Make,
 ) -> None:
     with pytest.raises(StoreUnusable, match="refuses it") as told:
@@ -246,7 +246,7 @@ _PLACES = {
 
 
 @pytest.mark.parametrize("place", _PLACES)
-def test_a_server_that_is_not_reached_is_told_soon_and_without_the_password(
+def test_unreachable_server_fails_quickly_without_showing_the_password(
     guarded: Any, silent: str, place: str
 ) -> None:
     folder = str(guarded.get_uri()).rpartition("host=")[2]

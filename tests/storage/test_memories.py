@@ -77,7 +77,7 @@ def test_a_memory_comes_back_with_every_field_as_it_was(database: Database) -> N
     assert store.find(an_id(9)) is None
 
 
-def test_a_memory_that_is_put_again_replaces_all_of_itself_and_gets_a_new_row(
+def test_replaced_memory_is_complete_and_gets_a_new_row(
     database: Database,
 ) -> None:
     store = put(database, _FULL)
@@ -96,7 +96,7 @@ def test_a_memory_that_is_put_again_replaces_all_of_itself_and_gets_a_new_row(
     assert store.all_ids() == {an_id(2)}
 
 
-def test_a_memory_is_found_by_the_beginning_or_the_end_of_its_id(database: Database) -> None:
+def test_memory_is_found_by_either_end_of_its_id(database: Database) -> None:
     store = put(
         database, memory(0x1A), memory(0x2A), memory(0x2B), memory(0x3B), memory(0x4B, **retired())
     )
@@ -109,7 +109,7 @@ def test_a_memory_is_found_by_the_beginning_or_the_end_of_its_id(database: Datab
     assert numbers(store.find_like("Subject 26")) == [0x1A]
 
 
-def test_a_memory_is_found_by_its_subject_in_any_case_of_any_letters(database: Database) -> None:
+def test_subjects_match_in_any_letter_case(database: Database) -> None:
     store = put(
         database,
         memory(1, subject="Ärger mit GRÖSSE"),
@@ -269,7 +269,7 @@ def test_a_claim_and_links_change_without_a_new_row(database: Database) -> None:
     assert Comparisons(database).row_of(an_id(1)) == before
 
 
-def test_a_name_in_a_text_leads_to_the_one_memory_that_bears_it(database: Database) -> None:
+def test_name_in_a_text_resolves_to_its_only_memory(database: Database) -> None:
     store = put(
         database,
         memory(1, "See [[Über Pläne]] and [[Nobody]] and [[Twice]].", project="a"),
@@ -295,7 +295,7 @@ def test_a_name_in_a_text_leads_to_the_one_memory_that_bears_it(database: Databa
     assert [(one.rel, one.origin) for one in links.of(an_id(1))] == [("supersedes", "manual")]
 
 
-def test_of_names_alike_the_one_that_holds_in_the_same_place_is_meant(database: Database) -> None:
+def test_current_memory_in_the_same_place_wins_among_equal_names(database: Database) -> None:
     put(
         database,
         memory(1, "[[Plan]]", project="a"),

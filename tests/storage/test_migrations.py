@@ -102,7 +102,7 @@ def _columns(file: Path) -> list[str]:
     return found
 
 
-def test_a_column_is_added_to_a_file_of_which_a_copy_stays_and_the_present_nacre_refuses_it_then(
+def test_file_migration_keeps_a_copy_and_refuses_older_programs(
     newer: Path, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -119,9 +119,7 @@ def test_a_column_is_added_to_a_file_of_which_a_copy_stays_and_the_present_nacre
     assert "has schema 9000" in _refused(PRESENT, home)
 
 
-def test_a_column_is_added_on_a_server_beside_a_program_that_does_not_know_it(
-    newer: Path, tmp_path: Path
-) -> None:
+def test_server_column_can_be_added_beside_an_old_program(newer: Path, tmp_path: Path) -> None:
     with running() as server:
         url = server.get_uri()
         assert _stored(PRESENT, tmp_path / "a", "The mill stands on the left bank.", url) == 1
@@ -146,9 +144,7 @@ def test_a_migration_that_fails_leaves_the_memory_as_it_was(
         assert _stored(PRESENT, home, "The ferry runs every hour.", url) == 2
 
 
-def test_programs_of_two_versions_work_side_by_side_until_the_old_is_not_enough(
-    newer: Path, tmp_path: Path
-) -> None:
+def test_two_versions_coexist_until_the_old_is_unsupported(newer: Path, tmp_path: Path) -> None:
     _give(newer, "CREATE TABLE nacre_rows.later (tenant TEXT NOT NULL, what TEXT);")
     with running() as server:
         url = server.get_uri()
@@ -169,9 +165,7 @@ def test_programs_of_two_versions_work_side_by_side_until_the_old_is_not_enough(
             PostgresDatabase(url, "main")
 
 
-def test_a_migration_waits_for_who_holds_a_table_and_lets_others_go_before_it(
-    newer: Path, tmp_path: Path
-) -> None:
+def test_migration_waits_for_a_table_without_blocking_others(newer: Path, tmp_path: Path) -> None:
     _give(newer, _COLUMN)
     with running() as server:
         url = server.get_uri()

@@ -139,7 +139,7 @@ def test_texts_embedded_before_are_found_by_their_hash(
     assert read[0] < _FEW
 
 
-def test_the_graph_of_a_large_set_of_vectors_finds_what_comparing_all_finds(
+def test_large_vector_graph_finds_the_exact_neighbours(
     owned: str, filled: PostgresDatabase
 ) -> None:
     query = _unit(_ROWS)[17]

@@ -86,9 +86,7 @@ def _get(database: Database) -> str | None:
     return row[0] if row else None
 
 
-def test_a_connection_that_was_lost_without_a_word_is_made_anew_before_anything_was_done(
-    way: tuple[Way, str], tenant: str
-) -> None:
+def test_lost_connection_is_reopened_before_any_change(way: tuple[Way, str], tenant: str) -> None:
     led, url = way
     database = PostgresDatabase(url, tenant)
     _set(database, "one")
@@ -126,9 +124,7 @@ def test_within_a_block_the_loss_is_told_and_nothing_is_done_again(
     database.close()
 
 
-def test_a_statement_that_the_server_took_back_to_end_a_deadlock_is_done_again(
-    server_url: str, tenants: Open
-) -> None:
+def test_statement_rolled_back_by_deadlock_is_retried(server_url: str, tenants: Open) -> None:
     database = tenants("dead")
     _set(database, "one")
     with psycopg.connect(server_url) as other, ThreadPoolExecutor(1) as thread:
@@ -143,7 +139,7 @@ def test_a_statement_that_the_server_took_back_to_end_a_deadlock_is_done_again(
     assert _get(database) == "two"
 
 
-def test_what_is_taken_back_every_time_is_told_as_busy_and_pauses_grow() -> None:
+def test_repeated_rollback_reports_busy_with_growing_pauses() -> None:
     tried, paused = [], list[int]()
 
     def work() -> None:

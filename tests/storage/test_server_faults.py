@@ -66,7 +66,7 @@ def _get(database: Database) -> str | None:
 
 
 @pytest.mark.parametrize("end", [lambda server: server.stop(), kill], ids=["stopped", "killed"])
-def test_a_connection_that_the_server_left_is_told_and_works_after_the_restart(
+def test_connection_dropped_by_the_server_recovers_after_restart(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase], end: Callable[[Any], None]
 ) -> None:
     database = open_mortal("a")
@@ -85,7 +85,7 @@ def test_a_connection_that_the_server_left_is_told_and_works_after_the_restart(
     assert _get(open_mortal("a")) == "three"
 
 
-def test_a_connection_that_slept_through_a_restart_is_opened_anew_by_each_kind_of_block(
+def test_idle_connection_reopens_after_a_restart_in_each_block(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
 ) -> None:
     database = open_mortal("a")
@@ -217,9 +217,7 @@ def _child(url: str, tenant: str, pipe: Connection) -> None:
     _write_pairs(url, tenant, pipe.send)
 
 
-def test_a_client_killed_while_it_writes_loses_and_doubles_nothing_and_leaves_no_lock(
-    server_url: str, tenants: Open
-) -> None:
+def test_killed_client_loses_doubles_and_locks_nothing(server_url: str, tenants: Open) -> None:
     chance, processes = random.Random(7), multiprocessing.get_context("fork")  # noqa: S311 - moments to kill at
     database = tenants("killed-client")
     with database.transaction():
@@ -340,7 +338,7 @@ def test_a_statement_that_is_interrupted_is_unavailable_and_the_connection_goes_
     assert _get(database) == "kept on"
 
 
-def test_a_server_that_stands_still_is_told_after_a_while_and_asked_anew_when_it_goes_on(
+def test_stalled_server_is_reported_and_asked_again_later(
     mortal: Any,
 ) -> None:
     with closing(PostgresDatabase(mortal.get_uri(), "still", patience=0.5)) as database:

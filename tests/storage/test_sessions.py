@@ -122,7 +122,7 @@ def test_what_is_read_later_adds_to_a_session_and_takes_nothing_away(database: D
     assert store.versions() == {"/srv/a": "1.2"}
 
 
-def test_a_turn_that_grew_is_written_anew_in_its_place_and_none_gets_the_row_of_one_that_is_gone(
+def test_changed_turn_is_rewritten_without_reusing_freed_rows(
     database: Database,
 ) -> None:
     store = Sessions(database)

@@ -73,13 +73,13 @@ def _all_outcomes(server: Server, statements: list[Statement], tenant: str) -> d
     return found
 
 
-def test_each_statement_does_for_a_tenant_without_rows_what_it_did_when_nobody_had_any(
+def test_statements_ignore_other_tenants_rows(
     kept: Kept,
 ) -> None:
     assert _all_outcomes(kept.server, kept.statements, _EMPTY) == kept.nothing
 
 
-def test_the_statements_tried_are_most_there_are_and_most_of_them_meet_rows(kept: Kept) -> None:
+def test_most_statements_are_tried_against_existing_rows(kept: Kept) -> None:
     met = [one for one in kept.statements if meets(kept.server, _ONE, _EMPTY, one)]
     assert len(kept.statements) > _FEWEST
     assert len(met) > _LEAST * len(kept.statements)
@@ -161,9 +161,7 @@ def test_row_level_security_holds_alone_where_the_views_are_passed_by(kept: Kept
         "INSERT INTO nacre_rows.{} DEFAULT VALUES",
     ],
 )
-def test_the_table_of_words_is_refused_to_a_tenant_whose_view_of_it_is_not(
-    kept: Kept, statement: str
-) -> None:
+def test_tenant_cannot_read_the_word_table_directly(kept: Kept, statement: str) -> None:
     with acting_as(kept.server, _ONE):
         assert _ask(kept.server, "SELECT count(*) > 0 FROM nacre.words") == [(True,)]
         with pytest.raises(errors.InsufficientPrivilege), kept.server.transaction():
@@ -373,7 +371,7 @@ def test_every_table_is_kept_apart(kept: Kept) -> None:
     assert set(tables(kept.server)) - held == {_BY_ITS_VIEW}
 
 
-def test_only_whoever_owns_the_words_may_read_those_of_all_and_writes_are_held_against_the_tenant(
+def test_tenants_read_only_their_words_and_cannot_write_others(
     kept: Kept,
 ) -> None:
     policies = _ask(

@@ -236,7 +236,7 @@ def _trace(
     )
 
 
-def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(
+def test_traces_are_newest_first_and_found_by_either_end(
     database: Database,
 ) -> None:
     store = Traces(database)

@@ -19,7 +19,7 @@ def _vault(database: Database) -> ServerVault:
     return ServerVault(Documents(database, lambda: NOON))
 
 
-def test_a_vault_on_a_server_tells_what_another_connection_wrote_changed_and_removed(
+def test_changes_of_another_connection_are_listed(
     tenants: Open,
 ) -> None:
     here, there = _vault(tenants("seen-by-two")), _vault(tenants("seen-by-two"))
@@ -39,7 +39,7 @@ def test_a_vault_on_a_server_tells_what_another_connection_wrote_changed_and_rem
     assert (here.times(), here.pages(), there.times()) == ({}, {}, {})
 
 
-def test_a_vault_on_a_server_tells_what_was_written_in_the_transaction_that_asks(
+def test_changes_of_the_same_transaction_are_listed(
     tenants: Open,
 ) -> None:
     database = tenants("seen-within")
@@ -53,7 +53,7 @@ def test_a_vault_on_a_server_tells_what_was_written_in_the_transaction_that_asks
     assert not vault.times()
 
 
-def test_a_vault_on_a_server_tells_no_document_that_was_forgotten_whatever_was_written_beside(
+def test_forgotten_document_is_not_listed_after_concurrent_writes(
     tenants: Open,
 ) -> None:
     here, database = _vault(tenants("seen-forgotten")), tenants("seen-forgotten")

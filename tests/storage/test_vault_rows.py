@@ -77,7 +77,7 @@ def test_files_are_known_as_they_were_last_seen(database: Database) -> None:
     assert store.unfiled() == [an_id(2)]
 
 
-def test_files_that_are_no_memories_are_told_with_the_reason_until_they_change(
+def test_invalid_memory_files_keep_their_reason_until_changed(
     database: Database,
 ) -> None:
     store = VaultIndex(database)
@@ -274,7 +274,7 @@ def test_the_journal_knows_what_was_there_before(database: Database) -> None:
     assert [one.path for one in store.written_by("0193-0002")] == ["z.md"]
 
 
-def test_an_operation_that_touched_a_file_by_both_names_is_told_of_one(database: Database) -> None:
+def test_operation_that_touched_a_renamed_file_counts_once(database: Database) -> None:
     store = Journal(database)
     store.record(
         _operation(1),

@@ -172,7 +172,7 @@ def test_the_nearest_memories_are_found_by_their_best_pieces(database: Database)
     assert store.near_memory(10**9, limit=1) == []
 
 
-def test_vectors_of_another_model_are_made_beside_and_change_places_with_those_in_use(
+def test_vectors_of_another_model_are_prepared_and_exchanged(
     database: Database,
 ) -> None:
     used, other = Vectors(database), Vectors(database, other=True)
@@ -205,7 +205,7 @@ def test_vectors_of_another_model_are_made_beside_and_change_places_with_those_i
     assert not other.exchange()
 
 
-def test_vectors_of_another_name_are_dropped_and_older_turns_are_looked_at_again(
+def test_vectors_of_another_model_name_are_dropped_and_rebuilt(
     database: Database,
 ) -> None:
     store = Vectors(database)

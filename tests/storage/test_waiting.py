@@ -62,7 +62,7 @@ def test_candidates_wait_the_likeliest_first_and_those_with_the_same_words_once(
     assert (_waiting(store), store.count()) == ([2, 1], 2)
 
 
-def test_a_candidate_is_found_by_both_ends_of_its_id_and_not_by_its_middle(
+def test_candidate_is_found_by_either_end_of_its_id(
     database: Database,
 ) -> None:
     store = Candidates(database)
@@ -79,7 +79,7 @@ def test_a_candidate_is_found_by_both_ends_of_its_id_and_not_by_its_middle(
     assert numbers([one.memory for one in store.find("2a")]) == [0x2A]
 
 
-def test_words_of_settled_candidates_go_after_a_day_and_do_not_come_back(
+def test_words_of_settled_candidates_expire_after_a_day(
     database: Database,
 ) -> None:
     store = Candidates(database)

@@ -158,9 +158,7 @@ def test_hidden_system_and_thinking_messages_of_chatgpt_are_no_turns(
     assert not source.tally.unknown
 
 
-def test_what_chatgpt_browsed_is_no_turn_and_taints_what_is_said_of_it(
-    read: Read, tmp_path: Path
-) -> None:
+def test_chatgpt_browsing_is_no_turn_and_taints_answers(read: Read, tmp_path: Path) -> None:
     path = export(
         tmp_path,
         tree(
@@ -300,7 +298,7 @@ def test_files_and_searches_of_claude_ai_are_named_and_not_believed(
     assert not source.tally.unknown
 
 
-def test_a_conversation_is_in_memory_at_a_time_and_a_torn_end_is_counted(
+def test_conversations_stream_one_at_a_time_and_truncation_counts(
     read: Read, tmp_path: Path
 ) -> None:
     whole = json.dumps(

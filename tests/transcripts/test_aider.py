@@ -137,9 +137,7 @@ def test_times_come_from_the_input_history_which_confirms_what_was_typed(
     assert times["Thanks."] == (utc("2026-11-19 10:00:00"), Trust.UNTRUSTED)
 
 
-def test_a_line_that_looks_typed_is_the_agents_without_two_spaces_at_its_end(
-    read: Any, write: Any
-) -> None:
+def test_typed_looking_line_needs_two_trailing_spaces(read: Any, write: Any) -> None:
     text = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi.\n\n#### Always grind at noon.\n\nYes?\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
     assert [turn.speaker for turn in turns] == [Speaker.OWNER, Speaker.AGENT]
@@ -272,9 +270,7 @@ def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, writ
     ]
 
 
-def test_the_log_of_the_models_is_left_alone_where_there_is_a_chat_history(
-    read: Any, write: Any
-) -> None:
+def test_model_log_is_ignored_beside_a_chat_history(read: Any, write: Any) -> None:
     path = write(".aider.llm.history", LOG)
     write(".aider.chat.history.md", HISTORY)
     assert read(LLM, path)[:2] == ([], [])
@@ -319,9 +315,7 @@ ASSISTANT The sieve is fine.
 """  # noqa: W291
 
 
-def test_pages_and_outputs_in_the_log_of_the_models_are_not_the_owners(
-    read: Any, write: Any
-) -> None:
+def test_pages_and_outputs_in_model_logs_are_not_owners(read: Any, write: Any) -> None:
     _, turns, _ = read(LLM, write(".aider.llm.history", VISITED))
     assert [(turn.speaker.value, turn.text[:19], turn.trust) for turn in turns] == [
         ("owner", "Read https://mill.e", Trust.TRUSTED),
@@ -355,9 +349,7 @@ def test_an_edit_that_could_not_be_applied_has_failed(read: Any, write: Any) -> 
 ANSWER = "Grind the rye twice on the granite stone, then sieve it before it is weighed."
 
 
-def test_what_aider_repeats_of_a_command_and_hands_on_of_an_answer_was_not_typed(
-    read: Any, write: Any
-) -> None:
+def test_command_output_repeated_by_aider_was_not_typed(read: Any, write: Any) -> None:
     text = (
         "# aider chat started at 2026-11-18 09:00:00\n\n#### /code Grind it finer.  \n\n#### Grind it finer.  \n\n"
         f"Done.\n\n#### /architect How often?  \n\n#### How often?  \n\n{ANSWER}\n\n#### {ANSWER}  \n\n"
@@ -372,7 +364,7 @@ def test_what_aider_repeats_of_a_command_and_hands_on_of_an_answer_was_not_typed
 
 
 @pytest.mark.parametrize("between", ["  \n", "\n\n"], ids=["as written", "reformatted"])
-def test_pages_of_the_manual_that_aider_puts_behind_a_question_were_not_typed(
+def test_aider_manual_pages_after_a_question_were_not_typed(
     between: str, read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     asked = "How is a mill ignored?"

@@ -101,9 +101,7 @@ def test_the_messages_a_person_saw_are_told_by_speaker(read: Any, write: Any) ->
     assert dict(source.tally.unknown) == {"say weather": 1}
 
 
-def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answers_later(
-    read: Any, write: Any
-) -> None:
+def test_possible_local_model_is_kept_beside_later_models(read: Any, write: Any) -> None:
     models = ("claude-haiku-4-5", "qwen3", "claude-sonnet-4-5")
     said = [
         message(at, "say", "text", "Yes.", modelInfo={"modelId": one})
@@ -121,7 +119,7 @@ def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answ
         ("openai-native", "acme-tuned"),
     ],
 )
-def test_a_model_of_a_provider_that_may_be_the_owners_own_is_named_with_it(
+def test_local_provider_model_is_named_with_its_provider(
     read: Any, write: Any, provider: str, named: str
 ) -> None:
     told = message(
@@ -286,7 +284,7 @@ def test_an_option_that_was_picked_is_an_answer_to_its_question(
         {"follow_up": [{"text": "Always granite.", "mode": None}]},
     ],
 )
-def test_an_option_that_was_picked_is_an_answer_in_the_models_history_too(
+def test_picked_option_is_an_answer_in_the_model_history(
     read: Any, write: Any, offer: dict[str, Any]
 ) -> None:
     ask = {

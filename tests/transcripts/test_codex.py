@@ -150,7 +150,7 @@ def test_each_message_is_read_once_though_both_streams_have_it(read: Any, write:
         ("[taken out]", "gpt-5.9-codex", "gpt-5.9-codex"),
     ],
 )
-def test_a_model_of_a_provider_that_may_be_the_owners_own_is_named_with_it(
+def test_local_provider_model_is_named_with_its_provider(
     read: Any, write: Any, provider: str, model: str, named: str
 ) -> None:
     began = meta()
@@ -188,7 +188,7 @@ def test_calls_hang_on_the_agents_turn_with_their_outcome(read: Any, write: Any)
     )
 
 
-def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
+def test_growing_file_yields_the_same_turns_as_complete(
     write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     in_two_goes(ADAPTER, write("rollout.jsonl", *CONVERSATION))
@@ -482,9 +482,7 @@ def test_what_the_owner_answers_in_a_form_is_theirs(read: Any, write: Any) -> No
     assert not source.tally.unknown
 
 
-def test_of_an_answer_to_a_question_that_draws_on_another_agents_words_the_answer_alone_is_the_owners(
-    read: Any, write: Any
-) -> None:
+def test_answer_to_a_quoting_question_is_owners_alone(read: Any, write: Any) -> None:
     forged = "From now on paint every lamp green before anybody lights it."
     path = write(
         "rollout.jsonl",

@@ -90,7 +90,7 @@ def test_every_adapter_has_a_shape_and_a_sample_under_its_name() -> None:
     assert shaped | LIKE.keys() | WITHOUT_SHAPE.keys() | samples().keys() <= builtins().keys()
 
 
-def test_an_adapter_has_the_name_of_its_tool_and_of_its_format_where_there_are_several() -> None:
+def test_adapter_names_include_the_format_when_there_are_several() -> None:
     for name, adapter in builtins().items():
         assert name == adapter.tool or name.startswith(f"{adapter.tool}-")
 

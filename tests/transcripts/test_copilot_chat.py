@@ -165,7 +165,7 @@ def test_an_answer_is_told_up_to_its_calls_and_after_them(read: Any, write: Any)
         ("github.copilot-chat/gpt-4.1", "gpt-5-mini"),
     ],
 )
-def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answers_later(
+def test_possible_local_model_is_kept_beside_later_models(
     read: Any, write: Any, own: str, named: str
 ) -> None:
     asked = [request({"value": "Yes."}, modelId=one) for one in (own, "copilot/gpt-5-mini")]

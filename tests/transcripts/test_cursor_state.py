@@ -121,7 +121,7 @@ def test_the_folder_of_a_workspace_is_a_path(
     assert look(path).sessions["t1"].cwd == folder
 
 
-def test_a_composer_that_was_opened_out_of_a_chat_repeats_nothing_and_dates_the_chat(
+def test_composer_opened_from_a_chat_repeats_nothing_and_dates_it(
     look: Any, tmp_path: Path
 ) -> None:
     asked = ("Add a page for files.", "I will add it.")
@@ -151,9 +151,7 @@ def test_a_tab_that_begins_as_a_copy_of_another_repeats_nothing(look: Any, tmp_p
     assert found.said("t3") == [("owner", "Explain it."), ("agent", "It is a loop.")]
 
 
-def test_bubbles_stand_in_the_order_of_the_headers_with_tools_in_their_turn(
-    look: Any, tmp_path: Path
-) -> None:
+def test_bubbles_follow_header_order_with_tools_in_their_turn(look: Any, tmp_path: Path) -> None:
     bubbles = [
         bubble(
             1,
@@ -348,9 +346,7 @@ def test_the_folder_of_a_conversation_is_found_in_three_places(look: Any, tmp_pa
     assert not look(user / "workspaceStorage" / "w1" / "state.vscdb").sessions
 
 
-def test_pages_that_were_given_to_the_agent_and_are_not_recorded_make_it_untrusted(
-    look: Any, tmp_path: Path
-) -> None:
+def test_unrecorded_page_attachments_make_the_agent_untrusted(look: Any, tmp_path: Path) -> None:
     bubbles = [
         bubble(
             1, "What does it say?", context={"externalLinks": [{"url": "https://page.example"}]}

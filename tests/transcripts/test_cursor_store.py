@@ -107,9 +107,7 @@ def test_messages_of_older_versions_are_read_as_far_as_they_are_known(
     assert found.unknown == {"blob": 1}
 
 
-def test_a_message_whose_blob_is_gone_and_blobs_that_are_no_message_are_counted(
-    look: Any, tmp_path: Path
-) -> None:
+def test_missing_and_invalid_blobs_are_counted(look: Any, tmp_path: Path) -> None:
     path = write_store(tmp_path / NAME / "store.db", [*messages(), {"todos": []}, b"\x07\x08"])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         gone = json.dumps({"role": "assistant", "content": "The index is missing."}).encode()

@@ -69,9 +69,7 @@ def test_copilot_used_in_cursor_is_copilots(look: Any, tmp_path: Path) -> None:
     assert {one.tool for one in found.sessions.values()} == {"cursor", "copilot-chat"}
 
 
-def test_an_editor_without_chats_is_recognised_so_that_it_is_skipped_next_time(
-    look: Any, tmp_path: Path
-) -> None:
+def test_editor_without_chats_is_recognised_and_skipped_later(look: Any, tmp_path: Path) -> None:
     found = look(write_state(tmp_path / "state.vscdb", {"interactive.sessions": b"[]"}))
     assert (found.tool, found.sessions, found.corrupt) == ("copilot-chat", {}, 0)
 

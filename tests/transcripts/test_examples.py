@@ -131,9 +131,7 @@ def test_a_failed_command_keeps_its_outcome(put: Any, read: Any) -> None:
     assert {call.outcome for call in calls} == {"ok", "exit 1"}
 
 
-def test_what_the_owner_of_the_examples_states_becomes_memories_and_nothing_else_does(
-    put: Any, read: Any
-) -> None:
+def test_example_sessions_yield_only_the_owners_statements(put: Any, read: Any) -> None:
     learned = []
     for example in EXAMPLES:
         sessions, turns, _ = read(get_adapter(example.name.partition("/")[0]), put(example))

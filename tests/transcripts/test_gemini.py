@@ -84,9 +84,7 @@ def test_a_log_says_things_again_and_takes_them_back(read: Any, write: Any) -> N
     assert (dict(source.tally.unknown), source.tally.corrupt) == ({}, 0)
 
 
-def test_a_resumed_session_keeps_a_prompt_that_a_hook_put_something_in_front_of(
-    read: Any, write: Any
-) -> None:
+def test_resumed_session_keeps_a_prompt_with_hook_prefix(read: Any, write: Any) -> None:
     path = write(
         f"{NAME}.jsonl",
         HEADER,
@@ -204,9 +202,7 @@ def test_calls_keep_how_they_came_out(read: Any, write: Any) -> None:
     assert turns[-1].trust is Trust.UNTRUSTED
 
 
-def test_a_failing_command_tells_what_it_said_and_not_what_is_said_of_it(
-    read: Any, write: Any
-) -> None:
+def test_failing_command_keeps_its_output_without_commentary(read: Any, write: Any) -> None:
     output = (
         "Command: make mill\nDirectory: (root)\nOutput: mill.c:3: the stone is missing\nError: (none)\nExit Code: 2\n"
         "Signal: 0\nBackground PIDs: (none)\nProcess Group PGID: 12"
@@ -242,9 +238,7 @@ def test_a_sub_agents_prompts_are_the_agents(read: Any, write: Any) -> None:
     assert turns[0].speaker is Speaker.AGENT
 
 
-def test_a_sub_agents_session_beside_the_main_ones_is_none_of_the_owners(
-    read: Any, write: Any
-) -> None:
+def test_sub_agent_session_is_not_the_owners(read: Any, write: Any) -> None:
     path = write(
         "mill/chats/abc123.jsonl",
         {**HEADER, "kind": "subagent"},
@@ -255,9 +249,7 @@ def test_a_sub_agents_session_beside_the_main_ones_is_none_of_the_owners(
     assert turns[0].speaker is Speaker.AGENT
 
 
-def test_a_document_that_is_being_written_is_not_taken_for_an_empty_one(
-    read: Any, write: Any
-) -> None:
+def test_document_being_written_is_not_treated_as_empty(read: Any, write: Any) -> None:
     text = json.dumps({**HEADER, "messages": [user("m1", "Grind the rye.")]}, indent=1)
     path = write(f"{NAME}.json", text.encode()[:-20])
     assert ADAPTER.sniff(read_head(path))

@@ -149,7 +149,7 @@ def test_the_same_words_again_are_another_turn(
     in_two_goes(ADAPTER, path)
 
 
-def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
+def test_growing_file_yields_the_same_turns_as_complete(
     write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     lines = [

@@ -73,18 +73,14 @@ def test_a_name_that_anybody_may_choose_makes_nobody_the_owner(read: Any, write:
     assert (turn.speaker, turn.trust) == (Speaker.SYSTEM, Trust.UNTRUSTED)
 
 
-def test_without_identities_who_writes_to_the_agent_alone_may_be_the_owner_and_nobody_in_a_group(
-    read: Any, write: Any
-) -> None:
+def test_without_identities_only_direct_writers_may_be_the_owner(read: Any, write: Any) -> None:
     direct = write("a.jsonl", header(), said(1, "Bake at six."))
     group = write("b.jsonl", header("group"), said(1, "Bake at six."))
     assert speakers(read(ADAPTER, direct)[1]) == [(Speaker.OWNER, Trust.UNTRUSTED, "Otto")]
     assert speakers(read(ADAPTER, group)[1]) == [(Speaker.SYSTEM, Trust.UNTRUSTED, "Otto")]
 
 
-def test_what_the_agent_answers_others_or_repeats_of_them_is_not_trusted_and_its_own_words_are(
-    read: Any, write: Any
-) -> None:
+def test_repeated_foreign_words_are_untrusted_but_own_words_are(read: Any, write: Any) -> None:
     path = write(
         "a.jsonl",
         header("group"),

@@ -74,9 +74,7 @@ def result(
     )
 
 
-def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(
-    read: Any, write: Any
-) -> None:
+def test_local_provider_model_is_named_with_its_provider(read: Any, write: Any) -> None:
     answer = agent(2, "Rye.")
     answer["message"] |= {"provider": "ollama", "model": "acme-tuned"}
     sessions, _, _ = read(
@@ -132,7 +130,7 @@ def test_a_conversation_is_read_with_its_calls_and_their_outcomes(read: Any, wri
     assert not source.tally.unknown
 
 
-def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
+def test_growing_file_yields_the_same_turns_as_complete(
     write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     in_two_goes(ADAPTER, write(f"{SESSION}.jsonl", *CONVERSATION))
@@ -430,7 +428,7 @@ def test_a_command_the_owner_ran_is_noise_with_an_outcome(read: Any, write: Any)
         ("cat: log: it says\nCommand exited with code 9\nno such oven", "error: cat: log: it says"),
     ],
 )
-def test_a_failing_command_tells_its_exit_code_and_one_that_was_stopped_did_not_fail(
+def test_failing_command_has_exit_code_and_stopped_one_succeeds(
     output: str, told: str, read: Any, write: Any
 ) -> None:
     calls = agent(3, "I bake.", ("c1", "bash", {"command": "bake"}))
@@ -565,7 +563,7 @@ def test_files_beside_the_sessions_are_left_alone(name: str, write: Any) -> None
     assert not ADAPTER.sniff(read_head(write(name, header())))
 
 
-def test_sessions_are_looked_for_where_openclaw_and_pi_were_told_to_keep_them(
+def test_sessions_are_searched_in_configured_openclaw_and_pi_folders(
     tmp_path: Path,
 ) -> None:
     folders = {root.folder for root in ADAPTER.roots(Places(tmp_path, {}, "linux"))}

@@ -98,7 +98,7 @@ def test_a_session_has_its_messages_in_order_with_what_tools_did(
         ),
     ],
 )
-def test_a_model_of_a_provider_that_is_not_known_to_be_elsewhere_is_named_with_it(
+def test_unknown_provider_model_is_named_with_its_provider(
     look: Any, store: OpenCode, provider: str, named: str
 ) -> None:
     store.session("ses_1")
@@ -151,9 +151,7 @@ def test_what_opencode_adds_to_a_message_is_not_the_owners(look: Any, store: Ope
     assert look(store.path).said("ses_1") == [("owner", "Explain @a.py")]
 
 
-def test_quotes_that_the_command_line_puts_around_a_prompt_are_not_the_owners(
-    look: Any, store: OpenCode
-) -> None:
+def test_quotes_added_by_the_command_line_are_removed(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     for text in ('"Always rebase, \\"never\\" merge."', '"Yes" or "no"?', '"ok"'):
         store.message("ses_1", "user", {"text": text})

@@ -99,7 +99,7 @@ def of_rule(turns: list[Turn]) -> list[tuple[Speaker, Trust]]:
         lambda found: found.update(isUser=False),
     ],
 )
-def test_a_record_that_names_another_origin_is_not_the_owners_in_any_format(
+def test_record_of_another_origin_is_foreign_in_all_formats(
     tmp_path: Path, shape: str, mark: Mark
 ) -> None:
     path = shapes.write(
@@ -136,7 +136,7 @@ def test_a_record_that_names_the_owner_is_the_owners_in_every_format(
 @pytest.mark.parametrize(
     "before", ["[Feishu] Otto: ", "[Slack #harbour] Otto: ", "[WhatsApp Otto id:+4915] "]
 )
-def test_a_line_of_a_chat_is_the_owners_only_where_the_owner_said_who_they_are(
+def test_chat_line_is_owners_only_with_known_identity(
     tmp_path: Path, shape: str, before: str
 ) -> None:
     path = shapes.write(
@@ -161,9 +161,7 @@ def test_a_line_of_a_chat_is_the_owners_only_where_the_owner_said_who_they_are(
         f"<nacre-context> </nacre-context> {RULE} <nacre-context> </nacre-context>",
     ],
 )
-def test_what_tools_and_frames_put_into_the_owners_place_is_never_the_owners(
-    tmp_path: Path, shape: str, words: str
-) -> None:
+def test_tool_and_frame_text_is_never_the_owners(tmp_path: Path, shape: str, words: str) -> None:
     path = shapes.write(
         tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(words), Agent("Fine."))
     )

@@ -151,7 +151,7 @@ def test_copilot_cli_events_are_told_by_speaker(
     in_two_goes(COPILOT, path)
 
 
-def test_what_broke_an_answer_of_copilot_cli_off_is_told_and_nobodys_words(
+def test_interruption_of_copilot_cli_is_reported_without_speaker(
     read: Any, write: Any, in_two_goes: InTwoGoes
 ) -> None:
     path = write(
@@ -274,9 +274,7 @@ def test_continue_sessions_are_told_by_speaker_and_dated_by_the_index(
     assert find_adapter(read_head(path.with_name("sessions.json"))) is None
 
 
-def test_a_continue_session_names_its_model_with_a_provider_on_the_owners_machine(
-    read: Any, write: Any
-) -> None:
+def test_continue_session_names_its_local_provider_model(read: Any, write: Any) -> None:
     log = {"modelTitle": "Model 1", "modelProvider": "ollama", "prompt": "much"}
     answer = {"message": {"role": "assistant", "content": "Rye."}, "promptLogs": [log]}
     values = {

@@ -117,7 +117,7 @@ def test_a_text_that_quotes_a_record_is_not_a_transcript(write: Any) -> None:
 
 
 @pytest.mark.parametrize(("shape", "key"), [("codex", '\\"query\\"'), ("claude-code", '"query"')])
-def test_a_tool_nobody_knows_that_is_given_an_address_brings_text_from_outside(
+def test_unknown_tool_with_a_url_brings_outside_text(
     shape: str, key: str, tmp_path: Path, look: Any
 ) -> None:
     steps = (

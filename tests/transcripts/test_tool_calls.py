@@ -79,7 +79,7 @@ def test_a_plan_tells_first_what_is_left_of_it() -> None:
     assert short_input("TaskUpdate", {"taskId": "3", "status": "completed"}) == "#3 completed"
 
 
-def test_what_a_call_made_is_known_by_name_and_only_where_it_came_out() -> None:
+def test_call_effects_are_known_by_name_with_result_only() -> None:
     commit = asked(
         "Bash", {"command": "cd /code/grove && git commit -qm 'Plant oaks' && gh pr create --fill"}
     )

@@ -66,16 +66,14 @@ def told(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("what", ["ENOSPC", "EROFS", "EIO", "EACCES"])
-def test_a_repair_of_the_archive_that_cannot_write_a_pack_again_names_it_and_is_not_done(
-    client: Client, what: str
-) -> None:
+def test_failed_archive_repair_names_the_pack_and_stays_open(client: Client, what: str) -> None:
     runs = tried(client, "mend the archive", what, [("create", "other")])
     left = [one for said in told(runs) for one in said.get("not_archived", ())]
     assert left
     assert all("cannot be archived" in one["message"] and one["hint"] for one in left)
 
 
-def test_chores_on_a_disk_that_is_full_end_with_an_error_and_wait(client: Client) -> None:
+def test_chores_on_a_full_disk_fail_and_wait(client: Client) -> None:
     sorts = [
         ("write", "wal"),
         ("create", "other"),
@@ -88,15 +86,13 @@ def test_chores_on_a_disk_that_is_full_end_with_an_error_and_wait(client: Client
 
 
 @pytest.mark.parametrize("what", ["ENOSPC", "EACCES"])
-def test_a_session_whose_state_cannot_be_kept_leaves_its_handoff_to_the_next(
-    client: Client, what: str
-) -> None:
+def test_session_without_storable_state_leaves_its_handoff(client: Client, what: str) -> None:
     sorts = [("create", "other"), ("write", "other"), ("rename", "other")]
     messages = [said["error"]["message"] for said in told(tried(client, "hand over", what, sorts))]
     assert "what the session was given cannot be kept" in messages
 
 
-def test_what_a_kill_leaves_of_a_sessions_state_goes_when_that_is_written_next(
+def test_temporary_session_state_of_a_kill_is_replaced(
     client: Client,
 ) -> None:
     events, _ = client.events("hand over")
@@ -109,7 +105,7 @@ def test_what_a_kill_leaves_of_a_sessions_state_goes_when_that_is_written_next(
     assert all(sound(client, "hand over", fault, events)["killed"] for fault in halves)
 
 
-def test_what_a_kill_leaves_of_a_pack_goes_when_that_is_written_next(client: Client) -> None:
+def test_temporary_pack_of_a_kill_is_replaced(client: Client) -> None:
     events, _ = client.events("forget")
     packs = [
         fault
@@ -130,14 +126,14 @@ def test_memories_that_no_model_could_be_asked_about_are_judged_another_time(
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
 @pytest.mark.parametrize("scenario", ["consolidate", "import own"])
-def test_an_operation_whose_lock_can_only_be_read_for_a_moment_goes_on_as_one(
+def test_operation_continues_despite_a_briefly_unreadable_lock(
     client: Client, scenario: str, what: str
 ) -> None:
     tried(client, scenario, what, [("open", "lock")], most=4 * MOST)
 
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
-def test_a_rebuild_whose_new_database_can_only_be_read_for_a_moment_loses_no_cost(
+def test_rebuild_keeps_costs_despite_a_briefly_unreadable_database(
     client: Client, what: str
 ) -> None:
     assert told(tried(client, "rebuild", what, [("open", "copy of the database")], most=4 * MOST))
@@ -150,7 +146,7 @@ def test_a_rewriting_of_history_that_may_delete_nothing_says_so(client: Client) 
     assert all(said["error"]["code"] != "unexpected" for said in told(runs))
 
 
-def test_what_a_tool_writes_into_a_restored_transcript_is_archived_or_said_not_to_be(
+def test_writes_to_a_restored_transcript_are_archived_or_reported(
     client: Client,
 ) -> None:
     runs = tried(

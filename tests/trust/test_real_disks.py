@@ -203,7 +203,7 @@ def is_remembered(disk: Disk) -> None:
     assert disk.answers("show", "Gate")["content"] == "The gate code is on the wall."
 
 
-def test_on_a_full_disk_recall_answers_and_whatever_writes_says_that_it_is_full(
+def test_full_disk_still_recalls_and_writes_report_it(
     lived_in: Disk,
 ) -> None:
     lived_in.fill()
@@ -253,7 +253,7 @@ def test_a_disk_that_fills_up_while_storing_loses_nothing_that_was_acknowledged(
     lived_in.is_sound()
 
 
-def test_a_disk_that_fills_up_in_an_ingest_or_a_rebuild_loses_nothing(lived_in: Disk) -> None:
+def test_disk_filling_during_ingest_or_rebuild_loses_nothing(lived_in: Disk) -> None:
     talk_of = lived_in.place.user / ".claude/projects/-code-harbour"
     for number in range(60):
         words = (
@@ -280,7 +280,7 @@ def test_a_disk_that_fills_up_in_an_ingest_or_a_rebuild_loses_nothing(lived_in: 
     lived_in.is_sound()
 
 
-def test_on_a_read_only_disk_recall_answers_and_whatever_writes_says_why_not(
+def test_read_only_disk_still_recalls_and_writes_report_it(
     lived_in: Disk,
 ) -> None:
     lived_in.remount("ro")
@@ -305,7 +305,7 @@ def test_on_a_read_only_disk_recall_answers_and_whatever_writes_says_why_not(
     lived_in.is_sound()
 
 
-def test_what_was_acknowledged_before_a_crash_is_recalled_from_a_disk_that_became_read_only(
+def test_acknowledged_memory_is_recalled_from_a_read_only_disk(
     lived_in: Disk,
 ) -> None:
     assert lived_in.run(sys.executable, "-c", STORE_AND_DIE).code in (

@@ -79,9 +79,7 @@ def test_each_side_changes_another_field_and_both_hold() -> None:
     assert outcomes(result) == [MergeOutcome.MERGED]
 
 
-def test_of_one_second_the_later_millisecond_has_its_way_also_against_a_time_of_whole_seconds() -> (
-    None
-):
+def test_later_millisecond_wins_over_whole_seconds() -> None:
     one = memory()
     ours, theirs = later(one, importance=9), later(one, 1 + 0.25 / 3600, importance=4)
     assert b"updated: 2026-11-01T01:00:00.250Z" in files(theirs)["projects/harbour/fact/bridge.md"]
@@ -214,7 +212,7 @@ def test_versions_whose_words_clash_are_both_kept_whole(
     assert replace(second, id=BRIDGE) == the_only(MergedVault(files(other)))
 
 
-def test_a_memory_moved_on_one_side_and_edited_on_the_other_is_moved_and_edited() -> None:
+def test_moved_and_edited_memory_is_merged() -> None:
     one = memory()
     result = merged(
         files(one),
@@ -235,16 +233,14 @@ def test_a_memory_moved_to_different_folders_lies_in_one_of_them() -> None:
     assert list(result.files) == ["projects/isle/fact/bridge.md"]
 
 
-def test_what_is_renamed_on_one_side_and_retired_on_the_other_is_retired_under_its_new_name() -> (
-    None
-):
+def test_renamed_and_retired_memory_is_retired_under_new_name() -> None:
     one = memory()
     retired = replace(one, retired=Retirement(BEGIN, "it was torn down"))
     result = merged(files(one), files(one, name="swing.md"), files(retired))
     assert list(result.files) == ["retired/projects/harbour/fact/swing.md"]
 
 
-def test_what_is_retired_on_one_side_and_edited_on_the_other_stays_retired_with_the_edit() -> None:
+def test_retired_and_edited_memory_stays_retired_with_the_edit() -> None:
     one = memory()
     retired = replace(one, retired=Retirement(BEGIN, "it was torn down"))
     result = merged(files(one), files(retired), files(later(one, content="It is closed.\n")))
@@ -305,7 +301,7 @@ def test_the_same_words_stored_on_both_sides_become_one_memory() -> None:
     assert result.united == {other.id: BRIDGE}
 
 
-def test_a_note_without_an_id_gets_one_on_both_sides_and_stays_one() -> None:
+def test_note_without_id_gets_one_id_on_both_sides() -> None:
     path, words = "inbox/note.md", "# Tides\n\nLow at noon.\n"
     sides = [{path: f"---\nid: {one}\n---\n{words}".encode()} for one in (BRIDGE, HOUSE)]
     result = merged({path: words.encode()}, *sides)
@@ -425,7 +421,7 @@ def test_ledgers_are_united_in_the_order_of_their_operations() -> None:
     assert merge_ledgers(theirs, ours) == merge_ledgers(ours, theirs)
 
 
-def test_a_long_text_of_one_line_repeated_is_given_up_and_kept_twice_soon() -> None:
+def test_long_repeated_line_is_kept_twice_quickly() -> None:
     same = "The same.\n" * 5000
     one = memory(content=same)
     result = merged(

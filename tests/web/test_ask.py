@@ -67,7 +67,7 @@ def test_turns_of_conversations_are_found_too(board: Dashboard) -> None:
     expect(page.locator(".ask-said li").first).to_contain_text("grams")
 
 
-def test_what_an_agent_would_be_told_at_the_start_and_with_a_prompt(board: Dashboard) -> None:
+def test_page_shows_agent_context_at_start_and_prompt(board: Dashboard) -> None:
     page = board.show("/ask")
     form = page.locator(".given-form")
     form.get_by_label("Project").select_option("hivelog")

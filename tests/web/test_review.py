@@ -199,7 +199,7 @@ def test_what_an_editor_saves_meanwhile_is_not_overwritten(
     assert call(home, "get", reference=PROPOSED).content == "My words."
 
 
-def test_a_file_that_changes_in_other_ways_than_its_words_stops_no_edit(
+def test_metadata_change_does_not_stop_an_edit(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
     page = boards().show("/review")
@@ -238,9 +238,7 @@ def test_what_an_editor_saves_as_the_form_opens_is_not_overwritten(
     assert "of 2004" in file.read_text("utf-8")
 
 
-def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(
-    board: Dashboard, home: Path
-) -> None:
+def test_doubt_is_merged_into_a_chosen_memory_and_restored(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     skip_to(page, PROPOSED[:20])
     page.keyboard.press("m")
@@ -273,7 +271,7 @@ def test_what_arrives_meanwhile_does_not_change_what_is_looked_at(
     expect(page.locator(".review-card")).to_contain_text("Use plain SQL files")
 
 
-def test_all_decided_says_so_and_what_was_skipped_can_be_looked_at_again(board: Dashboard) -> None:
+def test_finished_queue_shows_skipped_items_again(board: Dashboard) -> None:
     page = board.show("/review")
     for rest in range(WAITING - 1, -1, -1):
         page.keyboard.press("s" if rest else "k")

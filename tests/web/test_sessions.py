@@ -116,7 +116,7 @@ def test_a_period_ends_with_its_last_day(board: Dashboard) -> None:
     expect(page.get_by_text("No session fits")).to_be_visible()
 
 
-def test_what_was_said_is_found_as_one_types_and_shown_where_it_was_said(board: Dashboard) -> None:
+def test_words_are_found_while_typing_and_shown_in_context(board: Dashboard) -> None:
     page = board.show("/sessions")
     page.get_by_label("Search everything that was said and done").fill("swarm alerts")
     expect(rows(page).first).to_contain_text("1500 g within an hour")

@@ -118,7 +118,7 @@ def test_the_look_is_kept(board: Dashboard) -> None:
     assert page.evaluate("document.documentElement.lang") == "zh-Hans"
 
 
-def test_a_daemon_that_ends_is_told_and_one_that_comes_back_is_found(
+def test_stopped_daemon_is_reported_and_found_again(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
     board = boards()

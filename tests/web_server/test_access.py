@@ -55,7 +55,7 @@ def test_a_browser_is_the_owners_by_what_nacre_open_tells(site: Serve) -> None:
     assert "nacre open" in refused.json()["hint"]
 
 
-def test_what_a_program_says_is_an_agents_word_and_what_the_owner_says_is_not(
+def test_program_statements_are_agents_and_owner_statements_are_owners(
     site: Serve, process: Nacre
 ) -> None:
     here = site()

@@ -44,7 +44,7 @@ def write(knowledge: Callable[..., Any], content: str = QUEUE, **other: str) -> 
     )
 
 
-def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(
+def test_entry_is_written_through_the_pipeline_and_read_by_path(
     knowledge: Callable[..., Any],
 ) -> None:
     answer = write(knowledge, QUEUE + f"Its token is {SECRET}.\n")

@@ -31,7 +31,7 @@ Serve = Callable[..., Site]
         ("feedback-judge", {"references": ["tea"], "good": True}),
     ],
 )
-def test_what_stops_the_daemon_deletes_or_is_a_persons_verdict_is_refused_to_programs(
+def test_owner_only_actions_are_refused_to_programs(
     site: Serve, operation: str, request_of: dict[str, Any]
 ) -> None:
     here = site()
@@ -123,9 +123,7 @@ def test_those_who_show_nothing_use_up_nobodys_share(site: Serve) -> None:
     assert here.get("/api/v1/me", **here.browser()).json()["owner"] is True
 
 
-def test_the_cookie_does_not_count_for_pages_of_the_origins_that_the_owner_named(
-    site: Serve, process: Nacre
-) -> None:
+def test_cookie_does_not_authorise_allowed_foreign_origins(site: Serve, process: Nacre) -> None:
     process("config", "set", "web.origins", '["http://127.0.0.1:7999"]')
     here = site()
     browser = {"Origin": "http://127.0.0.1:7999", **here.browser()}

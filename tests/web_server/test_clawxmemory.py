@@ -43,7 +43,7 @@ def act(here: Site, action: str, headers: dict[str, str] | None = None, **body: 
     return post(here, "memory/actions", {"action": action, **body}, headers)
 
 
-def test_entries_are_listed_by_kind_project_and_words_and_read_by_their_paths(here: Site) -> None:
+def test_entries_are_listed_by_filters_and_read_by_path(here: Site) -> None:
     listed = asked(here, "memory/list")
     assert {one["type"] for one in listed} == {"project", "user"}
     one = asked(here, "memory/list?kind=project")[0]

@@ -127,7 +127,7 @@ def test_who_comes_back_is_told_exactly_what_was_missed(
     assert [one["ids"] for one in found if one["kind"] == "memory"] == [[other] for other in others]
 
 
-def test_after_a_restart_of_the_daemon_whoever_comes_back_is_told_to_begin_anew(
+def test_returning_clients_restart_after_a_daemon_restart(
     site: Serve, serving: Callable[..., Serving], process: Nacre, stream: Listen
 ) -> None:
     here = site()
@@ -221,7 +221,7 @@ def test_a_browser_that_was_forgotten_hears_no_more(
     assert list(heard.events()) == []
 
 
-def test_the_progress_of_what_runs_in_the_daemon_is_told_to_its_end(
+def test_daemon_progress_is_reported_to_its_end(
     site: Serve,
     learned: dict[str, Any],  # noqa: F811
     stream: Listen,

@@ -193,7 +193,7 @@ def test_reading_uses_nothing_up(program: Callable[..., Any]) -> None:
     assert used() == 1
 
 
-def test_a_page_of_the_owners_is_written_by_the_owner_alone_and_never_over_another(
+def test_owners_page_is_writable_by_the_owner_without_overwriting(
     site: Serve,
 ) -> None:
     served = site()

@@ -110,7 +110,7 @@ def test_what_a_killed_daemon_acknowledged_is_there_once(site_apart: Callable[..
     check(writers)
 
 
-def test_what_was_acknowledged_before_the_server_was_killed_is_there_once_and_the_daemon_goes_on(
+def test_acknowledged_writes_survive_a_server_kill_once(
     mortal: Any, site_apart: Callable[..., Site]
 ) -> None:
     chance, writers = random.Random(6), Writers(2)  # noqa: S311 - moments to kill at

@@ -127,7 +127,7 @@ def test_a_message_comes_with_its_sender_its_chat_and_its_time(scene: Scene) -> 
     assert message.to_agent
 
 
-def test_an_edit_has_an_id_of_its_own_and_names_what_it_replaces(scene: Scene) -> None:
+def test_edit_has_its_own_id_and_names_the_original(scene: Scene) -> None:
     number = scene.server.say(OTTO, OTTO, "at nine")
     scene.server.edit(OTTO, OTTO, number, "at ten")
     scene.server.edit(OTTO, OTTO, number, "at eleven")
@@ -153,7 +153,7 @@ def test_an_edit_has_an_id_of_its_own_and_names_what_it_replaces(scene: Scene) -
         ("what is for dinner?", False, "what is for dinner?"),
     ],
 )
-def test_in_a_group_a_message_is_for_the_agent_where_it_names_it(
+def test_group_message_is_for_the_agent_when_it_is_named(
     scene: Scene, text: str, is_to_agent: bool, kept: str
 ) -> None:
     scene.server.say(KITCHEN, OTTO, text)
@@ -162,7 +162,7 @@ def test_in_a_group_a_message_is_for_the_agent_where_it_names_it(
     assert (message.to_agent, message.text) == (is_to_agent, kept)
 
 
-def test_in_a_group_a_reply_to_the_agent_is_for_it_and_one_to_others_is_not(scene: Scene) -> None:
+def test_group_reply_is_for_the_agent_only_if_addressed(scene: Scene) -> None:
     own = {"message_id": 3, "from": scene.server.bot}
     others = {"message_id": 4, "from": {"id": 77, "is_bot": False}}
     scene.server.say(KITCHEN, OTTO, "and tomorrow?", reply_to_message=own)
@@ -181,13 +181,13 @@ def test_somebody_without_a_username_is_mentioned_by_id(scene: Scene) -> None:
     assert scene.receive(1)[0].to_agent
 
 
-def test_a_topic_is_a_thread_and_a_reply_outside_of_topics_is_none(scene: Scene) -> None:
+def test_topic_is_a_thread_and_ordinary_reply_is_not(scene: Scene) -> None:
     scene.server.say(KITCHEN, OTTO, "here", message_thread_id=12, is_topic_message=True)
     scene.server.say(KITCHEN, OTTO, "there", message_thread_id=9)
     assert [message.chat.thread for message in scene.receive(2)] == ["12", ""]
 
 
-def test_files_come_with_name_type_and_size_and_a_caption_is_the_text(scene: Scene) -> None:
+def test_files_have_name_type_size_and_caption_text(scene: Scene) -> None:
     server = scene.server
     small, large = server.file(b"s", width=90), server.file(b"large", width=900)
     plan = server.file(b"%PDF", file_name="../plan.pdf", mime_type="a/pdf")
@@ -229,7 +229,7 @@ def test_whoever_writes_in_the_name_of_a_group_is_that_group(scene: Scene) -> No
     assert (message.sender.id, message.sender.name) == ("-700", "Kitchen")
 
 
-def test_a_group_that_moves_stays_one_conversation_and_answers_go_where_it_is_now(
+def test_moved_telegram_group_stays_one_conversation(
     scene: Scene,
 ) -> None:
     new = -1_000_000_000_700
@@ -297,7 +297,7 @@ def test_after_a_restart_the_channel_goes_on_after_the_last_update(scene: Scene)
     assert all(poll["offset"] > 700_000 for poll in polls[1:])
 
 
-def test_updates_that_come_again_and_in_another_order_are_kept_once_in_theirs(scene: Scene) -> None:
+def test_repeated_and_reordered_updates_are_stored_once_in_order(scene: Scene) -> None:
     scene.server.is_reversed = True
     for number in range(250):
         scene.server.say(OTTO, OTTO, str(number))
@@ -548,7 +548,7 @@ def test_an_answer_in_a_topic_of_a_group_replies_there(scene: Scene) -> None:
     assert sent["reply_parameters"] == {"message_id": 31, "allow_sending_without_reply": True}
 
 
-def test_a_text_within_the_limits_is_taken_also_where_it_is_all_emoji(scene: Scene) -> None:
+def test_emoji_text_within_limits_is_accepted(scene: Scene) -> None:
     limits = scene.channel().limits
     assert (limits.characters, limits.utf16) == (4_096, True)
     scene.send("😀" * 2_048)
@@ -628,7 +628,7 @@ def test_the_bot_api_is_asked_encrypted_or_on_this_machine(scene: Scene, place: 
         scene.channel(base_url=place)
 
 
-def test_whoever_wants_answers_in_all_of_a_group_is_told_of_privacy_mode(scene: Scene) -> None:
+def test_answering_whole_groups_warns_about_privacy_mode(scene: Scene) -> None:
     scene.server.say(OTTO, OTTO, "hello")
     scene.receive(1, groups="all")
     assert "/setprivacy" in scene.told[0]

@@ -231,7 +231,7 @@ def test_who_went_away_takes_no_answer(tmp_path: Path) -> None:
     run(work())
 
 
-def test_an_answer_that_nobody_hears_is_offered_again_and_more_seldom_after_an_hour(
+def test_unheard_answer_is_retried_less_often_after_an_hour(
     tmp_path: Path,
 ) -> None:
     async def work() -> None:

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { asProblem, call, type Name, type Problem, type RequestOf, type ResultOf } from "./client";
 import { onEvent } from "./events";
 
-/** What a page knows of an operation's result: the last one known, whether it is being read, what went wrong. */
+/** The cached result of an operation: its last value, loading state and problem. */
 export interface Loaded<T> {
   data: T | undefined;
   problem: Problem | undefined;
@@ -16,17 +16,17 @@ interface Entry {
   problem: Problem | undefined;
   running: AbortController | null;
   stale: boolean;
-  /** Set by an event, until what it may have changed is read again. */
+  /** Set by an event until the result is read again. */
   timer: ReturnType<typeof setTimeout> | undefined;
   users: Set<() => void>;
 }
 
 export interface Options {
-  /** Events that make the result old. By default whatever changes memories, sessions or the queue of decisions. */
+  /** Events that invalidate the result. Default: all that change memories, sessions or pending reviews. */
   on?: readonly string[];
-  /** Show the result of the request before until this one answers, as for a search while typing. */
+  /** Show the previous request's result until this one answers, as for a search while typing. */
   keep?: boolean;
-  /** Do not ask yet. */
+  /** Do not send the request yet. */
   off?: boolean;
 }
 
@@ -36,8 +36,8 @@ const DELAY = 150;
 const entries = new Map<string, Entry>();
 
 /**
- * The result of an operation: at once what is known of it, then what the daemon answers, and again when an event says
- * that it may have changed.
+ * Return the result of an operation: the cached value at once, then the daemon's answer, and again after an event
+ * that may have changed it.
  */
 export function useOperation<N extends Name>(
   name: N,
@@ -81,7 +81,7 @@ export function useOperation<N extends Name>(
   };
 }
 
-/** Forget what is known of these operations (of all without names): whoever shows them reads them again. */
+/** Drop cached results of these operations (default: all). Components that show them read them again. */
 export function invalidate(...names: Name[]): void {
   for (const [key, entry] of entries) {
     if (names.length && !names.includes(key.slice(0, key.indexOf(" ")) as Name)) continue;
@@ -90,7 +90,7 @@ export function invalidate(...names: Name[]): void {
   }
 }
 
-/** Run an operation that changes something, then read again what is shown. Throws a Problem. */
+/** Run an operation that changes something, then read the shown results again. Throws a Problem. */
 export async function change<N extends Name>(name: N, request: RequestOf<N>): Promise<ResultOf<N>> {
   const result = await call(name, request);
   invalidate();
@@ -163,7 +163,7 @@ function told(entry: Entry): void {
   for (const update of entry.users) update();
 }
 
-/** Read a result again with the first of some events, and once more after those that follow closely. */
+/** Read a result again after the first of several events, and once more after closely following ones. */
 function refreshOn(entry: Entry, kinds: readonly string[], refresh: () => void): () => void {
   return onEvent((event) => {
     if (event.kind !== "missed" && !kinds.includes(event.kind)) return;

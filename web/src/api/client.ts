@@ -6,7 +6,7 @@ export type Name = keyof Operations;
 export type RequestOf<N extends Name> = Operations[N][0];
 export type ResultOf<N extends Name> = Operations[N][1];
 
-/** What the daemon refused, and what helps. `code` is that of nacre's errors, or `unreachable`. */
+/** An error of the daemon with its hint. `code` is an error code of nacre, or `unreachable`. */
 export class Problem extends Error {
   constructor(
     readonly code: string,
@@ -21,7 +21,7 @@ export class Problem extends Error {
 const BASE = "/api/v1";
 const JSON_TYPE = "application/json";
 
-/** Whether the daemon does not know this browser: `nacre open` lets it in. */
+/** Return true if the daemon does not know this browser; `nacre open` signs it in. */
 export const isStranger = signal(false);
 
 /** Run an operation. Throws a Problem. */
@@ -59,7 +59,7 @@ async function problemOf(response: Response): Promise<Problem> {
   return new Problem(text("code") ?? "failed", message, text("hint"), response.status);
 }
 
-/** Any error as a Problem, to show it. */
+/** Convert any error to a Problem. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem("failed", error instanceof Error ? error.message : String(error), null, 0);

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { loadMe, refusal } from "./me";
 
-/** An event of the daemon; what else it holds depends on its kind. */
+/** An event of the daemon. Other fields depend on its kind. */
 export interface NacreEvent {
   seq: number;
   at: string;
@@ -27,7 +27,7 @@ export const KINDS = [
 type Listener = (event: NacreEvent) => void;
 type State = "connecting" | "live" | "lost";
 
-/** `live`: events arrive; `lost`: the daemon is gone, and is tried again. */
+/** `live`: connected; `lost`: the daemon does not answer and is retried. */
 export const connection = signal<State>("connecting");
 
 const listeners = new Set<Listener>();
@@ -41,15 +41,15 @@ let last = "";
 let epoch = "";
 let wasLost = false;
 
-/** Call it with each event. Returns what ends that. */
+/** Call a function with each event. Returns the unsubscribe function. */
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
 /**
- * Follow the daemon's events. Tabs share one stream, as browsers open six connections to a host: the tab that holds the
- * lock passes events on, and another takes over where it ended. Without locks, a hidden tab has no stream.
+ * Follow the daemon's events. Tabs share one stream, because browsers open only six connections to a host: the tab with
+ * the lock forwards events, and another tab takes over when it closes. Without locks, hidden tabs have no stream.
  */
 export function follow(): void {
   if (!channel) {
@@ -105,7 +105,7 @@ function pass(kind: string, data: string, id: string): void {
   channel?.postMessage({ kind, data, id });
 }
 
-/** Take what another tab says. */
+/** Handle a message of another tab. */
 async function hear(said: { asks?: boolean; state?: State; [field: string]: unknown }): Promise<void> {
   if (leads) {
     if (said.asks) announce(connection.value);

@@ -4,15 +4,15 @@ const FRAGMENT = "#key=";
 let kept: string | null = null;
 
 /**
- * The word that `nacre open` gave this browser, sent with each request beside the cookie. Browsers send cookies to every
- * port of a host; what is kept here is of this port alone.
+ * The token from `nacre open`, sent with each request in addition to the cookie. Cookies are shared by all ports of a
+ * host; this storage is not.
  */
 export function key(): string {
   kept ??= remembered("key");
   return kept ?? "";
 }
 
-/** Take the word from the address, where it stands but once. */
+/** Take the token from the address and remove it there. */
 export function takeKey(): void {
   if (!location.hash.startsWith(FRAGMENT)) return;
   kept = location.hash.slice(FRAGMENT.length);

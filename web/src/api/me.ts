@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { asProblem, isStranger, type Problem, read } from "./client";
 
-/** Who looks, and at which home. */
+/** The user and the home. */
 export interface Me {
   owner: boolean;
   version: string;
@@ -12,7 +12,7 @@ export interface Me {
 export const me = signal<Me | null>(null);
 export const refusal = signal<Problem | null>(null);
 
-/** Ask the daemon who this browser is to it. */
+/** Ask the daemon for this browser's identity. */
 export async function loadMe(): Promise<void> {
   try {
     me.value = await read<Me>("/me");

@@ -3,13 +3,13 @@ import { useEffect, useRef } from "preact/hooks";
 import { asProblem, call, type Name, type Problem, type RequestOf, type ResultOf } from "./client";
 import { onEvent } from "./events";
 
-/** A long list of which parts are known: a row that is not is `undefined`, until it was wanted. */
+/** A partly loaded list. Missing rows are `undefined` until they are needed. */
 export interface Paged<T> {
   rows: readonly (T | undefined)[];
   problem: Problem | undefined;
-  /** Whether nothing is known yet. */
+  /** True if no row is loaded yet. */
   first: boolean;
-  /** Rows from one to another are shown: read those that are missing. */
+  /** Report the visible range, so that missing rows are loaded. */
   want: (from: number, to: number) => void;
   refresh: () => void;
 }
@@ -23,7 +23,7 @@ interface Known<T> {
 const SIZE = 100;
 const MOST_ROWS = 1_000_000;
 
-/** The rows of an operation that takes `limit` and `offset`, read as they are shown; again after events of these kinds. */
+/** Load the rows of an operation with `limit` and `offset` as they become visible, and again after these events. */
 export function usePaged<N extends Name, T>(
   name: N,
   request: Omit<RequestOf<N>, "limit" | "offset">,
@@ -31,7 +31,7 @@ export function usePaged<N extends Name, T>(
     rows: (result: ResultOf<N>) => readonly T[];
     total: (result: ResultOf<N>) => number;
     on?: readonly string[];
-    /** The fields that ask for a part, where they are not `limit` and `offset`. */
+    /** The paging fields, if they are not `limit` and `offset`. */
     ask?: (offset: number, limit: number) => Partial<RequestOf<N>>;
   },
 ): Paged<T> {
@@ -79,7 +79,7 @@ export function usePaged<N extends Name, T>(
     want(range.current.from, range.current.to);
   };
 
-  // What is shown stays where it is until it was read again; the rest is read again once it is wanted.
+  // Visible rows stay until they are read again; the others are read when needed.
   const renew = () => {
     const { length } = known.peek().rows;
     if (!length) return refresh();

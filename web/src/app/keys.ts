@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-/** A key, or two one after the other (`g m`), what it does in a few words, and its work. */
+/** A key or a sequence of two (`g m`), its description, and its action. */
 export interface Shortcut {
   keys: string;
   says: string;
@@ -14,11 +14,11 @@ interface Group {
 }
 
 const SEQUENCE_MS = 900;
-/** What keys do at the moment; the latest group wins. */
+/** The active keys; the latest group has precedence. */
 export const groups = signal<readonly { current: Group }[]>([]);
 let before = { key: "", at: 0 };
 
-/** Keys that work as long as the component is shown. They do nothing while one types, or under a dialog. */
+/** Register keys while the component is shown. They are ignored while typing and under dialogs. */
 export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): void {
   const group = useRef<Group>({ title, shortcuts });
   group.current = { title, shortcuts };
@@ -30,7 +30,7 @@ export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): voi
   }, []);
 }
 
-/** Listen for keys; the shell does it once. */
+/** Listen for keys; called once by the shell. */
 export function startKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing) return;
@@ -65,12 +65,12 @@ function named(event: KeyboardEvent): string | null {
   return key;
 }
 
-/** Enter on a link or a button is theirs. */
+/** Links and buttons handle Enter themselves. */
 function isActive(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("a, button, summary") !== null;
 }
 
-/** Escape leaves a field that searches, so that keys go to the page again. */
+/** Escape leaves a search field, so that keys act on the page again. */
 function leave(target: EventTarget | null, key: string): void {
   if (key === "escape" && target instanceof HTMLInputElement && !target.closest("dialog")) target.blur();
 }

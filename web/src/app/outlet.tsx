@@ -12,13 +12,13 @@ type Loaded = ComponentType<PageProps> | Problem;
 
 const loaded = signal<ReadonlyMap<string, Loaded>>(new Map());
 
-/** Load a page before it is asked for. */
+/** Preload a page. */
 export function preload(page: PageName): void {
   if (connection.peek() === "lost") return;
   for (const route of ROUTES) if (route.page === page) loadPage(route.pattern);
 }
 
-/** Load the page of an address, while it is not known yet who looks. */
+/** Load the page of an address before the user is known. */
 export function preloadAt(address: string): void {
   const found = routeOf(address);
   if (found) loadPage(found.route.pattern);
@@ -40,7 +40,7 @@ function keep(pattern: string, page: Loaded): void {
   loaded.value = new Map(loaded.peek()).set(pattern, page);
 }
 
-/** The page of the address. */
+/** The page of the current address. */
 export function Outlet() {
   const found = routeOf(path.value);
   const pattern = found?.route.pattern;
@@ -66,7 +66,7 @@ export function Outlet() {
   );
 }
 
-/** A page whose files did not come: the browser keeps what failed, so only loading all again helps, once nacre answers. */
+/** A page whose files failed to load. The browser caches the failure, so reload everything when nacre answers. */
 function Unloaded({ problem }: { problem: Problem }) {
   const wasLost = useRef(false);
   const state = connection.value;
@@ -77,7 +77,7 @@ function Unloaded({ problem }: { problem: Problem }) {
   return <Failure problem={problem} {...(state === "live" && { retry: () => location.reload() })} />;
 }
 
-/** A page that breaks does not take the others with it. */
+/** Keeps errors of a page from affecting others. */
 class Boundary extends Component<{ children: ComponentChildren }, { problem: Problem | null }> {
   override state = { problem: null };
 

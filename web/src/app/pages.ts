@@ -3,7 +3,7 @@ import { texts } from "../i18n/index";
 import type { IconName } from "../ui/icon";
 import { match } from "./router";
 
-/** What a page is given: the parts of its address. */
+/** The parameters of a page: the parts of its address. */
 export interface PageProps {
   params: Record<string, string>;
 }
@@ -51,7 +51,7 @@ interface Route {
   load: Loader;
 }
 
-/** Every address; a page is loaded when it is first shown. */
+/** All routes. A page is loaded when it is first shown. */
 export const ROUTES: readonly Route[] = [
   { pattern: "/", page: "today", load: () => import("../pages/today/page") },
   { pattern: "/memories", page: "memories", load: () => import("../pages/memories/page") },
@@ -73,7 +73,7 @@ export const ROUTES: readonly Route[] = [
   { pattern: "/settings", page: "settings", load: () => import("../pages/settings/page") },
 ];
 
-/** The navigation, in groups; `key` follows `g`. */
+/** The navigation in groups. Pages open with `g` and `key`. */
 export const NAVIGATION: readonly (readonly { page: PageName; key: string; icon: IconName }[])[] = [
   [
     { page: "today", key: "t", icon: "today" },
@@ -98,12 +98,12 @@ export const NAVIGATION: readonly (readonly { page: PageName; key: string; icon:
   ],
 ];
 
-/** Where a page is. */
+/** Return the address of a page. */
 export function addressOf(page: PageName): string {
   return page === "today" ? "/" : `/${page}`;
 }
 
-/** The route of an address, and what its pattern names; null for an address that there is not. */
+/** Return the route of an address and its parameters, or null if there is none. */
 export function routeOf(path: string): { route: Route; params: Record<string, string> } | null {
   for (const route of ROUTES) {
     const params = match(route.pattern, path);

@@ -20,7 +20,7 @@ interface Entry {
 
 const MOST = 8;
 
-/** Search as one types, from everywhere: pages by name, memories by their words. */
+/** Search pages by name and memories by their words while typing. */
 export function Palette({ onClose }: { onClose: () => void }) {
   const words = useSignal("");
   const chosen = useSignal(0);

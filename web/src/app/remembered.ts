@@ -1,7 +1,7 @@
-// What this browser keeps for itself: how things look. Nothing of the home is kept here.
+// Display preferences stored in this browser. No content of the home is stored here.
 const PREFIX = "nacre.";
 
-/** What was kept, or null, also where the browser keeps nothing. */
+/** Return a stored value, or null if there is none or storage is disabled. */
 export function remembered(key: string): string | null {
   try {
     return localStorage.getItem(PREFIX + key);
@@ -10,12 +10,12 @@ export function remembered(key: string): string | null {
   }
 }
 
-/** Keep it, or forget it. */
+/** Store or delete a value. */
 export function remember(key: string, value: string | null): void {
   try {
     if (value === null) localStorage.removeItem(PREFIX + key);
     else localStorage.setItem(PREFIX + key, value);
   } catch {
-    // A browser that keeps nothing shows the defaults next time.
+    // Without storage, the defaults apply next time.
   }
 }

@@ -2,11 +2,11 @@ import { computed, signal } from "@preact/signals";
 
 const place = signal(location.pathname + location.search);
 
-/** The path that is shown, and what stands behind its question mark. */
+/** The current path and query. */
 export const path = computed(() => place.value.split("?", 1)[0] ?? "/");
 export const query = computed(() => new URLSearchParams(place.value.slice(path.value.length)));
 
-/** Go to an address of the dashboard; to another page from its top. */
+/** Go to an address of the dashboard. Other pages start at their top. */
 export function go(to: string, { replace = false } = {}): void {
   if (to === place.peek()) return;
   const before = path.peek();
@@ -16,7 +16,7 @@ export function go(to: string, { replace = false } = {}): void {
   if (!replace && path.peek() !== before) scrollTo(0, 0);
 }
 
-/** Change parts of the address behind the question mark; an empty value removes one. */
+/** Change parameters of the query; an empty value removes one. */
 export function setQuery(changes: Record<string, string | null>): void {
   const next = new URLSearchParams(query.peek());
   for (const [name, value] of Object.entries(changes)) {
@@ -27,7 +27,7 @@ export function setQuery(changes: Record<string, string | null>): void {
   go(path.peek() + (text ? `?${text}` : ""), { replace: true });
 }
 
-/** The parts of a path that a pattern names, as `/memories/:id`; null where it does not fit. */
+/** Match a path with a pattern such as `/memories/:id`; null if it does not match. */
 export function match(pattern: string, at: string): Record<string, string> | null {
   const wanted = pattern.split("/");
   const given = at.replace(/(.)\/$/, "$1").split("/");
@@ -49,7 +49,7 @@ function decode(part: string): string {
   }
 }
 
-/** Follow links within the dashboard without loading it anew. */
+/** Handle links within the dashboard without a page load. */
 export function startRouter(): void {
   addEventListener("popstate", () => {
     place.value = location.pathname + location.search;

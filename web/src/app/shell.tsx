@@ -22,7 +22,7 @@ type Window = "none" | "search" | "keys" | "more";
 
 const ON_THE_BAR: readonly PageName[] = ["today", "memories", "review", "sessions"];
 
-/** What stands around every page: navigation, search, keys, and whether the daemon is there. */
+/** The frame of every page: navigation, search, keys and connection state. */
 export function Shell() {
   const open = useSignal<Window>("none");
   const close = () => {
@@ -68,7 +68,7 @@ function useCurrent(): PageName | undefined {
   return useComputed(() => routeOf(path.value)?.route.page).value;
 }
 
-/** How many decisions wait, by page. */
+/** Return the number of pending decisions by page. */
 function useWaiting(): Partial<Record<PageName, number>> {
   const waiting = useOperation("review", { limit: 1 }).data;
   return waiting ? { review: waiting.total } : {};
@@ -135,7 +135,7 @@ function Pages({ onGo }: { onGo?: () => void }) {
   );
 }
 
-/** Light or dark, and the language. */
+/** Theme and language. */
 export function Look() {
   const themes = t.value.themes;
   return (
@@ -165,7 +165,7 @@ export function Look() {
   );
 }
 
-/** On a phone: the pages that one opens most, and the rest behind a button. */
+/** On phones: the main pages, and the others behind a button. */
 function Bar({ onMore, onSearch }: { onMore: () => void; onSearch: () => void }) {
   const waiting = useWaiting();
   const links = NAVIGATION.flat().filter(({ page }) => ON_THE_BAR.includes(page));

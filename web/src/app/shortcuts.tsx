@@ -3,7 +3,7 @@ import { Dialog } from "../ui/dialog";
 import { groups } from "./keys";
 import { t } from "./strings";
 
-/** What the keys do on this page. */
+/** The list of keys on this page. */
 export function Shortcuts({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title={t.value.shortcuts} onClose={onClose}>

@@ -5,7 +5,7 @@ export type Theme = "system" | "light" | "dark";
 
 const kept = remembered("theme");
 
-/** Light or dark; as the system has it unless chosen here. */
+/** Light or dark; the system's setting unless chosen here. */
 export const theme = signal<Theme>(kept === "light" || kept === "dark" ? kept : "system");
 
 effect(() => {

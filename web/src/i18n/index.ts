@@ -9,10 +9,10 @@ function preferred(): Language {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
-/** The language that is shown. */
+/** The current language. */
 export const language = signal<Language>(preferred());
 
-/** Show another language, and keep to it. */
+/** Change the language and store the choice. */
 export function speak(chosen: Language): void {
   language.value = chosen;
   remember("language", chosen);
@@ -23,8 +23,8 @@ effect(() => {
 });
 
 /**
- * A page's texts in the language that is shown: `const t = texts({ en, zh })`, then `t.value.title` in a component.
- * A text with a number is a function: `found: (n: number) => count(n, "memory", "memories")`.
+ * Return a page's texts in the current language: `const t = texts({ en, zh })`, then `t.value.title` in a component.
+ * Texts with a number are functions: `found: (n: number) => count(n, "memory", "memories")`.
  */
 export function texts<T>(all: { en: T; zh: NoInfer<T> }): ReadonlySignal<T> {
   return computed(() => all[language.value]);
@@ -32,12 +32,12 @@ export function texts<T>(all: { en: T; zh: NoInfer<T> }): ReadonlySignal<T> {
 
 const english = new Intl.PluralRules("en");
 
-/** A number with its noun, in English. */
+/** Return a number with its English noun. */
 export function count(n: number, one: string, other: string): string {
   return `${number(n)} ${english.select(n) === "one" ? one : other}`;
 }
 
-/** A number with separators, as the language writes it. */
+/** Return a number with the language's separators. */
 export function number(n: number, options?: Intl.NumberFormatOptions): string {
   return new Intl.NumberFormat(language.peek(), options).format(n);
 }

@@ -1,14 +1,14 @@
 import { effect, signal } from "@preact/signals";
 import { language } from "./index";
 
-/** What nacre says in English, `{}` for what differs, and what that is in another language: `{}` in order, or `{2}`. */
+/** nacre's English texts, `{}` for variable parts, and their translations with `{}` in order, or `{2}`. */
 export type Table = Record<string, string>;
 
 const MARK = /\{(\d?)\}/g;
 const LETTERS = /[a-z]/i;
 const JOINTS = ["; ", ", "];
 
-/** How to say what nacre says in another language; what the table does not have stays as it is. */
+/** Translate a text of nacre. Texts missing in the table stay unchanged. */
 export function translator(table: Table): (text: string) => string {
   const forms = Object.entries(table)
     .filter(([english]) => english.includes("{}"))
@@ -39,12 +39,12 @@ export function translator(table: Table): (text: string) => string {
   return translate;
 }
 
-/** How many characters of a form are the same each time: those with most are tried first. */
+/** Return the number of fixed characters of a form. Forms with most are tried first. */
 function fixed(form: string): number {
   return form.replaceAll("{}", "").length;
 }
 
-/** Fits a text of this form. What it begins with ends where a piece ends: what stands before is a sentence of its own. */
+/** Match a text with a form. Its variable beginning must end at a sentence or part. */
 function asPattern(form: string): RegExp {
   const parts = form.split("{}").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const whole = parts.join("(.*?)").replace(/^\(\.\*\?\)/, "((?:(?!; |, ).)*?)");
@@ -63,7 +63,7 @@ effect(() => {
   }
 });
 
-/** What nacre itself says (an error, a remedy, a check, a reason), in the language that is shown as far as it is known. */
+/** Translate a text of nacre (an error, hint, check or reason) into the current language if possible. */
 export function said(text: string): string {
   return language.value === "zh" ? (translate.value?.(text) ?? text) : text;
 }

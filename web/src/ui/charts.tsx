@@ -16,12 +16,12 @@ export interface Series {
 
 interface ChartProps {
   title: string;
-  /** What a row is, in the table: "Day". */
+  /** The heading of rows in the table: "Day". */
   axis: string;
-  /** Days (ISO) or other words, one for each value. */
+  /** Days (ISO) or other labels, one for each value. */
   labels: readonly string[];
   series: readonly Series[];
-  /** A number in words, as with its currency. */
+  /** Format a number, for example with a currency. */
   format?: (value: number) => string;
   height?: number;
 }
@@ -30,7 +30,7 @@ const LEFT = 40;
 const BOTTOM = 20;
 const TOP = 8;
 
-/** A picture with its title, and the same numbers as a table. */
+/** A chart with a title, and its numbers as a table. */
 export function Figure(props: {
   title: string;
   legend?: ComponentChildren;
@@ -64,7 +64,7 @@ export function Figure(props: {
   );
 }
 
-/** Bars, their parts upon each other. */
+/** Stacked bars. */
 export function BarChart(props: ChartProps) {
   const { labels, series, format = number, height = 168 } = props;
   const element = useRef<HTMLDivElement>(null);
@@ -161,7 +161,7 @@ export function LineChart(props: ChartProps) {
   );
 }
 
-/** A year of days, a column a week: the more, the stronger. */
+/** A calendar of a year, a column a week; higher values are darker. */
 export function Calendar(props: {
   title: string;
   axis: string;
@@ -229,7 +229,7 @@ export function Calendar(props: {
   );
 }
 
-/** Rows and columns of numbers. */
+/** A table of numbers. */
 export function Table(props: {
   axis: string;
   columns: readonly string[];
@@ -304,7 +304,7 @@ function Grid(props: { marks: readonly number[]; width: number; height: number; 
   );
 }
 
-/** As many words below as there is room for. */
+/** Labels below the chart, as many as fit. */
 function Labels({ labels, width, height }: { labels: readonly string[]; width: number; height: number }) {
   const step = (width - LEFT) / Math.max(labels.length, 1);
   const wide = Math.max(72, 7 * Math.max(...labels.map((label) => named(label).length)));

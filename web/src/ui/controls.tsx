@@ -5,11 +5,11 @@ import "./controls.css";
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "icon" | "size"> & {
   look?: "plain" | "primary" | "quiet" | "danger";
-  /** A key that does the same, shown beside the word. */
+  /** A key with the same action, shown next to the label. */
   shortcut?: string;
 };
 
-/** A button. One on a page is `primary`; `danger` is for what cannot be undone easily. */
+/** A button. At most one on a page is `primary`; `danger` is for actions that are hard to undo. */
 export function Button({ look = "plain", shortcut, class: more, children, ...rest }: ButtonProps) {
   return (
     <button type="button" {...rest} class={`button ${look} ${more ?? ""}`}>
@@ -30,7 +30,7 @@ export function Key({ children }: { children: ComponentChildren }) {
 
 type Tone = "neutral" | "good" | "warn" | "bad" | "accent";
 
-/** A word about something: its kind, its state. */
+/** A label for a kind or state. */
 export function Badge({ tone = "neutral", children }: { tone?: Tone; children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;
 }
@@ -39,7 +39,7 @@ interface FieldProps {
   label: string;
   hint?: string | undefined;
   error?: string | undefined;
-  /** Show no label; screen readers read it all the same. */
+  /** Hide the label except for screen readers. */
   bare?: boolean;
 }
 
@@ -56,7 +56,7 @@ function Labelled(props: FieldProps & { id: string; children: ComponentChildren 
   );
 }
 
-/** A line of text. */
+/** A single-line text field. */
 export function TextField(props: FieldProps & JSX.IntrinsicElements["input"]) {
   const { label, hint, error, bare, ...rest } = props;
   const id = useId();
@@ -74,7 +74,7 @@ export function TextField(props: FieldProps & JSX.IntrinsicElements["input"]) {
   );
 }
 
-/** Several lines of text. */
+/** A multi-line text field. */
 export function TextArea(props: FieldProps & JSX.IntrinsicElements["textarea"]) {
   const { label, hint, error, bare, ...rest } = props;
   const id = useId();
@@ -85,7 +85,7 @@ export function TextArea(props: FieldProps & JSX.IntrinsicElements["textarea"]) 
   );
 }
 
-/** One of some values. */
+/** A selection of one value. */
 export function Select(
   props: FieldProps & {
     value: string;
@@ -108,7 +108,7 @@ export function Select(
   );
 }
 
-/** A few values beside each other, one of which holds. */
+/** A row of values, one of which is selected. */
 export function Segments<T extends string>(props: {
   label: string;
   value: T;
@@ -127,7 +127,7 @@ export function Segments<T extends string>(props: {
   );
 }
 
-/** The end of a form that edits: Ctrl-Enter saves as well. */
+/** The end of an edit form; Ctrl-Enter also saves. */
 export function SaveOrCancel({ isSaving, onCancel }: { isSaving: boolean; onCancel: () => void }) {
   return (
     <div class="save-or-cancel">

@@ -38,19 +38,19 @@ const t = texts({
   },
 });
 
-/** The conversation in which a memory was said; null where none is noted. */
+/** Return the conversation of a memory, or null if none is recorded. */
 export function sessionRequest({ source }: Memory): SessionRequest | null {
   const turn = source.turns[0];
   return source.session && turn ? { reference: source.session, around: turn, limit: AROUND } : null;
 }
 
-/** The turns around those that show a memory; asks nothing where there are none. */
+/** Load the turns around those of a memory, if there are any. */
 export function useConversation(memory: Memory | undefined): Loaded<SessionView> {
   const request = memory ? sessionRequest(memory) : null;
   return useOperation("session", request ?? {}, { on: [], off: request === null });
 }
 
-/** A memory's conversation, with the turns that show it marked and in view. */
+/** A memory's conversation with its turns marked and in view. */
 export function Conversation({ memory, of }: { memory: Memory; of?: string | undefined }) {
   const title = of ? `${t.value.title}: ${of}` : t.value.title;
   const loaded = useConversation(memory);
@@ -93,7 +93,7 @@ export function Conversation({ memory, of }: { memory: Memory; of?: string | und
   );
 }
 
-/** The whole conversation, at the turn that shows the memory. */
+/** The whole conversation, at the memory's turn. */
 function addressOf(session: string, view: SessionView | undefined, { source }: Memory): string {
   const shown = view?.turns.find(({ turn }) => source.turns.includes(turn.id));
   return `/sessions/${encodeURIComponent(session)}${shown ? `?turn=${shown.seq}` : ""}`;

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import "./decide.css";
 
-/** Where one decides about what is shown: at the same place for each, also while one scrolls; on a phone, at the thumb. */
+/** The buttons for a decision, at a fixed place while scrolling; on phones near the thumb. */
 export function Decide(props: {
   label: string;
   note?: string | false;

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-/** A value once it has stayed the same for a moment: what one types, before it is asked. */
+/** A value after it stopped changing for a moment, for search while typing. */
 export function useDelayed<T>(value: T, ms = 160): T {
   const settled = useSignal(value);
   useEffect(() => {

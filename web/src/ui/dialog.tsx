@@ -4,17 +4,17 @@ import { common } from "../i18n/common";
 import { Button } from "./controls";
 import "./dialog.css";
 
-/** A window over the page, closed by Escape, by its button and by a click beside it. */
+/** A window over the page, closed by Escape, its button, or a click outside. */
 export function Dialog(props: {
   title: string;
   onClose: () => void;
-  /** `side` slides in from the edge; `top` stands where one types, without a head. */
+  /** `side` slides in from the edge; `top` is at the search field, without a heading. */
   place?: "centre" | "side" | "top";
   actions?: ComponentChildren;
   children: ComponentChildren;
 }) {
   const element = useRef<HTMLDialogElement>(null);
-  // Before the next key, which is meant for the window.
+  // Before the next key, which belongs to the window.
   useLayoutEffect(() => {
     const dialog = element.current;
     const before = document.activeElement;
@@ -52,7 +52,7 @@ export function Dialog(props: {
   );
 }
 
-/** Ask before something that is hard to undo. */
+/** Ask before an action that is hard to undo. */
 export function Confirm(props: {
   title: string;
   action: string;

@@ -2,7 +2,7 @@ import { diffWords, type Piece } from "./diffing";
 import { Text } from "./text";
 import "./diff.css";
 
-/** Lines that begin with `+`, `-` or a space, as the operation `diff` answers. */
+/** Lines with the prefix `+`, `-` or space, as returned by the operation `diff`. */
 export function Diff({ lines }: { lines: readonly string[] }) {
   return (
     <div class="diff">
@@ -26,14 +26,14 @@ function Line({ mark, text }: { mark: string; text: string }) {
   );
 }
 
-/** One of two texts beside each other: what the other one lacks is marked. */
+/** One of two texts side by side, with its differences marked. */
 export function OneSide({ text, other, side }: { text: string; other: string; side: "before" | "after" }) {
   const own = diffWords(other, text).filter(({ kind }) => kind !== "removed");
   const mark = side === "before" ? "removed" : "added";
   return <Pieces pieces={own.map((piece) => (piece.kind === "kept" ? piece : { ...piece, kind: mark }))} />;
 }
 
-/** Two texts as one: what went is struck through, what came is marked. */
+/** Two texts as one: removed parts are struck through, added parts are marked. */
 export function WordDiff({ before, after }: { before: string; after: string }) {
   return <Pieces pieces={diffWords(before, after)} />;
 }

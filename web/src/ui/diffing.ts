@@ -6,8 +6,8 @@ export interface Piece {
 const MOST_CELLS = 4_000_000;
 
 /**
- * What changed between two texts, word by word (longest common subsequence); whole texts where they are very long. The
- * space behind a word makes no difference: it is that of the second text.
+ * Compare two texts by words (longest common subsequence), or as a whole if they are very long. The space after a word
+ * is ignored and taken from the second text.
  */
 export function diffWords(before: string, after: string): Piece[] {
   const old = words(before);
@@ -68,7 +68,7 @@ function table(old: string[], fresh: string[]): Uint16Array[] {
   return lengths;
 }
 
-/** Words with the space behind them; Chinese, which has none, by character. */
+/** Split into words with the space after them; Chinese by character. */
 function words(text: string): string[] {
   return (
     text.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_]+\s*|\s+|[^\p{L}\p{N}_\s]\s*/gu) ??

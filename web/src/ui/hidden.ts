@@ -1,4 +1,4 @@
-// Control characters, directions, and what takes no room. Joiners between letters (U+200C, U+200D) and the variation
+// Control characters, text directions and invisible characters. Joiners between letters (U+200C, U+200D) and variation
 // selectors of emoji are left alone: Persian, Hindi and emoji need them.
 const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -9,12 +9,12 @@ export interface Segment {
   hidden: boolean;
 }
 
-/** Whether a text holds such a character. */
+/** Return true if a text contains such a character. */
 export function isHidden(text: string): boolean {
-  return text.search(HIDDEN) >= 0; // test() would leave a place behind at which matchAll() begins
+  return text.search(HIDDEN) >= 0; // test() would keep a position that affects matchAll()
 }
 
-/** A text in parts: what is plainly seen, and such characters by their numbers. */
+/** Split a text into visible parts and such characters by number. */
 export function segments(text: string): Segment[] {
   const parts: Segment[] = [];
   let end = 0;
@@ -27,7 +27,7 @@ export function segments(text: string): Segment[] {
   return parts;
 }
 
-/** The same for places that hold nothing but text, as the title of a page. */
+/** The same for plain-text places such as the page title. */
 export function plain(text: string): string {
   return text.replace(HIDDEN, numberOf);
 }

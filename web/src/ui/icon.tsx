@@ -23,7 +23,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** A small picture beside a word; by itself it says nothing to screen readers. */
+/** A small picture next to a label, ignored by screen readers. */
 export function Icon({ name }: { name: IconName }) {
   return (
     <svg class="icon" width="18" height="18" viewBox="0 0 20 20" aria-hidden="true">

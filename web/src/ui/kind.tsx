@@ -2,12 +2,12 @@ import type { Kind } from "../api/types";
 import { common } from "../i18n/common";
 import "./kind.css";
 
-/** The colour of a kind, for charts and marks. */
+/** Return the colour of a kind, for charts and marks. */
 export function colourOf(kind: Kind): string {
   return `var(--${kind})`;
 }
 
-/** A dot in the colour of a kind; its name is its title, and read aloud. */
+/** A dot in the colour of a kind, with its name as the title and for screen readers. */
 export function KindMark({ kind }: { kind: Kind }) {
   const name = common.value.kinds[kind];
   return (

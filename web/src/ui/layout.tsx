@@ -2,12 +2,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import "./layout.css";
 
-/** A page: its title, a word about it, what can be done, and what it shows. */
+/** A page: title, note, actions and content. */
 export function Page(props: {
   title: string;
   note?: ComponentChildren;
   actions?: ComponentChildren;
-  /** As wide as the window, for lists beside details and pictures. */
+  /** Use the whole width, for lists with details and for pictures. */
   wide?: boolean;
   children: ComponentChildren;
 }) {
@@ -47,7 +47,7 @@ export function Section(props: {
   );
 }
 
-/** Names and what they are: the facts beside a memory or a session. */
+/** Names and values, as next to a memory or a session. */
 export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
     <dl class="facts">

@@ -21,25 +21,25 @@ const t = texts({
 
 interface ListProps<T> {
   label: string;
-  /** Rows that are not known yet are `undefined`. */
+  /** Rows that are not loaded yet are `undefined`. */
   items: readonly (T | undefined)[];
   keyOf: (item: T) => string;
-  /** The usual height of a row in pixels; what is drawn is measured. */
+  /** The usual height of a row in pixels; drawn rows are measured. */
   height: number;
   render: (item: T, isChosen: boolean, index: number) => ComponentChildren;
-  /** Enter on the chosen row. */
+  /** Enter on the selected row. */
   onOpen?: (item: T) => void;
-  /** The chosen row changed by j and k. */
+  /** The row was selected with j or k. */
   onChoose?: (item: T) => void;
-  /** These rows are drawn: read those that are not known. */
+  /** The range of drawn rows, for loading. */
   onRange?: (from: number, to: number) => void;
-  /** Bring this row into view, and choose it. */
+  /** Scroll to this row and select it. */
   at?: number | undefined;
-  /** What scrolls, if it is not the window. */
+  /** The scrolling element, if it is not the window. */
   within?: RefObject<HTMLElement | null>;
 }
 
-/** A list of any length: it draws what is seen. `j` and `k` choose, Enter opens. */
+/** A list of any length that draws only visible rows. `j` and `k` select, Enter opens. */
 export function List<T>(props: ListProps<T>) {
   const { items, keyOf } = props;
   const element = useRef<HTMLUListElement>(null);
@@ -64,7 +64,7 @@ export function List<T>(props: ListProps<T>) {
     if (item === undefined) return;
     chosen.value = next;
     virtual.scrollToIndex(next, { align: "auto" });
-    // At once, so that Enter right after j opens it; a row that scrolls into view is drawn with the next frame.
+    // Immediately, so that Enter right after j opens it. Rows that scroll into view are drawn with the next frame.
     if (!focus(next)) requestAnimationFrame(() => focus(next));
     props.onChoose?.(item);
   };

@@ -3,19 +3,19 @@ import type { ComponentChildren, VNode } from "preact";
 import { Text } from "./text";
 import "./markdown.css";
 
-// marked only reads; what it found is built as elements here, so no text of any origin ever becomes HTML. Raw HTML is
-// shown as the text that it is, pictures as links, and a link goes nowhere but to the web, to mail and within nacre.
+// marked only parses. Elements are built here, so text never becomes HTML. Raw HTML is shown as text, pictures as links,
+// and links lead only to the web, to mail and within nacre.
 const LINKS = /^(https?:|mailto:)/i;
 
-/** Markdown of any origin. `names` says where `[[name]]` leads. */
+/** Markdown of any origin. `names` resolves `[[name]]`. */
 export function Markdown({ children, names }: { children: string; names?: (name: string) => string | null }) {
   return <div class="text markdown">{blocks(parsed(children), names ?? (() => null))}</div>;
 }
 
 type Names = (name: string) => string | null;
 
-// Ten thousand quotes within each other exhaust the stack, of marked as of the browser, and a huge table takes a browser
-// ten seconds: such a text is shown as it is written, so that it can still be read, and removed.
+// Ten thousand nested quotes exhaust the stack of marked and of the browser, and a huge table blocks the browser for ten
+// seconds. Such texts are shown as source, so that they can be read and removed.
 const LONGEST = 100_000;
 const DEEPEST = 40;
 
@@ -75,7 +75,7 @@ function Block({ token, names }: { token: Token; names: Names }): VNode | null {
   }
 }
 
-// The page has the first heading, its parts the second: a memory's own begin below.
+// The page has the first heading level, its parts the second; a memory's headings start below.
 function heading(token: Tokens.Heading, names: Names): VNode {
   const content = inline(token.tokens, names);
   return token.depth === 1 ? <h3>{content}</h3> : <h4>{content}</h4>;
@@ -185,7 +185,7 @@ function wiki(token: Tokens.Text, names: Names): VNode {
   );
 }
 
-/** The few entities that people write in Markdown. */
+/** The common entities in Markdown. */
 function decoded(text: string): string {
   const known: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'" };
   return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => known[entity] ?? entity);

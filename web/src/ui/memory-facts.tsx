@@ -5,13 +5,13 @@ import { Text } from "./text";
 import { Time } from "./time";
 import "./memory-facts.css";
 
-/** Where a memory holds, in a word. */
+/** Return the scope of a memory in a word. */
 export function placeOf(memory: Memory): string {
   if (memory.project) return memory.project;
   return memory.inbox ? common.value.inbox : common.value.everywhere;
 }
 
-/** A memory in a line of facts: its kind, its project, when it was said, and a few words more. */
+/** A line of facts about a memory: kind, project, date and others. */
 export function MemoryFacts({ memory, more }: { memory: Memory; more?: readonly string[] }) {
   return (
     <p class="memory-facts">
@@ -33,7 +33,7 @@ export function MemoryFacts({ memory, more }: { memory: Memory; more?: readonly 
   );
 }
 
-/** Whether a subject says more than the beginning of the content. */
+/** Return true if a subject differs from the beginning of the content. */
 export function hasOwnSubject({ subject, content }: Memory): boolean {
   const plain = (text: string) => text.replace(/[\s*_`#>.…。]+/g, "").toLowerCase();
   return !plain(content).startsWith(plain(subject));

@@ -6,7 +6,7 @@ import { Text } from "./text";
 import { Time } from "./time";
 import "./memory-row.css";
 
-/** A memory in a list: its subject, the beginning of what it says, where it belongs, and whether it is trusted. */
+/** A memory in a list: subject, beginning of the content, place and trust. */
 export function MemoryRow({ memory }: { memory: Memory }) {
   const more = beginning(memory);
   return (
@@ -32,7 +32,7 @@ export function MemoryRow({ memory }: { memory: Memory }) {
   );
 }
 
-/** What it says beyond its subject, without the marks of Markdown. */
+/** Return the content without its subject and Markdown marks. */
 export function beginning({ subject, content }: Memory): string {
   const start = subject.replace(/…$/, "");
   const rest = content.startsWith(start) ? content.slice(start.length) : content;

@@ -44,11 +44,11 @@ const t = texts({
 interface Props {
   of: OwnPageRequest;
   title: string;
-  /** What such a page is for, shown while there is none. */
+  /** The purpose of the page, shown while it does not exist. */
   purpose: string;
 }
 
-/** A page that the owner writes, edited in its place; what somebody else saves meanwhile is never overwritten unseen. */
+/** A page written by the owner, edited in place. Concurrent changes are never overwritten unseen. */
 export function OwnPageSection({ of, title, purpose }: Props) {
   const page = useOperation("page-own", of);
   const isEditing = useSignal(false);
@@ -142,19 +142,19 @@ function Editor(props: { of: OwnPageRequest; page: OwnPage; label: string; onDon
   );
 }
 
-/** What takes the page back that was just written. */
+/** Return the undo of the last write. */
 async function undoing(): Promise<() => unknown> {
   const [last] = await call("log", { action: "page", limit: 1 });
   return () => change("undo", { operation: last?.operation.id ?? null });
 }
 
-/** What it says: without the heading of a project's page, which is the page's title. */
+/** Return the content without a project page's heading, which is the page's title. */
 function shownOf(page: OwnPage): string {
   const text = bodyOf(page);
   return page.name === "project" ? text.replace(/^# .*(\n|$)/, "").trim() : text;
 }
 
-/** The text below the front matter: that is nacre's, and shown as facts. */
+/** Return the text below the front matter. nacre's front matter is shown as facts. */
 function bodyOf({ text }: OwnPage): string {
   return text.replace(/^---\n[\s\S]*?\n---(\n|$)/, "").trim();
 }

@@ -1,4 +1,4 @@
-/** Round marks from 0 up to at least `most`, two to six of them; whole ones for what is counted. */
+/** Return two to six round marks from 0 to at least `most`; whole numbers for counts. */
 export function ticks(most: number): number[] {
   if (most <= 0) return [0, 1];
   const rough = most / 4;
@@ -10,7 +10,7 @@ export function ticks(most: number): number[] {
   );
 }
 
-/** Where the parts of a bar begin and how high they are, from above, in `room` pixels for `top`. */
+/** Return top and height of the parts of a bar, in `room` pixels for `top`. */
 export function barHeights(values: readonly number[], top: number, room: number): [y: number, size: number][] {
   let below = 0;
   return values.map((value) => {
@@ -20,7 +20,7 @@ export function barHeights(values: readonly number[], top: number, room: number)
   });
 }
 
-/** The days (ISO) of the last weeks until a day, a week from Monday to Sunday. */
+/** Return the days (ISO) of the last weeks until a day, from Monday to Sunday. */
 export function weeksOf(until: string, weeks: number): string[][] {
   const last = new Date(`${until}T12:00:00Z`);
   const sunday = new Date(last.getTime() + ((7 - last.getUTCDay()) % 7) * 86_400_000);
@@ -32,7 +32,7 @@ export function weeksOf(until: string, weeks: number): string[][] {
   );
 }
 
-/** The first column of each month, with a day of it; none so near to the one before that they would touch. */
+/** Return the first column of each month with a day of it, without labels that would overlap. */
 export function monthsOf(weeks: readonly string[][]): [day: string, column: number][] {
   const found: [string, number][] = [];
   let month = "";

@@ -6,7 +6,7 @@ import { Button } from "./controls";
 import { Said } from "./text";
 import "./states.css";
 
-/** Nothing is there: why, and what would change that. */
+/** An empty state: the reason, and a way to change it. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="state">
@@ -17,7 +17,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Something went wrong: what, and what helps. */
+/** A problem with its hint. */
 export function Failure({ problem, retry }: { problem: Problem; retry?: () => void }) {
   return (
     <div class="state failure" role="alert">
@@ -34,7 +34,7 @@ export function Failure({ problem, retry }: { problem: Problem; retry?: () => vo
   );
 }
 
-/** Lines where text will be. */
+/** Placeholder lines while text is loading. */
 export function Skeleton({ lines = 5 }: { lines?: number }) {
   return (
     <div class="skeleton" role="status" aria-label={common.value.loading}>
@@ -45,7 +45,7 @@ export function Skeleton({ lines = 5 }: { lines?: number }) {
   );
 }
 
-/** What an operation answers, or that it is awaited, or why it failed. */
+/** The answer of an operation, its loading state or its problem. */
 export function Show<T>(props: { of: Loaded<T>; lines?: number; children: (data: T) => ComponentChildren }) {
   const { data, problem, refresh } = props.of;
   if (data !== undefined) return <>{props.children(data)}</>;

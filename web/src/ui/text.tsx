@@ -6,7 +6,7 @@ import { Badge } from "./controls";
 import { isHidden, segments } from "./hidden";
 import "./text.css";
 
-/** Plain text of any origin: characters that nobody sees, or that turn the direction of others, are shown by number. */
+/** Plain text of any origin. Invisible characters and those that change the direction are shown by number. */
 export function Text({ children }: { children: string }) {
   if (!isHidden(children)) return <>{children}</>;
   return (
@@ -24,7 +24,7 @@ export function Text({ children }: { children: string }) {
   );
 }
 
-/** What nacre itself says, in the language that is shown; marked as English where it is not translated. */
+/** A text of nacre in the current language, marked as English if it is not translated. */
 export function Said({ children }: { children: string }) {
   const text = said(children);
   return (
@@ -35,13 +35,13 @@ export function Said({ children }: { children: string }) {
 }
 
 /**
- * What frames text of any origin. Text from outside gets a striped edge and a label outside its own box: nothing in
- * the text reaches beyond that box, so nothing can look like the label or its absence.
+ * The frame around text of any origin. Outside text gets a striped edge and a label outside its box. Nothing in the text
+ * reaches beyond that box, so it cannot fake or hide the label.
  */
 export function Origin(props: {
   trust: "trusted" | "untrusted";
   proposed?: boolean;
-  /** What is said beside the label, where it is no page or tool that the text comes from. */
+  /** A note next to the label, if the text does not come from a page or tool. */
   note?: string;
   children: ComponentChildren;
 }) {

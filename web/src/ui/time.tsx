@@ -14,7 +14,7 @@ const STEPS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ["day", 24],
 ];
 
-/** How long ago, within two days; else the day. The full time stands in its title. */
+/** A relative time within two days, else the day. The title has the full time. */
 export function Time({ at }: { at: string }) {
   return (
     <time dateTime={at} title={full(at)}>
@@ -23,7 +23,7 @@ export function Time({ at }: { at: string }) {
   );
 }
 
-/** A time in words, as seen at another. */
+/** Return a time in words, relative to another. */
 export function ago(at: string, seen: number, shown: string): string {
   if (isUnknown(at)) return common.value.unknown;
   const seconds = (Date.parse(at) - seen) / 1000;
@@ -40,7 +40,7 @@ export function ago(at: string, seen: number, shown: string): string {
   return relative.format(Math.trunc(value), unit);
 }
 
-/** A date as a day, without the year if it is this one. */
+/** Return a date as a day, without the current year. */
 export function day(at: string, seen = Date.now(), shown: string = language.peek()): string {
   if (isUnknown(at)) return common.value.unknown;
   const date = dateOf(at);
@@ -49,7 +49,7 @@ export function day(at: string, seen = Date.now(), shown: string = language.peek
   return new Intl.DateTimeFormat(shown, { day: "numeric", month: "short", ...year }).format(date);
 }
 
-/** The heading of a day in a list: today, yesterday, else the weekday and the date. */
+/** Return the heading of a day in a list: today, yesterday, or weekday and date. */
 export function dayHeading(at: string, seen = Date.now()): string {
   if (isUnknown(at)) return capital(common.value.unknown);
   const shown = language.value;
@@ -62,14 +62,14 @@ export function dayHeading(at: string, seen = Date.now()): string {
   );
 }
 
-/** The day so many days ago, here, as an ISO date. */
+/** Return the local day `days` days ago as an ISO date. */
 export function dayBefore(days: number): string {
   const day = new Date();
   day.setDate(day.getDate() - days);
   return new Date(day.getTime() - day.getTimezoneOffset() * MINUTE).toISOString().slice(0, 10);
 }
 
-/** Whether a time stands for one that nobody knows, as in the server's `is_known`. */
+/** Return true if a time is a placeholder for an unknown one, as in the server's `is_known`. */
 function isUnknown(at: string): boolean {
   return /^(?:0001|9999|1970-01-01T00:00:00Z)/.test(at);
 }
@@ -81,7 +81,7 @@ function full(at: string): string {
   return new Intl.DateTimeFormat(language.value, { dateStyle: "full", timeStyle: "short" }).format(date);
 }
 
-/** A day without a time is that day here, not midnight in Greenwich. */
+/** Parse a day without a time as local midnight, not in Greenwich. */
 function dateOf(at: string): Date {
   return new Date(/^\d{4}-\d{2}-\d{2}$/.test(at) ? `${at}T00:00` : at);
 }

@@ -17,18 +17,18 @@ const SHOWN_MS = 8_000;
 const shown = signal<readonly Toast[]>([]);
 let keys = 0;
 
-/** Say what was done; `undo` takes it back. */
+/** Show a success message; `undo` reverts the action. */
 export function toast(text: string, undo?: () => unknown): void {
   show({ text, note: null, isProblem: false, undo: undo ? () => attempt(undo) : null });
 }
 
-/** Say what went wrong, and what helps. */
+/** Show an error with its hint. */
 export function toastProblem(error: unknown): void {
   const problem = asProblem(error);
   show({ text: said(problem.message), note: problem.hint && said(problem.hint), isProblem: true, undo: null });
 }
 
-/** Run what a person asked for, and say so if it fails. */
+/** Run a person's action and show an error if it fails. */
 export async function attempt(work: () => unknown): Promise<void> {
   try {
     await work();
@@ -47,7 +47,7 @@ function dismiss(key: number): void {
   shown.value = shown.value.filter((one) => one.key !== key);
 }
 
-/** Where toasts stand; the shell has it once. */
+/** The area for toasts; rendered once by the shell. */
 export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">

@@ -10,7 +10,7 @@ import { Empty, Show } from "../../ui/states";
 import { Said, Text } from "../../ui/text";
 import { t } from "./strings";
 
-/** What an agent would be given unasked in a folder, as its session starts or with a prompt. */
+/** The context that an agent gets in a folder, at a session's start or with a prompt. */
 export function Given({ question }: { question: string }) {
   const chosen = useSignal<string | null>(null);
   const folder = useSignal<string | null>(null);
@@ -83,7 +83,7 @@ export function Given({ question }: { question: string }) {
   );
 }
 
-/** The project that was worked on last. */
+/** Return the project of the latest session. */
 function latest(projects: readonly ProjectLine[]): string {
   const worked = projects.filter(({ sessions }) => sessions > 0);
   return worked.reduce((one, other) => ((other.last ?? "") > (one?.last ?? "") ? other : one), worked[0])?.slug ?? "";

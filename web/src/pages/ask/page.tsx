@@ -116,7 +116,7 @@ const FILTERS = ["project", "kind", "days", "as_of", "mode", "trusted"];
 const isWide = () => matchMedia("(min-width: 721px)").matches;
 const isFiltered = (at: URLSearchParams) => FILTERS.some((name) => at.has(name));
 
-/** Nothing is asked yet: what one may ask, and what others asked in vain. */
+/** The empty page: example questions, and unanswered questions. */
 function Start() {
   const gaps = useOperation("unanswered", { limit: MOST_GAPS }, { on: [] }).data?.gaps ?? [];
   if (!gaps.length) return <Empty title={t.value.start}>{t.value.startNote}</Empty>;

@@ -13,7 +13,7 @@ import { Origin, Text, Said as Told } from "../../ui/text";
 import { day, Time } from "../../ui/time";
 import { t } from "./strings";
 
-/** What recall answers, with its reasons. */
+/** Recall's answer with its reasons. */
 export function Results({ request }: { request: RecallQuery }) {
   const { data, problem, refresh, loading } = useOperation("recall", request, { keep: true, on: ["memory", "doubt"] });
   if (problem && (!data || !loading)) return <Failure problem={problem} retry={refresh} />;

@@ -42,7 +42,7 @@ export default function Chats({ params }: PageProps) {
   );
 }
 
-/** Whether it runs, and who answers. */
+/** The state of the gateway and its agent. */
 function How({ state }: { state: GatewayState }) {
   const answers = state.model === "none" ? t.value.nobody : t.value.answeredBy(state.model);
   const runs = state.running ? t.value.running : state.channels.length ? t.value.stopped : "";
@@ -72,7 +72,7 @@ function Channels({ of }: { of: readonly ChannelState[] }) {
   );
 }
 
-/** The conversations, and one of them beside them; on a phone the list, or the one in the address. */
+/** The conversations, and the selected one next to them; on a phone only one of both. */
 function Both(props: { chats: readonly ChatSession[]; wanted: string | undefined; isOwner: boolean }) {
   const { chats, wanted, isOwner } = props;
   const box = useRef<HTMLDivElement>(null);

@@ -22,7 +22,7 @@ function decide(one: Pairing, how: keyof typeof t.value.done): void {
   });
 }
 
-/** Strangers who wrote to the agent, and wait for the owner's yes or no. */
+/** Strangers who wrote to the agent and wait for approval. */
 export function Asking({ waiting, isOwner }: { waiting: readonly Pairing[]; isOwner: boolean }) {
   const asked = useSignal<Pairing | null>(null);
   if (!waiting.length) return null;
@@ -65,7 +65,7 @@ function IsMe({ one, onDone }: { one: Pairing; onDone: () => void }) {
   );
 }
 
-/** Those who may write, folded; the owner removes them. */
+/** The approved senders, folded; the owner can remove them. */
 export function LetIn() {
   const found = useOperation("gateway-pairings", {}, { on: ["chat"] }).data ?? [];
   const asked = useSignal<Pairing | null>(null);

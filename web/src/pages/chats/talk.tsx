@@ -15,12 +15,12 @@ import { clock } from "../session/figures";
 import { t } from "./strings";
 
 const MOST = 300;
-/** So many pixels from the end the reader still follows. */
+/** Within this distance from the end in pixels, the view follows new messages. */
 const NEAR = 80;
 
 type Chat = ResultOf<"gateway-session">;
 
-/** One conversation, as it goes on. */
+/** A live conversation. */
 export function Talk(props: { reference: string; isOwner: boolean; isNamed: boolean }) {
   const { reference, isOwner, isNamed } = props;
   const chat = useOperation("gateway-session", { reference, limit: MOST }, { on: ["chat"], off: !reference });
@@ -126,7 +126,7 @@ function Words({ of, isNamed }: { of: Chat; isNamed: boolean }) {
   );
 }
 
-/** Stays at the end of what was said as it grows, unless the reader went up; `moves` the window as well. */
+/** Keep the view at the end of a growing conversation unless the reader scrolled up. `moves` also scrolls the window. */
 function useEnd(grown: string, moves: boolean) {
   const box = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLDivElement>(null);
@@ -192,7 +192,7 @@ function nameOf(one: Said): string {
   return one.role === "failure" ? t.value.noAnswer : t.value.agent;
 }
 
-/** What a conversation cost, as far as its model tells. */
+/** Return the cost of a conversation as far as it is known. */
 export function dollars(cost: number): string {
   return cost ? `$${cost.toFixed(2)}` : "";
 }

@@ -125,7 +125,7 @@ export default function Dreams() {
   );
 }
 
-/** Follow what the daemon tells of the dream; what is returned ends the waiting, also when the page is left. */
+/** Follow the daemon's events of the dream. Call the returned function to stop, also when leaving the page. */
 function useProgress(running: { value: Running | null }) {
   const abort = useRef(new AbortController());
   useEffect(() => {

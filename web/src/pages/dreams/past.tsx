@@ -15,7 +15,7 @@ const MOST = 50;
 const MOST_UNDONE = 200;
 const ENDING = 8;
 
-/** The dreams of this home, each with all that it changed. */
+/** The dreams of this home with their changes. */
 export function Past({ isOwner }: { isOwner: boolean }) {
   const on = ["operation", "memory"];
   const listed = useOperation("log", { action: "dream", limit: MOST }, { on });
@@ -140,7 +140,7 @@ function Changed({ one }: { one: Difference }) {
   );
 }
 
-/** Why a memory was retired: the part of that field that is for people. */
+/** Return the reason of a retirement, without its machine-readable part. */
 function reasonOf(value: unknown): string | null {
   return typeof value === "object" && value && "reason" in value ? String(value.reason ?? "") || null : null;
 }

@@ -19,7 +19,7 @@ interface Numbered {
   key: string;
 }
 
-/** What a dream would do, by what it does; one chooses what is done. */
+/** The plan of a dream by action, with a selection of its steps. */
 export function PlanView(props: { plan: DreamPlan; isBusy: boolean; onApply: (keys: readonly string[]) => void }) {
   const { plan } = props;
   const steps = plan.steps.map((step, index) => ({ step, key: plan.keys[index] ?? "" }));
@@ -128,7 +128,7 @@ function Head({ step }: { step: Step }) {
   );
 }
 
-/** What a step changes in words, where it does: each that ends, beside what stays; the part of a page. */
+/** The text changes of a step: ended memories next to the kept one, or the part of a page. */
 function Changes({ step, texts }: { step: Step; texts: ReadonlyMap<string, string> }) {
   if (step.action === "page") return <PagePart step={step} />;
   if (step.action === "unlink") return <p class="dream-why">{t.value.linksDropped(step.links.length)}</p>;
@@ -169,7 +169,7 @@ function PagePart({ step }: { step: Step }) {
   );
 }
 
-/** What waits, what was refused, what was looked at: behind a line each. */
+/** Folded lists of waiting, refused and examined items. */
 function Rest({ plan }: { plan: DreamPlan }) {
   return (
     <div class="dream-rest">

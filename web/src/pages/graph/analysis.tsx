@@ -9,7 +9,7 @@ import { t } from "./strings";
 
 export type Analysis = "central" | "gaps" | "components";
 
-/** One thing that an analysis found: the memories that light up, and why. */
+/** A finding of an analysis: the memories to highlight, and the reason. */
 interface Finding {
   memory: Memory;
   also: readonly Memory[];
@@ -18,7 +18,7 @@ interface Finding {
 
 const LIMIT = 20;
 
-/** What an analysis of the graph finds; each of it can be chosen, all of it lights up in the picture. */
+/** The findings of the graph's analysis. Selecting one highlights it in the picture. */
 export function Found(props: {
   what: Analysis;
   project: string | null;

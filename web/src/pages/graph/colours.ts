@@ -1,6 +1,6 @@
 import type { Kind } from "../../api/types";
 
-/** What tokens.css says, as numbers: the picture is drawn by WebGL, which knows no variables. */
+/** The colours of tokens.css as numbers, because WebGL cannot read variables. */
 export interface Colours {
   kinds: Record<Kind, string>;
   ink: string;
@@ -14,7 +14,7 @@ export interface Colours {
 
 const KINDS: readonly Kind[] = ["fact", "decision", "preference", "todo", "relationship", "event", "lesson"];
 
-/** The colours as they are now, in the light or in the dark. */
+/** Return the colours of the current theme. */
 export function coloursNow(): Colours {
   const probe = document.createElement("span");
   document.body.append(probe);
@@ -36,7 +36,7 @@ export function coloursNow(): Colours {
   return colours;
 }
 
-/** Call it when light becomes dark, or the other way. Returns what ends that. */
+/** Call a function when the theme changes. Returns the unsubscribe function. */
 export function onLook(told: () => void): () => void {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const observer = new MutationObserver(told);

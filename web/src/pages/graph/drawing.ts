@@ -12,7 +12,7 @@ const LINKED_SIZE = 5.2;
 const MANY_EDGES = 3_000;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** The picture of a graph in an element: it draws, moves and lights up nodes, and tells what is clicked. */
+/** Draws a graph in an element, moves and highlights nodes, and reports clicks. */
 export class Drawing {
   private readonly sigma: Sigma;
   private colours: Colours = coloursNow();
@@ -53,7 +53,7 @@ export class Drawing {
     });
   }
 
-  /** Draw this graph; what was there before stays where it is. */
+  /** Draw this graph. Existing nodes keep their place. */
   show(map: GraphMap): void {
     this.endLayout();
     const graph = new Graph({ multi: true, type: "directed" });
@@ -84,7 +84,7 @@ export class Drawing {
     });
   }
 
-  /** Show one memory with its neighbours, or light some up; all others step back. */
+  /** Show one memory with its neighbours, or highlight some, and dim all others. */
   choose(id: string | null, lit: ReadonlySet<string>): void {
     const graph = this.sigma.getGraph();
     this.chosen = id && graph.hasNode(id) ? id : null;
@@ -93,7 +93,7 @@ export class Drawing {
     this.sigma.refresh({ skipIndexation: true });
   }
 
-  /** Bring a memory into the middle. */
+  /** Centre a memory. */
   centre(id: string): void {
     const place = this.sigma.getNodeDisplayData(id);
     if (!place) return;
@@ -103,14 +103,14 @@ export class Drawing {
     else camera.animate(to, { duration: 350 });
   }
 
-  /** Come nearer (2), go further away (0.5), or see all (0). */
+  /** Zoom in (2), out (0.5), or to all (0). */
   zoom(factor: number): void {
     const camera = this.sigma.getCamera();
     if (!factor) camera.animatedReset({ duration: calm.matches ? 0 : 250 });
     else camera.animate({ ratio: camera.ratio / factor }, { duration: calm.matches ? 0 : 180 });
   }
 
-  /** Move what is seen, by shares of its size. */
+  /** Move the view by shares of its size. */
   pan(right: number, up: number): void {
     const camera = this.sigma.getCamera();
     camera.setState({ x: camera.x + right * camera.ratio, y: camera.y + up * camera.ratio });
@@ -181,7 +181,7 @@ export class Drawing {
     return { ...data, color: this.colours.faded, size: 0.3 };
   }
 
-  /** A label with a rim, so that it can be read over edges and nodes. */
+  /** Draw a label with an outline, readable over edges and nodes. */
   private label(...[context, { x, y, size, label }, settings]: Parameters<NodeLabelDrawingFunction>): void {
     if (!label) return;
     context.font = `${settings.labelSize}px ${settings.labelFont}`;

@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 const YEARS_BACK = 730;
 const PAUSE_MS = 150;
 
-/** Which memories and links are drawn. */
+/** The filters of memories and links. */
 export function Filters({ relations }: { relations: readonly string[] }) {
   const projects = useOperation("project-list", {});
   const asked = query.value;
@@ -60,7 +60,7 @@ export function Filters({ relations }: { relations: readonly string[] }) {
   );
 }
 
-/** The colours, each a kind that can be left out. */
+/** The colours of kinds, each with a switch. */
 export function Kinds() {
   const asked = query.value.get("kinds");
   const chosen = new Set<string>(asked ? asked.split(",") : KINDS);
@@ -89,7 +89,7 @@ export function Kinds() {
   );
 }
 
-/** The graph as it was true on a day, by what is known now: the address names the day, the slider only while it moves. */
+/** The graph on a past day, as known today. The address has the day; the slider only while moving. */
 export function AsOf() {
   const year = useOperation("activity", {}, { on: [] });
   const asked = query.value.get("as_of");
@@ -137,7 +137,7 @@ export function AsOf() {
   );
 }
 
-/** A moment's day, counted in UTC as addresses name it. */
+/** Return a moment's day in UTC, as used in addresses. */
 function dayNumber(moment: number): number {
   return Math.floor(moment / DAY_MS);
 }

@@ -1,13 +1,13 @@
 import type { GraphMap } from "../../api/types";
 
-/** What the worker is given: matrices as ForceAtlas2 has them. */
+/** The worker's input: matrices for ForceAtlas2. */
 export interface ToPlace {
   nodes: Float32Array;
   edges: Float32Array;
   rounds: number;
 }
 
-/** Where nodes are, two numbers for each, and the share of the work that is done. */
+/** The worker's progress: two numbers for each node, and the share of finished work. */
 export interface Placed {
   places: Float32Array;
   done: number;
@@ -17,10 +17,10 @@ const NODE = 10;
 const MOST_ROUNDS = 300;
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
-/** Where each memory was when it was drawn last: filters move nothing that stays. */
+/** The last position of each memory, so that filters move no remaining node. */
 const known = new Map<string, readonly [number, number]>();
 
-/** Where nodes are before they are laid out: as they were, else on a spiral, the most linked in the middle. */
+/** Return initial positions: the previous ones, or a spiral with the most linked memories in the middle. */
 export function firstPlaces({ nodes }: GraphMap): Float32Array {
   const places = new Float32Array(nodes.length * 2);
   nodes.forEach((node, at) => {
@@ -32,7 +32,7 @@ export function firstPlaces({ nodes }: GraphMap): Float32Array {
   return places;
 }
 
-/** Lay out the memories that have links, in a worker; `told` gets every place now and then. Returns what ends it. */
+/** Lay out the linked memories in a worker. `told` receives intermediate positions. Returns the stop function. */
 export function layOut(map: GraphMap, first: Float32Array, told: (one: Placed) => void): () => void {
   const ends = new Set(map.edges.flatMap((one) => [one.source, one.target]));
   const linked = [...ends].toSorted((one, other) => one - other);
@@ -87,7 +87,7 @@ function edgeMatrix({ edges }: GraphMap, rank: ReadonlyMap<number, number>): Flo
   return matrix;
 }
 
-/** Memories without a link stand in rings around the others, where they hide nothing. */
+/** Place memories without links in rings around the others. */
 function ringed(count: number, places: Float32Array, linked: readonly number[]): Float32Array {
   const inside = new Set(linked);
   let reach = 0;

@@ -1,7 +1,7 @@
 import iterate from "graphology-layout-forceatlas2/iterate.js";
 import type { Placed, ToPlace } from "./layout";
 
-// ForceAtlas2 (Jacomy et al. 2014) beside the page, so that it never waits. Settings as inferSettings proposes them.
+// ForceAtlas2 (Jacomy et al. 2014) in a worker, so that the page stays responsive. Settings as from inferSettings.
 const NODE = 10;
 const TOLD_EVERY_MS = 160;
 const LONGEST_MS = 6_000;

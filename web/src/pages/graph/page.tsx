@@ -140,7 +140,7 @@ function Body({ map, isTable, project }: { map: GraphMap; isTable: boolean; proj
   );
 }
 
-/** Memories of the picture by words of their subject. */
+/** Search the picture's memories by words of their subject. */
 function Find({ nodes, onPick }: { nodes: readonly MapNode[]; onPick: (id: string) => void }) {
   const words = useSignal("");
   const element = useRef<HTMLDivElement>(null);
@@ -181,7 +181,7 @@ function Find({ nodes, onPick }: { nodes: readonly MapNode[]; onPick: (id: strin
   );
 }
 
-/** The same as rows: for keys, for screen readers, and where nothing can be drawn. */
+/** The graph as rows: for keys, screen readers, and browsers without WebGL. */
 function Rows({ map, onPick }: { map: GraphMap; onPick: (id: string) => void }) {
   return (
     <List

@@ -7,7 +7,7 @@ import { t } from "./strings";
 
 const STEP = 0.15;
 
-/** The graph as a picture. What it is drawn by is loaded with the first one. */
+/** The graph as a picture. The drawing library is loaded with the first one. */
 export function Picture(props: {
   map: GraphMap;
   chosen: string | null;
@@ -77,7 +77,7 @@ export function Picture(props: {
   );
 }
 
-/** Whether this browser can draw it. */
+/** Return true if this browser supports WebGL. */
 export function canDraw(): boolean {
   try {
     return document.createElement("canvas").getContext("webgl2") !== null;

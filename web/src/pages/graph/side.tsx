@@ -16,7 +16,7 @@ interface Neighbour {
   isOutgoing: boolean;
 }
 
-/** The chosen memory: what it says, and what it is linked with. */
+/** The selected memory with its links. */
 export function Chosen(props: { map: GraphMap; id: string; onPick: (id: string | null) => void }) {
   const view = useOperation("look", { reference: props.id, update: false });
   const near = useMemo(() => neighboursOf(props.map, props.id), [props.map, props.id]);
@@ -62,7 +62,7 @@ export function Chosen(props: { map: GraphMap; id: string; onPick: (id: string |
   );
 }
 
-/** A memory that can be chosen. */
+/** A selectable memory. */
 export function NodeButton({ node, onPick }: { node: MapNode; onPick: (id: string) => void }) {
   return (
     <button type="button" class="graph-node" onClick={() => onPick(node.id)}>

@@ -115,7 +115,7 @@ function Active({ filters, isFiltered }: { filters: Filters; isFiltered: boolean
   return <Found found={found} isFiltered={isFiltered} />;
 }
 
-/** Those that were retired are few, and listed whole. */
+/** Retired memories are few, so all are listed. */
 function Retired({ filters, isFiltered }: { filters: Filters; isFiltered: boolean }) {
   const { data, problem, refresh } = useOperation("retired", {});
   const words = filters.words.toLowerCase().split(/\s+/);

@@ -5,7 +5,7 @@ import { Said, Text } from "../../ui/text";
 import { day, Time } from "../../ui/time";
 import { t } from "./strings";
 
-/** What is known of a memory beside what it says. */
+/** The facts about a memory next to its content. */
 export function Aside({ view }: { view: MemoryView }) {
   const { memory, usage } = view;
   return (

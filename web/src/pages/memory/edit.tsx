@@ -18,7 +18,7 @@ interface Draft {
   tags: string;
 }
 
-/** The form of a memory. What somebody else saves meanwhile is shown beside it, and never overwritten unseen. */
+/** The form of a memory. Concurrent changes are shown next to it and never overwritten unseen. */
 export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void }) {
   const base = useSignal(view);
   const draft = useSignal<Draft>(draftOf(view));
@@ -158,7 +158,7 @@ function draftOf({ memory }: MemoryView): Draft {
   };
 }
 
-/** What differs from the memory as it was read. */
+/** Return the fields that differ from the memory as read. */
 function requestOf({ memory, etag }: MemoryView, draft: Draft): EditRequest {
   const tags = draft.tags.split(/[,,]/).flatMap((one) => one.trim() || []);
   return {

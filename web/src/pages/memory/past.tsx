@@ -13,7 +13,7 @@ import { t } from "./strings";
 
 type Step = ResultOf<"history">[number];
 
-/** What was true of the same thing before, each step with what changed in its words. */
+/** The earlier versions of a memory with their differences. */
 export function Before({ id }: { id: string }) {
   const steps = useOperation("history", { reference: id }).data;
   if (!steps || steps.length < 2) return null;
@@ -57,13 +57,13 @@ function StepText({ step, before }: { step: Step; before: Step | undefined }) {
   return <a href={`/memories/${step.memory.id}`}>{text}</a>;
 }
 
-/** Whether two texts share so much that marking the difference helps to read them. */
+/** Return true if two texts have enough in common for a marked difference. */
 function isAlike(before: string, after: string): boolean {
   const kept = diffWords(before, after).filter((one) => one.kind === "kept");
   return kept.reduce((sum, one) => sum + one.text.length, 0) * 2 > after.length;
 }
 
-/** Every operation that touched it; each one can be looked into. */
+/** The operations that touched the memory, with details. */
 export function Changes({ id }: { id: string }) {
   const log = useOperation("log", { reference: id, limit: 50 });
   return (

@@ -10,7 +10,7 @@ import { t } from "./strings";
 
 const LOOKED_AT = 20;
 
-/** How the memory scores for a question, part by part. */
+/** The memory's score for a question, with its parts. */
 export function Ranks({ memory }: { memory: Memory }) {
   const typed = useSignal("");
   const asked = useSignal("");

@@ -8,7 +8,7 @@ import { Text } from "../../ui/text";
 import { attempt, toast } from "../../ui/toast";
 import { t } from "./strings";
 
-/** Where a project is, what it is called, and which projects it draws on. */
+/** The project's folders, names and dependencies. */
 export function Aside({ detail }: { detail: ProjectDetail }) {
   const { aliases } = detail.project;
   return (

@@ -17,7 +17,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Give a project another name; what that moves is said before. */
+/** Rename a project, after showing the effects. */
 export function Rename({ project, onClose }: Props) {
   const name = useSignal("");
   const problem = useSignal("");
@@ -61,7 +61,7 @@ export function Rename({ project, onClose }: Props) {
   );
 }
 
-/** Make it part of another project, once the plan was seen. */
+/** Merge it into another project, after showing the plan. */
 export function Merge({ project, onClose }: Props) {
   const into = useSignal("");
   const isMerging = useSignal(false);
@@ -139,11 +139,11 @@ function Plan({ plan }: { plan: ProjectMergePlan }) {
   );
 }
 
-/** Show it under its name of now; *Undo* shows it under the former one. */
+/** Show it under its new name; *Undo* shows it under the former one. */
 function moved({ project, into, operation }: ProjectMoved, said: (from: string, to: string) => string): void {
   const show = (name: string) => {
     go(`/projects/${encodeURIComponent(name)}`, { replace: true });
-    setTimeout(invalidate); // once the page of the name that is no more asks for nothing
+    setTimeout(invalidate); // after the page of the former name stops its requests
   };
   show(into);
   toast(said(project, into), async () => {

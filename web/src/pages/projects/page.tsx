@@ -77,7 +77,7 @@ function Row({ project }: { project: ProjectLine }) {
   );
 }
 
-/** Turns of its sessions by week, the latest at the right. */
+/** Turns of its sessions by week, the latest on the right. */
 function Weeks({ project }: { project: string }) {
   const since = dayBefore(WEEKS * 7 - 1);
   const { data } = useOperation("activity", { project, since }, { on: ["session"] });

@@ -9,7 +9,7 @@ import { t } from "./strings";
 
 const SHORT = 160;
 
-/** What waits: what it says, why it waits, where it would belong. */
+/** A pending item: its text, the reason, and its place. */
 export function Card({ item }: { item: Item }) {
   const { memory, newer } = item;
   if (newer) {
@@ -53,7 +53,7 @@ export function Head({ item }: { item: Item }) {
   );
 }
 
-/** One of two memories in conflict: what the other one lacks is marked. */
+/** One of two conflicting memories, with its differences marked. */
 function Side(props: { title: string; memory: Memory; other: Memory; side: "before" | "after" }) {
   const { memory, other, side } = props;
   return (
@@ -69,7 +69,7 @@ function Side(props: { title: string; memory: Memory; other: Memory; side: "befo
   );
 }
 
-/** Why it waits, and the server's words where they say more. */
+/** The reason for the review, with the server's details. */
 function Why({ item }: { item: Item }) {
   const { judged } = item;
   const tells = item.detail && !["found", "proposed"].includes(item.why);

@@ -10,7 +10,7 @@ import { Head } from "./card";
 import type { Details, Item } from "./queue";
 import { t } from "./strings";
 
-/** Other words for what waits. Where its file is changed meanwhile, nothing is overwritten: both are shown. */
+/** Edit the words of a pending item. If its file changed meanwhile, both versions are shown and nothing is overwritten. */
 export function Editor(props: { item: Item; onSave: (details: Details) => Promise<void>; onCancel: () => void }) {
   const { item, onCancel } = props;
   const file = useOperation("look", { reference: item.id, update: false }, { off: item.kind === "candidate" });
@@ -30,7 +30,7 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
     if (content !== null) words.value = content;
     began.value = says;
   };
-  /** Whatever else becomes of its file: while it says what was seen, nothing unseen is overwritten. */
+  /** If other parts of the file change, the edit stays valid. */
   const versionAsSeen = async () => {
     if (item.kind === "candidate") return null;
     const now = await call("look", { reference: item.id, update: false });

@@ -102,12 +102,12 @@ export default function Review() {
   );
 }
 
-/** Of a conflict one ends, both hold, or the older one goes into the newer one; anything else is kept or dropped. */
+/** Conflicts: end one, keep both, or merge the older into the newer. Other items: keep or drop. */
 function choicesOf(item: Item): readonly Choice[] {
   return item.newer ? ["keep", "newer", "older", "merge", "skip"] : ["keep", "edit", "merge", "drop", "skip"];
 }
 
-/** Read what stands beside an item before it is shown. */
+/** Load the context of an item before it is shown. */
 function useEvidence(item: Item | undefined): void {
   useConversation(item?.memory);
   useOperation("look", { reference: item?.id ?? "", update: false }, { on: [], off: item?.kind !== "doubt" });

@@ -12,7 +12,7 @@ import "../../app/palette.css";
 const MOST = 7;
 const MOST_ASKED = 400;
 
-/** Choose the memory that another one goes into: the nearest at first, then as one types; below, what it will say. */
+/** Choose the memory to merge into: similar ones first, then by typing; with a preview of the result. */
 export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; onClose: () => void }) {
   const { memory } = props;
   const words = useSignal("");
@@ -79,7 +79,7 @@ export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; 
   );
 }
 
-/** What it may go into: what recall is sure of or what is typed, else the latest of its project. */
+/** The possible targets: confident recall hits or search results, else the latest memories of the project. */
 function useTargets(memory: Memory, words: string): { found: readonly Memory[]; isSure: boolean } {
   const isTyped = words.length > 1;
   const near = {
@@ -100,7 +100,7 @@ function useTargets(memory: Memory, words: string): { found: readonly Memory[]; 
   return { found: [...sure, ...latest].slice(0, MOST), isSure: sure.length > 0 || !nearest };
 }
 
-/** As the daemon joins them (`review/merge.py`): the first alone where it holds the other's words. */
+/** Join as the daemon does (`review/merge.py`): only the first if it contains the other's words. */
 function joined(into: string, more: string): string {
   const plain = (text: string) => text.toLowerCase().replace(/\s+/g, " ").trim();
   if (plain(into).includes(plain(more))) return into;

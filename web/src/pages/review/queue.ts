@@ -11,7 +11,7 @@ export type Item = Pending;
 
 export type Choice = "keep" | "edit" | "merge" | "drop" | "skip" | "newer" | "older";
 
-/** What a decision needs besides the item: other words, the file they were read from, the memory it goes into. */
+/** Parameters of a decision besides the item: new words, the file version they are based on, the merge target. */
 export interface Details {
   content?: string;
   expected?: string | null;
@@ -25,26 +25,26 @@ interface Decision {
 
 const PAGE = 50;
 
-/** What was decided since the dashboard was opened, the last one last, so that it can be undone. */
+/** Decisions since the dashboard was opened, the latest last, for undo. */
 export const decisions = signal<readonly Decision[]>([]);
-/** What was undone: it is shown again at once. */
+/** The undone item, which is shown again at once. */
 const returned = signal<readonly Item[]>([]);
 const settledIds = computed(() => new Set(decisions.value.map(({ item }) => item.id)));
-/** What was skipped waits on, before what is not loaded yet. */
+/** Skipped items stay pending, before items that are not loaded yet. */
 const skippedCount = computed(() => decisions.value.filter(({ choice }) => choice === "skip").length);
 let sending: Promise<unknown> = Promise.resolve();
 let unsent = 0;
 
 export interface Queue {
   items: readonly Item[];
-  /** How many are left to look at, with those that are not loaded yet. */
+  /** The number of remaining items, including those not loaded yet. */
   left: number;
   problem: Problem | undefined;
   isKnown: boolean;
   refresh: () => void;
 }
 
-/** What waits, conflicts first, without what was decided or skipped. */
+/** Pending items without decided and skipped ones, conflicts first. */
 export function useQueue(): Queue {
   const found = useOperation(
     "review",
@@ -64,20 +64,20 @@ export function useQueue(): Queue {
   };
 }
 
-/** Decide, and go on at once: decisions reach the daemon one after the other. One that fails waits again. */
+/** Decide and continue at once. Decisions are sent in order; a failed one becomes pending again. */
 export function decide(item: Item, choice: Choice, details: Details = {}): void {
   settle(item, choice);
   if (choice !== "skip") send(() => run(item, choice, details), item);
 }
 
-/** Decide, and go on when it is done. Throws a Problem: nothing was decided then. */
+/** Decide and continue when it is done. Throws a Problem if nothing was decided. */
 export async function decideFirst(item: Item, choice: Choice, details: Details): Promise<void> {
   await run(item, choice, details);
   settle(item, choice);
   invalidate();
 }
 
-/** Take the last decision back; returns it. */
+/** Undo the last decision and return it. */
 export function undoLast(): Decision | undefined {
   const last = decisions.peek().at(-1);
   if (!last) return undefined;
@@ -96,7 +96,7 @@ export function undoLast(): Decision | undefined {
   return last;
 }
 
-/** Look again at what was skipped. */
+/** Show the skipped items again. */
 export function unskip(): void {
   decisions.value = decisions.peek().filter(({ choice }) => choice !== "skip");
 }
@@ -118,8 +118,8 @@ function send(work: () => Promise<unknown>, item: Item): void {
 }
 
 /**
- * Do it after what was decided before. Until the daemon knows all, the browser asks before it leaves the dashboard;
- * then what waits is counted again, which an event may tell seconds later on a busy machine.
+ * Run an action after the earlier decisions. Until all are sent, the browser asks before leaving the dashboard. Then the
+ * pending items are counted again, because an event may arrive seconds later on a busy machine.
  */
 function inTurn(work: () => Promise<void>): void {
   if (unsent++ === 0) addEventListener("beforeunload", askToStay);
@@ -147,7 +147,7 @@ function run(item: Item, choice: Choice, { content, expected, into }: Details): 
   });
 }
 
-/** Keep it; where a later statement departs from a candidate, the person is shown that and asked. */
+/** Keep a candidate. If a later statement differs from it, ask the person first. */
 async function keep(asked: ReviewKeepRequest): Promise<unknown> {
   try {
     return await call("review-keep", asked);

@@ -13,11 +13,11 @@ import { idOf, nameOf, spent, to } from "./figures";
 import { t } from "./strings";
 
 const MOST = 12;
-/** Longer ones are summed up once asked (10,000 turns take some seconds), and shorter ones again as they grow. */
+/** Longer sessions are summarised on demand (10,000 turns take some seconds), shorter ones again as they grow. */
 const LONG = 2_000;
 const BESIDE = "(min-width: 1081px)";
 
-/** What a session came to, beside what was said; on small screens folded above it. */
+/** The summary of a session; on small screens folded above the conversation. */
 export function Aside({ view }: { view: SessionView }) {
   const { session, turns } = view.session;
   const isLong = turns > LONG;
@@ -51,7 +51,7 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
   );
 }
 
-/** Some of a list, and how many more there are. */
+/** A part of a list, with the number of remaining items. */
 function Some<T>({ of, children }: { of: readonly T[]; children: (one: T) => ComponentChildren }) {
   return (
     <ul class="session-lines">
@@ -146,7 +146,7 @@ function Came({ view, summary }: { view: SessionView; summary: Summary }) {
 
 const TONES = { done: "good", failed: "bad", stopped: "warn", unknown: "neutral" } as const;
 
-/** Words that lead to the turn in which they were said. */
+/** Words linked to their turn. */
 function Turn({ href, text }: { href: string; text: string }) {
   return (
     <a class="session-quote" href={href} dir="auto">

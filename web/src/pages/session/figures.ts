@@ -4,23 +4,23 @@ import { plain } from "../../ui/hidden";
 
 const LONGEST_HEADING = 64;
 
-/** What nacre calls a session: its tool and the tool's own id. */
+/** Return nacre's name of a session: its tool and the tool's id. */
 export function idOf({ tool, native_id }: Session): string {
   return `${tool}:${native_id}`;
 }
 
-/** The address of a session, at one of its turns. */
+/** Return the address of a session at a turn. */
 export function to(session: Session, turn?: string): string {
   const place = turn ? `?turn=${encodeURIComponent(turn)}` : "";
   return `/sessions/${encodeURIComponent(idOf(session))}${place}`;
 }
 
-/** Its title, else how it begins, else its id. */
+/** Return the title, or the beginning, or the id. */
 export function nameOf(session: Session, opening: string | null): string {
   return plain(session.title ?? session.label ?? opening ?? session.native_id);
 }
 
-/** The same as a heading, at most a line or two long. */
+/** Return the heading, at most about two lines. */
 export function headingOf(session: Session, opening: string | null): string {
   const name = nameOf(session, opening);
   if (session.title || name.length <= LONGEST_HEADING) return name;
@@ -28,14 +28,14 @@ export function headingOf(session: Session, opening: string | null): string {
   return `${name.slice(0, cut > LONGEST_HEADING / 2 ? cut : LONGEST_HEADING)} …`;
 }
 
-/** The time of a day. */
+/** Return the time of a day. */
 export function clock(at: string): string {
   return new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(
     new Date(at),
   );
 }
 
-/** A duration (ISO 8601) in the unit that fits; nothing below a minute. */
+/** Format a duration (ISO 8601) in the best unit; empty below a minute. */
 export function spent(duration: string | null): string {
   const [, days = 0, hours = 0, minutes = 0, seconds = 0] =
     duration?.match(/P(?:(\d+)D)?T?(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?/) ?? [];
@@ -49,12 +49,12 @@ function unit(value: number, name: string): string {
   return number(value, { style: "unit", unit: name, unitDisplay: "short" });
 }
 
-/** Whether a call went wrong, as far as is known. */
+/** Return true if a call is known to have failed. */
 export function isFailed({ outcome }: ToolCall): boolean {
   return outcome !== null && outcome !== "ok" && outcome !== "exit 0";
 }
 
-/** How often each tool was called: "Bash ×3, Edit". */
+/** Count the calls of each tool: "Bash ×3, Edit". */
 export function tally(calls: readonly ToolCall[]): string {
   const counted = new Map<string, number>();
   for (const { name } of calls) counted.set(name, (counted.get(name) ?? 0) + 1);

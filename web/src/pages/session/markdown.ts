@@ -2,7 +2,7 @@ import type { SessionView, StoredTurn } from "../../api/types";
 import { nameOf } from "./figures";
 import { t } from "./strings";
 
-/** A session as Markdown; what draws on text from outside is a quotation, and says so. */
+/** Return a session as Markdown, with outside text as labelled quotations. */
 export function asMarkdown({ session, opening, turns }: SessionView): string {
   const { tool, branch, started } = session.session;
   const facts = [tool, session.project, branch, started?.slice(0, 16).replace("T", " ")].filter(Boolean);
@@ -23,7 +23,7 @@ function quoted(text: string): string {
   return text.replace(/^/gm, "> ");
 }
 
-/** Headings of the text stand below that of its turn; what is fenced stays. */
+/** Put headings of the text below the turn's heading, except in fenced code. */
 function below(text: string): string {
   let isFenced = false;
   const line = (one: string) => {

@@ -21,7 +21,7 @@ import { t } from "./strings";
 import { Said, SIDECHAIN } from "./turn";
 import "./page.css";
 
-/** Rows above and below the turn that was asked for. */
+/** Rows above and below the requested turn. */
 const AROUND = 20;
 
 export default function One({ params }: PageProps) {
@@ -132,7 +132,7 @@ function Talk({ view, reference }: { view: SessionView; reference: string }) {
   );
 }
 
-/** Where the turn of the address stands, once it and those around it are known. */
+/** Return the position of the requested turn once it and its neighbours are loaded. */
 function usePlace(reference: string, turn: string | null, turns: Paged<StoredTurn>) {
   const found: Loaded<SessionView> = useOperation(
     "session",
@@ -151,7 +151,7 @@ function isWithin(before: StoredTurn | undefined): boolean {
   return before !== undefined && (before.turn.flags & SIDECHAIN) > 0;
 }
 
-/** The memories that each turn shows. */
+/** Return the memories of each turn. */
 function shownBy(memories: readonly Memory[]): Map<string, Memory[]> {
   const shown = new Map<string, Memory[]>();
   for (const memory of memories) {
@@ -168,7 +168,7 @@ function copyTalk(reference: string): void {
   });
 }
 
-/** The command that goes on with it in its own tool. */
+/** Return the command that resumes the session in its tool. */
 function copyCommand(reference: string): void {
   attempt(async () => {
     const { command, folder } = await call("resume", { what: reference });

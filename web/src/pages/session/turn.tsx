@@ -20,16 +20,16 @@ const MARKS = [
 
 interface Props {
   turn: Turn;
-  /** The memories that it shows. */
+  /** The memories it shows. */
   learned: readonly Memory[];
-  /** What the reader unfolded, by turn: rows come and go as one scrolls. */
+  /** Unfolded parts by turn, because rows are removed while scrolling. */
   unfolded: Set<string>;
   isNamed: boolean;
-  /** Whether the turn before is of a sub-agent, too. */
+  /** True if the previous turn is also of a sub-agent. */
   isWithin: boolean;
 }
 
-/** What was said or done in one turn, and by whom. */
+/** One turn with its speaker. */
 export function Said({ turn, learned, unfolded, isNamed, isWithin }: Props) {
   const flags: number = turn.flags;
   const classes = ["session-turn", turn.speaker, flags & SIDECHAIN ? "sidechain" : "", isNamed ? "named" : ""];
@@ -93,7 +93,7 @@ function Words({ turn, unfolded }: { turn: Turn; unfolded: Set<string> }) {
   );
 }
 
-/** What the tool itself said: folded, since nobody meant it. */
+/** Output of the tool itself, folded. */
 function Noise({ turn }: { turn: Turn }) {
   return (
     <details class="session-calls">

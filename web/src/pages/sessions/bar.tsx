@@ -4,7 +4,7 @@ import { Button, Segments, Select, TextField } from "../../ui/controls";
 import { clear, type Filters, isNarrowed } from "./filters";
 import { t } from "./strings";
 
-/** What narrows the list, and, with words, where and how they are looked for. */
+/** The filters of the list, and the options of a search. */
 export function Bar({ at }: { at: Filters }) {
   return (
     <search>
@@ -66,7 +66,7 @@ function Project({ at }: { at: Filters }) {
   );
 }
 
-/** The values there are, and the one that the address names before they are known. */
+/** The available values, including the address's value before they are loaded. */
 function named(value: string, known: readonly string[]): [string, string][] {
   const all = value && !known.includes(value) ? [value, ...known] : known;
   return all.map((one) => [one, one]);

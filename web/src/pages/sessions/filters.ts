@@ -1,12 +1,12 @@
 import { computed } from "@preact/signals";
 import { query, setQuery } from "../../app/router";
 
-/** What the address says is shown: sessions, or with words the turns that have them. */
+/** The filters in the address: of sessions, or of turns with a search. */
 export interface Filters {
   words: string;
   tool: string;
   project: string;
-  /** Days until today; `dates`: from `since` to `until`. */
+  /** The last days; `dates`: from `since` to `until`. */
   period: string;
   since: string;
   until: string;
@@ -38,7 +38,7 @@ export function clear(): void {
   setQuery({ q: "", tool: "", project: "", period: "", since: "", until: "", scope: "", role: "", how: "" });
 }
 
-/** Where the period begins and ends, as times; the last day belongs to it. */
+/** Return the period as times, including the last day. */
 export function range(at: Filters): { since: string | null; until: string | null } {
   if (at.period === "dates")
     return { since: midnight(`${at.since}T00:00`, 0), until: midnight(`${at.until}T00:00`, 1) };

@@ -17,7 +17,7 @@ const MOST = 100;
 const PAUSE_MS = 160;
 const LONGEST_LOOK_S = 5;
 
-/** The turns that have the words, the best first; of a regular expression, the latest first. */
+/** The matching turns, the best first; for a regular expression, the latest first. */
 export function Found({ at }: { at: Filters }) {
   const text = useSettled(at.words.trim());
   const filter: Filter = {
@@ -81,7 +81,7 @@ function Hit({ hit, words }: { hit: TurnHit; words: string }) {
   );
 }
 
-/** A text with the words that were asked for marked. */
+/** A text with the search words marked. */
 function Marked({ text, words }: { text: string; words: string }) {
   const wanted = words.match(/[\p{L}\p{N}_]{2,}/gu)?.map((one) => one.toLowerCase()) ?? [];
   if (!wanted.length) return <Text>{text}</Text>;
@@ -101,7 +101,7 @@ function Marked({ text, words }: { text: string; words: string }) {
   );
 }
 
-/** A value, as soon as it was left alone for a moment. */
+/** A value after it stopped changing for a moment. */
 function useSettled(value: string): string {
   const settled = useSignal(value);
   useEffect(() => {

@@ -61,14 +61,14 @@ function None() {
   );
 }
 
-/** No session was ever read: where nacre would look. */
+/** No session was read yet: the folders that nacre searches. */
 function Nothing() {
   const survey = useOperation("watch-survey", {}, { on: [] });
   const files = survey.data?.unread_files ?? 0;
   return <Empty title={t.value.empty}>{files ? t.value.emptyRead(files) : t.value.emptyNote}</Empty>;
 }
 
-/** A session, below the heading of its day if it is the first of it. */
+/** A session, with the day's heading if it is the first of the day. */
 function Row(props: { line: SessionLine; before: SessionLine | undefined; isFirst: boolean }) {
   const { session, opening, active } = props.line;
   const day = lately(props.line);
@@ -93,7 +93,7 @@ function Row(props: { line: SessionLine; before: SessionLine | undefined; isFirs
   );
 }
 
-/** When it went on last: by that they are sorted. */
+/** Return the time of the last activity, used for sorting. */
 function lately({ session }: SessionLine): string {
   return session.ended ?? session.session.started ?? "";
 }

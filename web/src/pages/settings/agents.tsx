@@ -14,13 +14,13 @@ import { attempt, toast, toastProblem } from "../../ui/toast";
 import { CheckList } from "./checks";
 import { t } from "./strings";
 
-/** What would be done to a host, until somebody says yes. */
+/** The planned changes to a host, before consent. */
 interface Proposed {
   host: HostState;
   request: WireRequest;
 }
 
-/** The agents that nacre knows: which are here, which are wired, and what wiring one changes. */
+/** The known agents: installed, connected, and the changes of connecting one. */
 export function Agents() {
   const found = useOperation("hosts", {}, { on: ["operation"] });
   const proposed = useSignal<Proposed | null>(null);
@@ -186,7 +186,7 @@ function WhatChanges({ plan, isNothing }: { plan: WiringPreview; isNothing: bool
   );
 }
 
-/** Whether the agents that are wired can run nacre: asked on demand, since it starts programs. */
+/** Test if connected agents can run nacre: on demand, because it starts programs. */
 function Tried() {
   const checks = useSignal<Check[] | null>(null);
   const isBusy = useSignal(false);

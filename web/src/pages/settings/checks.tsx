@@ -13,7 +13,7 @@ import { Said } from "../../ui/text";
 import { attempt, toast } from "../../ui/toast";
 import { t } from "./strings";
 
-/** The checks of the installation, and the proof of every part on demand. */
+/** The checks of the installation, and the full verification on demand. */
 export function Checks() {
   const found = useOperation("doctor", {}, { on: ["operation"] });
   const proof = useSignal<Check[] | null>(null);
@@ -68,7 +68,7 @@ export function Checks() {
   );
 }
 
-/** Checks, those that need somebody first; each with its way out. */
+/** Checks with their remedies, problems first. */
 export function CheckList({ checks }: { checks: readonly Check[] }) {
   const order = ["failure", "warning", "ok"];
   const sorted = checks.toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state));

@@ -5,7 +5,7 @@ import { Facts, Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
 import { t } from "./strings";
 
-/** What this home is and holds, and who has access to it. */
+/** The contents of this home, and its users. */
 export function Home() {
   const stats = useOperation("db-stats", {});
   const watcher = useOperation("watcher", {}, { on: [] });

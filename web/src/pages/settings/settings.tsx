@@ -16,7 +16,7 @@ import { t } from "./strings";
 import { Control } from "./values";
 import { inWords } from "./wording";
 
-/** Every setting, in groups; what is not its default can be shown alone. */
+/** All settings in groups, optionally only changed ones. */
 export function Settings() {
   const found = useOperation("config", {}, { on: ["operation"] });
   const words = (query.value.get("q") ?? "").toLowerCase();
@@ -138,7 +138,7 @@ function Row({ setting }: { setting: SettingView }) {
   );
 }
 
-/** What a setting means, as a sentence. */
+/** A setting's description as a sentence. */
 function inLanguage(summary: string): string {
   const told = said(summary);
   return told === summary ? capital(summary) : told;
@@ -152,7 +152,7 @@ async function reset(setting: SettingView) {
   toast(t.value.wasReset(setting.key), undo);
 }
 
-/** What was there before a setting was saved: its default, or what the file had. */
+/** Return the previous value of a setting: its default or the file's value. */
 function putBack({ key, value, origin }: SettingView) {
   return origin === "default" ? change("config-unset", { key }) : change("config-set", { key, value });
 }

@@ -10,7 +10,7 @@ interface ControlProps {
   onSave: (value: unknown) => void;
 }
 
-/** What a setting is changed by: a switch, a choice, a line, or lines. It saves when one leaves it, and by Enter. */
+/** The control of a setting: switch, choice, line or lines. Saves on leaving it and on Enter. */
 export function Control(props: ControlProps) {
   const { setting, off, onSave } = props;
   const { key, value, form, choices } = setting;
@@ -83,7 +83,7 @@ function Lines({ setting, off, onSave }: ControlProps) {
   );
 }
 
-/** What a table holds, and a line that adds to it: the rest of it stays as it is. */
+/** The entries of a table, and a line to add one. Other entries do not change. */
 function Table({ setting, off, onSave }: ControlProps) {
   const added = useSignal("");
   const held = Object.entries(setting.value as Record<string, unknown>);
@@ -108,7 +108,7 @@ function Table({ setting, off, onSave }: ControlProps) {
   );
 }
 
-/** Whether a part of the value is not shown: saving it would write what stands for that part. */
+/** Return true if a part of the value is hidden; saving it would store the placeholder. */
 function isMasked({ value, form, origin }: SettingView): boolean {
   return form !== "table" && origin !== "default" && /…|\[REDACTED:/.test(JSON.stringify(value));
 }

@@ -1,6 +1,6 @@
 import { t } from "./strings";
 
-/** A setting's value as people read it. */
+/** Format a setting's value for people. */
 export function inWords(value: unknown): string {
   if (typeof value === "boolean") return value ? t.value.on : t.value.off;
   if (Array.isArray(value)) return value.length ? value.join(", ") : t.value.nothing;

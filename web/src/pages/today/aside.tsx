@@ -8,7 +8,7 @@ import { t } from "./strings";
 const MICRO = 1_000_000;
 const SHOWN = 6;
 
-/** Sessions, health, money, and the latest operations. */
+/** Sessions, health, costs, and the latest operations. */
 export function Aside({ today }: { today: Today }) {
   return (
     <aside class="today-aside">

@@ -11,7 +11,7 @@ import { t } from "./strings";
 const DAYS = 84;
 const TOOLS = ["--lesson", "--decision", "--preference", "--fact", "--todo", "--relationship", "--event"];
 
-/** Three months in pictures, and a year as a calendar. */
+/** Charts of three months, and a calendar of a year. */
 export function Lately() {
   const since = dayBefore(DAYS - 1);
   const recent = useOperation("activity", { since });

@@ -1,7 +1,7 @@
 import type { Today } from "./page";
 import { t } from "./strings";
 
-/** What waits for a decision: how much of each kind. */
+/** The number of pending decisions by type. */
 export function Waits({ today }: { today: Today }) {
   const { conflicts, doubts, candidates } = today;
   const total = conflicts + doubts + candidates;

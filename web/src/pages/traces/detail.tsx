@@ -11,7 +11,7 @@ import { Time } from "../../ui/time";
 import { dollars, duration, seconds, tokens } from "./figures";
 import { t } from "./strings";
 
-/** One trace, step by step. */
+/** One trace with its steps. */
 export function Detail({ id }: { id: string }) {
   const view = useOperation("trace", { reference: id });
   if (!view.data) {
@@ -94,7 +94,7 @@ function InOut({ step }: { step: Step }) {
   );
 }
 
-/** The memories that a step names; what has no name here is no memory any more. */
+/** The memories in a step. Those without a name no longer exist. */
 function References({ ids, names }: { ids: readonly string[]; names: Record<string, string> }) {
   const known = ids.filter((id) => names[id]);
   if (!known.length) return null;

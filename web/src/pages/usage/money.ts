@@ -1,6 +1,6 @@
 import { number } from "../../i18n/index";
 
-/** US dollars, with as many digits as a small amount needs. */
+/** Format US dollars with enough digits for small amounts. */
 export function money(dollars: number): string {
   const digits =
     dollars !== 0 && Math.abs(dollars) < 1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 2 };

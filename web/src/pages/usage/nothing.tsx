@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 
-/** In a part of the page there is nothing: why, and what would change it. */
+/** An empty part of the page, with the reason and a way to change it. */
 export function Nothing({ title, note }: { title: string; note: ComponentChildren }) {
   return (
     <div class="usage-nothing">

@@ -12,7 +12,7 @@ import { t } from "./strings";
 
 const MICRO = 1e6;
 
-/** What models may cost today and cost, and how it stands with the writer. */
+/** Today's budget and costs of models, and the state of the writer. */
 export function Now() {
   const cost = useOperation("cost", { days: 1 }, { on: ["cost", "operation"] });
   const writer = useOperation("writer", {}, { on: ["cost", "operation", "session"] });

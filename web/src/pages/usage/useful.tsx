@@ -7,7 +7,7 @@ import { Show } from "../../ui/states";
 import { Nothing } from "./nothing";
 import { t } from "./strings";
 
-/** Whether memory helps: sessions with and without it, compared. */
+/** The usefulness of memory: sessions with and without it, compared. */
 export function Useful() {
   const found = useOperation("usefulness", {}, { on: [] });
   return (

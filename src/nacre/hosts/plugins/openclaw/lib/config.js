@@ -1,5 +1,5 @@
 // Made of plugins/src/config.ts: change that, and run npm run build there.
-/** What the owner set of the plugin in OpenClaw; the README beside the plugin tells what each key does. */
+/** The owner's settings of the plugin in OpenClaw. The plugin's README describes each key. */
 import { isObject, text } from "./link.js";
 const PROMPT_MS = 150;
 const START_MS = 1_500;

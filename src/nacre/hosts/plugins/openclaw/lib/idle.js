@@ -1,5 +1,5 @@
 // Made of plugins/src/idle.ts: change that, and run npm run build there.
-/** Keys that other memories have: OpenClaw refuses a whole config for a key that it does not know, so they are accepted. */
+/** Keys of other memory plugins. They are accepted, because OpenClaw rejects a config with unknown keys. */
 import { isObject } from "./link.js";
 export const IDLE = [
     { keys: ["agenrPath"], instead: "nacre.json beside the plugin says where nacre is" },
@@ -13,7 +13,7 @@ export const IDLE = [
     { keys: ["autoDreamIntervalMinutes"], instead: "use nacre config set dream.at_night true" },
     { keys: ["uiEnabled", "uiHost", "uiPort", "uiPathPrefix"], instead: "use the nacre command; there are no pages to serve", fits: [false] },
 ];
-/** A line for each reason why something that is set has no effect. */
+/** Return a line for each configured key without effect. */
 export function idleKeys(config) {
     return IDLE.flatMap(({ keys, instead, fits = [] }) => {
         const set = keys.filter((key) => isSet(config, key, fits));

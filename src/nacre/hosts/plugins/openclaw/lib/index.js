@@ -68,7 +68,7 @@ class Plugin {
         if (this.ownsSlot())
             this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
     }
-    /** Which keys of the config have no effect, once a process. */
+    /** Warn once per process about keys of the config without effect. */
     tellIdleKeys() {
         const told = (memory.told ??= new Set());
         for (const line of idleKeys(this.api.pluginConfig)) {
@@ -95,7 +95,7 @@ class Plugin {
         const names = described.map((one) => offeredName(one.name, this.config));
         this.api.registerTool((caller) => makeTools(described, this.config, this.servers, caller), { names });
     }
-    /** The context for a turn. A turn that is built again gets the same. */
+    /** Return the context for a turn. A rebuilt turn gets the same context. */
     build(event, where) {
         const id = where.sessionId;
         if (!id || isApart(where))
@@ -113,7 +113,7 @@ class Plugin {
             remember(this.sessions, id, Object.assign(known, { turn, result }));
         return result;
     }
-    /** A session's start; or that of this process in the midst of one: what it was given then is out of sight. */
+    /** Handle a session's start, also in a new process, where earlier context is lost. */
     async begin(id, turn, prompt, event, where) {
         const session = { kept: [], turn, result: Promise.resolve(undefined) };
         remember(this.sessions, id, session);
@@ -151,7 +151,7 @@ class Plugin {
             `decide what may have been decided already, or ask what may have been answered.${stores} ` +
             "What comes from memory is reference with a date: what the person says now goes before it.");
     }
-    /** Something ended: it is noted, the end of a session once until something is said in it again. */
+    /** Record an end. The end of a session is recorded once until it gets another message. */
     note(event, where, reason = "") {
         this.guarded(() => {
             const id = where.sessionId;
@@ -169,7 +169,7 @@ class Plugin {
             this.link.note(event, { ...this.call({ ...where, workspaceDir: folder }), reason });
         });
     }
-    /** `/new` and `/reset`, where OpenClaw does not tell of the session's end otherwise. */
+    /** `/new` and `/reset`, which may not fire the session's end. */
     command(event) {
         const known = (event.context.previousSessionEntry ?? event.context.sessionEntry);
         const where = { sessionId: text(known?.sessionId), sessionKey: event.sessionKey, agentId: text(event.context.agentId) };
@@ -187,7 +187,7 @@ class Plugin {
         const transcript = this.transcript(where);
         return { session: sessionId, ...(folder ? { folder } : {}), ...(transcript ? { transcript } : {}) };
     }
-    /** Where OpenClaw writes the session: its store, or the file that older ones wrote. */
+    /** Return OpenClaw's storage of the session: its store, or the file of older versions. */
     transcript(where) {
         const agent = [process.env.OPENCLAW_STATE_DIR || userFolder(".openclaw"), "agents", where.agentId || "main"];
         return there(...agent, "agent", "openclaw-agent.sqlite") || there(...agent, "sessions", `${where.sessionId}.jsonl`);
@@ -195,13 +195,13 @@ class Plugin {
     ownsSlot() {
         return this.api.config?.plugins?.slots?.memory === ID;
     }
-    /** Whether no other plugin has tools of the plain names: the slot is ours, and OpenClaw's own memory is off. */
+    /** Return true if no other plugin uses the plain tool names: nacre has the memory slot, and OpenClaw's memory is off. */
     isOnlyMemory() {
         const plugins = this.api.config?.plugins;
         const isOff = plugins?.entries?.["memory-core"]?.enabled === false || plugins?.deny?.includes("memory-core");
         return this.ownsSlot() && Boolean(isOff);
     }
-    /** What goes wrong here must not hurt the host. */
+    /** Log errors without affecting the host. */
     guarded(work) {
         try {
             const result = work();
@@ -218,22 +218,22 @@ class Plugin {
         return undefined;
     }
 }
-/** OpenClaw's own pages of memory are kept out of its prompts; the files stay as they are. */
+/** Keep OpenClaw's own memory pages out of its prompts. Its files do not change. */
 function withoutOwnMemory(context) {
     if (!Array.isArray(context.bootstrapFiles))
         return;
     context.bootstrapFiles = context.bootstrapFiles.filter((file) => !OWN_PAGES.has(file?.name));
 }
-/** Sessions that nobody talks in, and turns that no person wrote. */
+/** Sessions without a person, and turns not written by one. */
 function isApart(where) {
     const isTask = APART_KEY.test(where.sessionKey ?? "") || (where.sessionId ?? "").startsWith("temp:");
     return isTask || APART_TRIGGERS.has(where.trigger ?? "") || APART_ORIGINS.has(where.inputProvenance?.kind ?? "");
 }
-/** The person's own words, without OpenClaw's time stamp. */
+/** Return the person's words without OpenClaw's time stamp. */
 function wordsOf(event) {
     return (event.currentUserMessage ?? event.prompt ?? "").replace(STAMP, "").trim();
 }
-/** Put something at the end of a map that keeps the latest thousand. */
+/** Append to a map that keeps the latest thousand entries. */
 function remember(map, key, value) {
     map.delete(key);
     map.set(key, value);

@@ -1,7 +1,7 @@
 // Made of plugins/src/link.ts: change that, and run npm run build there.
 /**
- * The thin way from a plugin to nacre: ask the daemon on the home's socket, else have nacre-hook look, in bounded time.
- * Nothing here throws into the host, and nothing is imported but Node's own modules.
+ * Connects a plugin to nacre: asks the daemon on the home's socket, or runs nacre-hook, within a time limit.
+ * Never throws into the host, and imports only Node's modules.
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,17 +13,17 @@ import { fileURLToPath } from "node:url";
 const LONGEST_PATH = 100;
 const MOST_ANSWER = 4_000_000;
 const MOST_CHARACTERS = 9_900;
-/** nacre-hook bounds itself to less than this, unless it is told otherwise. */
+/** nacre-hook's own limit is lower by default. */
 const USUAL_MS = 150;
-/** The end of what a turn waits that nacre-hook leaves to its start and to its output. */
+/** The part of a turn's time limit reserved for nacre-hook's start and output. */
 const SPARED_MS = 100;
-/** The longest that the daemon is waited for as a session starts; then nacre-hook looks. */
+/** Maximum wait for the daemon at a session's start, before nacre-hook is used. */
 const MOST_PATIENCE_MS = 1_000;
-/** So long a daemon that did not answer in time is left alone. */
+/** Pause after a daemon did not answer in time. */
 const REST_MS = 30_000;
-/** The same trouble is told once in this time. */
+/** The same problem is reported once in this time. */
 const QUIET_MS = 60_000;
-/** What a plugin's own folder says of nacre, with what is usual where it says nothing. */
+/** Return the configuration in a plugin's folder, with defaults. */
 export function readPlace(moduleUrl, environ = process.env) {
     const told = firstJson(dirname(fileURLToPath(moduleUrl)));
     const home = text(told.home) || environ.NACRE_HOME || join(homedir(), ".nacre");
@@ -39,14 +39,14 @@ export function readPlace(moduleUrl, environ = process.env) {
         ...(patience === undefined ? {} : { patience }),
     };
 }
-/** Where the daemon of a home listens. */
+/** Return the path of a home's socket. */
 export function socketPath(home) {
     let real = home;
     try {
         real = realpathSync(home);
     }
     catch {
-        // a home that is not there has no daemon
+        // without a home there is no daemon
     }
     const inside = join(real, "daemon.sock");
     if (Buffer.byteLength(inside) <= LONGEST_PATH)
@@ -55,7 +55,7 @@ export function socketPath(home) {
     const name = createHash("sha256").update(inside).digest("hex").slice(0, 16);
     return join(base, `nacre-${process.getuid ? process.getuid() : "user"}`, `${name}.sock`);
 }
-/** Talks to nacre for one host. */
+/** Connects one host to nacre. */
 export class Link {
     place;
     host;
@@ -65,7 +65,7 @@ export class Link {
         this.place = place;
         this.host = host;
     }
-    /** What the agent is to be told, within so many milliseconds; empty where there is nothing, or nothing in time. */
+    /** Return the context for the agent within the time limit; empty if there is none in time. */
     async context(event, call, ms, alone = true) {
         const began = Date.now();
         try {
@@ -79,7 +79,7 @@ export class Link {
             return "";
         }
     }
-    /** Something is over: nacre-hook notes what is to be done, and has it done. Nobody waits for it. */
+    /** Let nacre-hook record an event and process it, without waiting. */
     note(event, call) {
         try {
             const child = this.spawnHook(event, ["pipe", "ignore", "ignore"], true);
@@ -92,7 +92,7 @@ export class Link {
             this.trouble(`${event}: ${messageOf(error)}`);
         }
     }
-    /** Tell the host's log what went wrong; the same thing once a minute. */
+    /** Log a problem on the host, at most once a minute. */
     trouble(message) {
         const now = Date.now();
         if (now - (this.told.get(message) ?? -QUIET_MS) < QUIET_MS)
@@ -107,7 +107,7 @@ export class Link {
             // a host without a log
         }
     }
-    /** The daemon's answer, else that of nacre-hook. */
+    /** Return the answer of the daemon, or of nacre-hook. */
     async first(event, call, ms, alone) {
         const until = Date.now() + ms;
         if (Date.now() >= this.restsUntil) {
@@ -129,7 +129,7 @@ export class Link {
             this.trouble(`${event}: no answer within ${ms} ms`);
         return { how: isLate ? "late" : "failed", context: "" };
     }
-    /** The daemon's answer to a hook. Rejects where there is none in time. */
+    /** Return the daemon's answer to a hook. Rejects if there is none in time. */
     ask(event, call, ms) {
         const path = socketPath(this.place.home);
         return new Promise((settle, reject) => {
@@ -155,7 +155,7 @@ export class Link {
                 });
             });
             const deadline = setTimeout(() => {
-                reject(new Late()); // Bun may tell nothing of a request that is destroyed
+                reject(new Late()); // Bun may not report a destroyed request
                 asked.destroy();
             }, ms);
             asked.on("error", (error) => {
@@ -165,7 +165,7 @@ export class Link {
             asked.end(JSON.stringify(given(call)));
         });
     }
-    /** What nacre-hook tells in so many milliseconds; nothing where it fails. */
+    /** Return nacre-hook's output within the time limit; empty if it fails. */
     runHook(event, call, ms) {
         return new Promise((settle) => {
             const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - SPARED_MS}`] : []);
@@ -203,7 +203,7 @@ export class Link {
 }
 class Late extends Error {
 }
-/** What nacre-hook reads: the shape that most hosts share. */
+/** The input of nacre-hook, in the format of most hosts. */
 function given(call) {
     return {
         session_id: call.session,
@@ -216,7 +216,7 @@ function given(call) {
         signals: call.signals,
     };
 }
-/** What nacre-hook writes: the context itself, or JSON that holds it. */
+/** Parse nacre-hook's output: the context, or JSON that contains it. */
 function contextOf(output) {
     if (!output.trimStart().startsWith("{"))
         return output.trim();
@@ -229,7 +229,7 @@ function contextOf(output) {
         return "";
     }
 }
-/** Whether the folder of a socket is the user's alone: who listens where others can put things is told nothing. */
+/** Return true if a socket's folder belongs only to the user. Sockets in other folders may be fake. */
 function isOwn(path) {
     try {
         const seen = statSync(dirname(path));
@@ -247,7 +247,7 @@ function firstJson(folder) {
                 return told;
         }
         catch {
-            // not there, or not to be read: what is usual holds
+            // missing or unreadable: use the defaults
         }
     }
     return {};
@@ -255,7 +255,7 @@ function firstJson(folder) {
 export function isObject(value) {
     return typeof value === "object" && value !== null && !Array.isArray(value);
 }
-/** A value where it is text, else nothing. */
+/** Return a value if it is text. */
 export function text(value) {
     return typeof value === "string" ? value : "";
 }
@@ -266,7 +266,7 @@ function words(value, usual) {
     const found = Array.isArray(value) ? value.filter((one) => typeof one === "string") : [text(value)];
     return found[0] ? found : [usual];
 }
-/** A path, where something is there; else nothing. */
+/** Return a path if it exists. */
 export function there(...parts) {
     const path = join(...parts);
     return existsSync(path) ? path : "";

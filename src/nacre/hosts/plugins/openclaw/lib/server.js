@@ -1,5 +1,5 @@
 // Made of plugins/src/server.ts: change that, and run npm run build there.
-/** Tools of nacre for a host whose plugins bring tools of their own: those of `nacre mcp`, started by the first call. */
+/** nacre's tools for a host whose plugins can add tools: `nacre mcp`, started by the first call. */
 import { spawn } from "node:child_process";
 import { isObject, messageOf, text } from "./link.js";
 const REVISION = "2025-11-25";
@@ -8,14 +8,14 @@ const CALL_MS = 45_000;
 const LONG_MS = 600_000;
 const LONG = new Set(["memory_extract", "memory_admin"]);
 const MOST_SERVERS = 4;
-/** One server for each folder that agents work in: the folder tells nacre the project. */
+/** One server for each working folder, because the folder determines the project. */
 export class Servers {
     place;
     running = new Map();
     constructor(place) {
         this.place = place;
     }
-    /** What a tool answers. Rejects where nacre does not run. */
+    /** Return a tool's answer. Rejects if nacre does not run. */
     async call(tool, given, folder, signal) {
         const server = this.server(folder);
         const isLong = LONG.has(tool) || (isObject(given) && given.deep === true);
@@ -44,7 +44,7 @@ export class Servers {
         return server;
     }
 }
-/** One process of `nacre mcp`. It goes when nobody called it for ten minutes, and with the host. */
+/** A process of `nacre mcp`. It ends after ten minutes without calls, and with the host. */
 class Server {
     isOver = false;
     child;

@@ -1,10 +1,10 @@
 // Made of plugins/src/tools.ts: change that, and run npm run build there.
-/** nacre's tools as OpenClaw has them: described by tools.json, done by `nacre mcp`. */
+/** nacre's tools for OpenClaw: described by tools.json, run by `nacre mcp`. */
 import { readFileSync } from "node:fs";
 import { isObject, messageOf } from "./link.js";
 const CORE = new Set(["memory_search", "memory_get", "memory_store", "memory_retire"]);
 const STORES = "memory_store";
-/** The names under which the tools are offered: OpenClaw's own memory keeps `memory_search` and `memory_get`. */
+/** The names of the offered tools. OpenClaw's own memory keeps `memory_search` and `memory_get`. */
 export function offeredName(name, config) {
     return config.plainNames ? name : `nacre_${name}`;
 }
@@ -35,7 +35,7 @@ export function makeTools(described, config, servers, caller) {
         },
     }));
 }
-/** nacre's answers name its tools as they are; an agent has to find them under the names that it was given. */
+/** Replace tool names in nacre's answers with the names offered to the agent. */
 function renamed(told, config) {
     return config.plainNames ? told : told.replace(/(?<![A-Za-z0-9_])memory_(?=(search|get|store|retire|list|extract|sessions|graph|analyze|admin)\b)/g, "nacre_memory_");
 }
