@@ -405,6 +405,34 @@ SETTINGS: tuple[Setting, ...] = (
         is_hidden=True,
     ),
     Setting(
+        "gateway.debounce_seconds",
+        float,
+        1.5,
+        "pause after a message, in seconds; messages within it are answered together",
+        is_hidden=True,
+    ),
+    Setting(
+        "gateway.answer_seconds",
+        float,
+        300.0,
+        "maximum time for an answer, in seconds",
+        is_hidden=True,
+    ),
+    Setting(
+        "gateway.answers_a_minute",
+        int,
+        10,
+        "maximum answers per minute in one conversation; further messages wait",
+        is_hidden=True,
+    ),
+    Setting(
+        "gateway.files_mb",
+        int,
+        500,
+        "megabytes of attached files that are kept, the newest; 0 keeps none",
+        is_hidden=True,
+    ),
+    Setting(
         "gateway.tokens_per_day",
         int,
         1000000,
@@ -469,6 +497,8 @@ _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url
 _LEAST = {
     "recall.limit": 1,
     "models.timeout_seconds": 1,
+    "gateway.answer_seconds": 1,
+    "gateway.answers_a_minute": 1,
 }
 """Of numbers, where that is more than 0."""
 

@@ -21,7 +21,7 @@ SORRY = "I cannot answer just now. Please try again later."
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
-    yield from running(tmp_path_factory.mktemp("stage"), bytecode, "at_once = 2")
+    yield from running(tmp_path_factory.mktemp("stage"), bytecode)
 
 
 def group_key(group: int) -> str:
@@ -101,20 +101,20 @@ def test_messages_within_the_pause_are_one_turn(stage: Stage, owner: int) -> Non
 def test_one_answer_per_conversation_and_limited_concurrency(
     stage: Stage, owners: Iterator[int]
 ) -> None:
-    people = [next(owners) for _ in range(4)]
+    people = [next(owners) for _ in range(5)]
     release = stage.agent.hold("hold on")
     stage.agent.most = 0
     for user in people:
         stage.telegram.say(user, user, f"hold on {user}")
-    stage.agent.wait_for(lambda: len(stage.agent.running) == 2)
+    stage.agent.wait_for(lambda: len(stage.agent.running) == 3)
     first = int(stage.agent.running[0].split()[-1])
     stage.telegram.say(first, first, f"go on {first}")
     stage.telegram.wait_for(lambda: not stage.telegram.unconfirmed)
-    assert stage.agent.most == 2
+    assert stage.agent.most == 3
     release()
     for user in people:
         stage.answers(user, 2 if user == first else 1)
-    assert stage.agent.most == 2
+    assert stage.agent.most == 3
     assert [one["content"] for one in stage.said(first) if one["role"] == "user"] == [
         f"hold on {first}",
         f"go on {first}",

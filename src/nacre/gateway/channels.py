@@ -555,7 +555,7 @@ COMMON = (
     ),
     Option(
         "session_hours",
-        "hours of silence after which a new conversation begins; 0: gateway.session_hours",
+        "hours of silence after which a new conversation begins; 0: 4 hours",
         default=0.0,
     ),
 )

@@ -40,6 +40,9 @@ from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairi
 from nacre.values.models import Capabilities, Completion, Prompt, Step, TraceKind
 from nacre.values.session import Task
 
+SESSION_HOURS = 4.0
+"""Hours of silence after which a new conversation begins."""
+
 CODE_MINUTES = 60
 """Lifetime of a code. A sender gets a new one only afterwards."""
 
@@ -230,7 +233,7 @@ class ChannelOptions:
             tuple(values["tools"]),
             folder,
             values["instructions"] or settings.text("gateway.instructions"),
-            values["session_hours"] or settings.number("gateway.session_hours"),
+            values["session_hours"] or SESSION_HOURS,
         )
 
     def sees_memories(self, chat: Chat, speakers: Iterable[bool]) -> bool:

@@ -24,6 +24,7 @@ from nacre.base.text import one_line
 from nacre.errors import ChannelRefused, ChannelUnavailable, Conflict, NacreError, NotFound
 from nacre.gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, open_channel
 from nacre.gateway.conversation import (
+    SESSION_HOURS,
     ChannelOptions,
     ChatRequest,
     ChatsRequest,
@@ -349,6 +350,12 @@ def _is_before(message: Incoming, other: Incoming) -> bool:
 
 
 _KEEP_DAYS = 7
+_MAX_ANSWERS_AT_ONCE = 3
+_INDEX_EVERY = 5
+"""Messages after which a conversation is made searchable."""
+
+_MAX_WAITING = 10_000
+_GROUP_HISTORY_MESSAGES = 50
 _TIDY_SECONDS = 60.0
 _END_SECONDS = 3.0
 _MIN_RESTART_PAUSE, _MAX_RESTART_PAUSE = 1.0, 300.0
@@ -388,7 +395,7 @@ class Gateway:
         sessions = Sessions(parts.store, parts.transcripts, parts.clock, parts.new_id)
         self._turns = Turns(sessions, settings, parts.redactor)
         self._debounce = settings.number("gateway.debounce_seconds")
-        self._at_once = settings.whole("gateway.at_once")
+        self._at_once = _MAX_ANSWERS_AT_ONCE
         self._a_minute = settings.whole("gateway.answers_a_minute")
         self._pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="answering")
         self._conversations: dict[str, asyncio.Task[None]] = {}
@@ -404,7 +411,7 @@ class Gateway:
             self._turns.sessions,
             parts.answering,
             parts.tell,
-            index_every=parts.settings.whole("gateway.index_every"),
+            index_every=_INDEX_EVERY,
         )
         context = InboxContext(
             parts.store,
@@ -413,8 +420,8 @@ class Gateway:
             parts.new_id,
             self._wake,
             self._delivery.send,
-            parts.settings.whole("gateway.most_waiting"),
-            parts.settings.whole("gateway.group_history"),
+            _MAX_WAITING,
+            _GROUP_HISTORY_MESSAGES,
         )
         tasks = [
             asyncio.create_task(self._receive(name, opened, context))
@@ -770,7 +777,7 @@ class TerminalChat:
             memories="all",
             model=model,
             instructions=settings.text("gateway.instructions"),
-            hours=settings.number("gateway.session_hours"),
+            hours=SESSION_HOURS,
         )
         self._open = Open(_Screen(), options)
 

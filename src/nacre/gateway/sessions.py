@@ -733,12 +733,12 @@ class Answering:
 
     def _question(self, home: Home, work: Work) -> Question:
         settings, options, turn = self._settings, work.options, work.turn
-        budget = settings.whole("gateway.context_tokens")
+        budget = _CONTEXT_TOKENS
         sees_all = turn.sees_memories
         passages = passages_for(
             home,
             turn.words,
-            limit=settings.whole("gateway.search_results"),
+            limit=_MAX_PASSAGES,
             budget_tokens=budget // 2,
             key=None if sees_all else work.session.key,
             leave_out=work.session.id,
@@ -862,6 +862,11 @@ class Sessions:
 
 _MAX_ATTEMPTS = 3
 _MAX_FILE_BYTES = 20_000_000
+_CONTEXT_TOKENS = 2_000
+_MAX_PASSAGES = 5
+"""Passages of earlier conversations in a prompt."""
+
+_HISTORY_MESSAGES = 20
 _MEGABYTE = 1_000_000
 _FILES_SECONDS = 120.0
 """Limit for all files of a turn, because another conversation may be waiting."""
@@ -932,7 +937,7 @@ class Turns:
             session, sorted((*heard, *asked), key=lambda message: message.received.seq), opened
         )
         recent = self.sessions.transcripts.recent(
-            session.id, self._settings.whole("gateway.history") + len(heard) + len(asked)
+            session.id, _HISTORY_MESSAGES + len(heard) + len(asked)
         )
         earlier = [message for message in recent.messages if message.id not in lines]
         taken = self._build_taken(session, asked, heard, Recent(earlier, recent.summary), opened)
