@@ -256,9 +256,6 @@ def _render_pruned(paper: Paper, chosen: Sequence[Archived], freed: int, *, dry_
 # ``nacre backup``.
 
 
-_FILE = click.Path(path_type=Path)
-
-
 @click.group(
     "backup",
     cls=Group,

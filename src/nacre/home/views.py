@@ -15,8 +15,6 @@ from nacre.values.reports import Check
 from nacre.values.review import JudgedPair, Maturity, Usage
 from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
 
-_ID_BYTES = 4
-
 
 @dataclass(frozen=True, slots=True)
 class LinkView:

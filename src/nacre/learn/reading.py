@@ -361,22 +361,11 @@ def option_key(which: str, cues: Answers) -> str:
 
 _CACHED_TEXTS = 64
 _MARK = "\ue000"  # replaces quotation marks while a text is split
-_MAX_CHARACTERS = 280
 _FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(
     r"^\s{0,3}(?:#{1,6}\s+(?P<marked>\S.*?)\s*#*|\*\*(?P<bold>[^*]{2,80}?)\*\*\s*[:：]?|__(?P<under>[^_]{2,80})__)\s*$"
 )
 _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
-_PLACES = re.compile(
-    r"""
-    \s*[(（](?:(?:at|on|see|in)\ )?(?:`?[\w./-]+\.\w{1,5}`?[:,]?\ ?)?(?:lines?\ |L|:|第\ ?)\d[^()（）]{0,30}[)）]
-    | \s*[,，]?\ (?:at|on|in|around|near)\ lines?\ \d+(?:\s?[-–]\s?\d+)?           # on line 30
-    | \s*第\s?\d+(?:\s?[-–]\s?\d+)?\s?行
-    | (?<=\.go|\.py|\.ts|\.js|\.rs|\.rb|\.kt|\.cc)(?::\d+)(?:\s?[-–:]\s?\d+)*                      # resume.go:336-339
-    | (?<=\w\.\w{3}|\.\w{4})(?::\d+)(?:\s?[-–:]\s?\d+)*
-    """,
-    re.VERBOSE,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,6 @@ _MAX_BLOCK_WORDS = 3
 _CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
-_NO_MEASURES = frozenset({"version", "path", "date"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
 
 
@@ -167,10 +166,8 @@ def judge(
             and not (old.has("unsure") or new.has("unsure"))
             and later.kind in (*_CLAIMS, Kind.TODO)
         ):
-            change = (
-                _other_value(old, new, rarity or Rarity())
-                or _contradiction(earlier, later, old, new)
-                or _reworded_value(old, new)
+            change = _other_value(old, new, rarity or Rarity()) or _contradiction(
+                earlier, later, old, new
             )
         if change:
             return change
@@ -307,45 +304,6 @@ def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
         is_sure = new.has("now") and rarity.is_known
         return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
     return None
-
-
-def _reworded_value(old: Statement, new: Statement) -> Verdict | None:
-    """Return a doubt if the later statement names no other subject, and has another number or day."""
-    (old_values, old_topic), (new_values, new_topic) = (
-        _values_and_topic(old),
-        _values_and_topic(new),
-    )
-    gone, come = old_values - new_values, new_values - old_values
-    if not (len(gone) == len(come) == 1) or old.negations != new.negations:
-        return None
-    common = [word for word in new_topic if has_word(old_topic, word)]
-    if len(common) < min(2, len(old_topic)) or len(common) < len(new_topic):
-        return None
-    return Verdict(Relation.DOUBTS, f"{min(gone)} → {min(come)}", _common(old, new))
-
-
-def _values_and_topic(statement: Statement) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the measures and days of a statement, and its other words apart from common verbs.
-
-    A number behind a noun names a thing ("pump 4") and belongs to the topic.
-    """
-    text = statement.text.lower()
-    slots = [
-        slot
-        for slot in statement.slots
-        if slot.sort not in _NO_MEASURES and not text.startswith((slot.text.lower(), slot.sort))
-    ]
-    in_slots = {word.stem for slot in slots for word in read(slot.text).tokens}
-    values = {slot.text for slot in slots}
-    for before, number, unit in zip(
-        statement.tokens, statement.tokens[1:], statement.tokens[2:], strict=False
-    ):
-        is_measure = before.text.lower() in cues().border | cues().wording
-        if number.stem.isdigit() and is_measure and unit.text.isalpha():
-            if number.stem not in in_slots:
-                values.add(number.text)
-            in_slots.add(number.stem)
-    return frozenset(values), statement.words - in_slots - cues().wording
 
 
 def _slots_not_in(slots: Sequence[Slot], others: Sequence[Slot]) -> list[Slot]:

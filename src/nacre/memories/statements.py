@@ -68,9 +68,6 @@ class Cues:
         )
         own = frozenset(f"{table['small']} {table['light']}".split())
         self.plain = own | STOP_WORDS | {stem(word) for word in own}
-        self.wording = frozenset(
-            form for word in table["wording"].split() for form in (word, stem(word))
-        )
         self.numbers = {
             word: str(at) for at, words in enumerate(table["numbers"]) for word in words.split()
         }

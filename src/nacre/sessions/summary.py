@@ -45,7 +45,6 @@ _PULL_REQUEST = re.compile(r"/(?:pull|merge_requests)/\d+(?:$|[/#?])")
 _LOCAL_URL = re.compile(
     r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1?\]|example\.(?:com|org|net)\b)"
 )
-_CUT = re.compile("…|REDACTED")
 _TRAILING_CHARACTERS = ".,;:!?*_~'\""
 _EXIT = re.compile(
     r"^(?:\(no output\)\s*)?(?:exit \d+|Command exited with code \d+|Sibling tool call errored)$",
