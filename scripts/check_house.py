@@ -19,6 +19,7 @@ import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
@@ -111,35 +112,15 @@ def module_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
 
 
 def cycle_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Yield groups of modules that import each other (Tarjan's algorithm, 1972)."""
+    """Yield a cycle of modules that import each other, if there is one."""
     edges = {
         name: {each.target for each in module.imports} & modules.keys()
         for name, module in modules.items()
     }
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-
-    def visit(name: str) -> Iterator[str]:
-        index[name] = low[name] = len(index)
-        stack.append(name)
-        for other in edges[name]:
-            if other not in index:
-                yield from visit(other)
-                low[name] = min(low[name], low[other])
-            elif other in stack:
-                low[name] = min(low[name], index[other])
-        if low[name] == index[name]:
-            at = stack.index(name)
-            group = sorted(stack[at:])
-            del stack[at:]
-            if len(group) > 1:
-                yield f"a cycle of imports: {' → '.join(group)}"
-
-    sys.setrecursionlimit(10_000)
-    for name in edges:
-        if name not in index:
-            yield from visit(name)
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        yield f"a cycle of imports: {' → '.join(sorted(set(error.args[1])))}"
 
 
 @dataclass(frozen=True)
