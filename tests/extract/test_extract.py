@@ -893,3 +893,58 @@ def test_white_space_without_end_costs_next_to_nothing() -> None:
         "After it.",
     ]
     assert process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        (
+            "Could you always weigh the jars before you label them?",
+            "Always weigh the jars before you label them",
+        ),
+        (
+            "Kannst du grundsätzlich nach jedem Umbau die Waage eichen?",
+            "Grundsätzlich nach jedem Umbau die Waage eichen",
+        ),
+        (
+            "Just so you know, the smokehouse of the pier belongs to Ida.",
+            "The smokehouse of the pier belongs to Ida.",
+        ),
+        (
+            "btw the cold store only opens with badge K-17",
+            "The cold store only opens with badge K-17",
+        ),
+        ("Our test kitchen is in Hall 4.", "Our test kitchen is in Hall 4."),
+        (
+            "One lasting thing: jars without a seal never leave the hall.",
+            "Jars without a seal never leave the hall.",
+        ),
+        (
+            "Labels go on the lid, not on the glass. That holds for everyone.",
+            "Labels go on the lid, not on the glass.",
+        ),
+        (
+            "Whenever you change a recipe, also update the allergen sheet.",
+            "Whenever you change a recipe, also update the allergen sheet.",
+        ),
+    ],
+)
+def test_habits_facts_and_confirmed_sentences_are_memories(text: str, content: str) -> None:
+    assert [memory.content for memory in memories(owner(text))] == [content]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "heads-up, I'm at the dentist until 4",
+        "Could you weigh the jars in this batch?",
+        "nobody ever reads the recipe sheets",
+        "The landlord asked us to always close the gate.",
+        "btw the oven is down again",
+        "Mach das ab jetzt immer so.",
+        "That holds for everyone.",
+        "> * label 17 is our rule, always by the lid",
+    ],
+)
+def test_errands_moods_and_words_of_others_are_no_memories(text: str) -> None:
+    assert memories(owner(text)) == []

@@ -246,7 +246,7 @@ def _mentioned(text: str) -> Said | None:
     """Return the fact behind "just so you know" or, if it names something, behind "by the way"."""
     announced = cues().announced.match(text)
     lead = announced or cues().mentioned.match(text)
-    fact = text[lead.end() :].strip(_BETWEEN) if lead else ""
+    fact = text[lead.end() :].lstrip(_BETWEEN) if lead else ""
     if not (fact and (announced or _CONCRETE.search(fact)) and _is_lasting_fact(fact)):
         return None
     return Said(_kind_to_keep(fact), fact, STATED)

@@ -22,6 +22,7 @@ _SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
 _CONTRACTED = re.compile(r"'(?:s|re|ve|ll|m|d)$")
 _CASE = re.compile(r"\b(?:for|in|on|at|für|im|in|beim?|auf) ((?:\S+ ?){1,3})", re.IGNORECASE)
 _CONJUNCTION = re.compile(r"\s(?:and|so|but|while|und|also|aber)\s", re.IGNORECASE)
+_PREPOSITIONS = frozenset("for in on at of with by für im am an von mit bei".split())
 _PLURAL = re.compile(r"^([A-Z]{2,})s$")
 _CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
@@ -211,6 +212,9 @@ class Statement:
             return None
         phrase, come = match["gone"].strip(), match.groupdict().get("come") or ""
         places = [one for one in _tokens(phrase) if one.text.lower() in cues().border]
+        if places and leads and places[-1].text.lower() in _PREPOSITIONS:
+            phrase = phrase[: places[-1].start]
+            places = [place for place in places if place.text.lower() not in _PREPOSITIONS]
         if places:
             last = places[-1]
             phrase = phrase[last.start + len(last.text) :] if leads else phrase[: places[0].start]

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { change, useOperation } from "../../api/cache";
 import type { ResultOf } from "../../api/client";
-import type { ChatSession, Said } from "../../api/types";
+import type { ChatMessage, ChatSession } from "../../api/types";
 import { Badge, Button } from "../../ui/controls";
 import { Confirm } from "../../ui/dialog";
 import { Icon } from "../../ui/icon";
@@ -156,7 +156,7 @@ function useEnd(grown: string, moves: boolean) {
   return { box, end, onScroll };
 }
 
-function Message(props: { one: Said; before: Said | undefined; isWaiting: boolean; isFirst: boolean }) {
+function Message(props: { one: ChatMessage; before: ChatMessage | undefined; isWaiting: boolean; isFirst: boolean }) {
   const { one, before, isWaiting } = props;
   const isNewDay = new Date(one.at).toDateString() !== (before ? new Date(before.at).toDateString() : "");
   const goesOn = before?.role === one.role && before.name === one.name && before.is_owner === one.is_owner && !isNewDay;
@@ -186,7 +186,7 @@ function Message(props: { one: Said; before: Said | undefined; isWaiting: boolea
   );
 }
 
-function nameOf(one: Said): string {
+function nameOf(one: ChatMessage): string {
   if (one.is_owner) return t.value.you;
   if (one.role === "user") return one.name;
   return one.role === "failure" ? t.value.noAnswer : t.value.agent;
