@@ -119,8 +119,6 @@ class Said:
     importance: int
     points: bool = False
     score: float = SURE
-    own: bool = False
-    """Return True if it can only point at the owner's own sentence."""
 
 
 def explicit(
@@ -146,7 +144,7 @@ def explicit(
             if said is None or (said.points and is_shown):
                 continue
             recalled = (
-                _recalled(turns, utterance, place, own_only=said.own)
+                _recalled(turns, utterance, place, own_only=said.importance < REMEMBERED)
                 if said.points
                 else (said.text, (utterance.index,))
             )
@@ -212,12 +210,12 @@ def _introduced(text: str) -> Said | None:
 
 
 def _confirmed(text: str) -> Said | None:
-    """Return a pointer to the sentence before, if a short sentence asks to keep that."""
-    is_short = ":" not in text and len(text.split()) <= _MAX_CONFIRMING_WORDS
-    is_pointing = is_short and _THAT_ONE.match(text)
-    if not (is_pointing and (cues().kept_words.search(text) or cues().rule.search(text))):
+    """Return a pointer to the sentence before, if this one asks to keep it."""
+    if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
         return None
-    return Said(Kind.PREFERENCE, text, STATED, points=True, own=True)
+    if not (cues().kept_words.search(text) or cues().rule.search(text)):
+        return None
+    return Said(Kind.PREFERENCE, text, STATED, points=True)
 
 
 def stated(text: str) -> Said | None:

@@ -477,13 +477,11 @@ class _Found:
     options: Options
 
 
-def load_folder(folder: Path, threads: int | None = None) -> FolderEmbedder:
+def load_folder(folder: Path) -> FolderEmbedder:
     """Load the model of a folder. Raises EmbedderUnavailable."""
     if not folder.is_absolute():
-        raise EmbedderUnavailable(
-            f"onnx:{folder} is no whole path", hint="onnx:/path/to/the/folder"
-        )
-    return FolderEmbedder(folder, threads=threads)
+        raise EmbedderUnavailable(f"onnx:{folder} is not absolute", hint="onnx:/path")
+    return FolderEmbedder(folder)
 
 
 class FolderEmbedder:
@@ -499,12 +497,12 @@ class FolderEmbedder:
     step = _STEP_TURNS
     tokens = 0
 
-    def __init__(self, folder: Path, *, threads: int | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         model = _found(folder)
         self.name = f"onnx:{folder.name}#{_fingerprint(folder, model)}"
         self._options = model.options
         self._prefix = model.options.passage
-        self._threads = threads_for(threads)
+        self._threads = threads_for(None)
         tokens = min(model.options.tokens or _DEFAULT_TOKENS, _MAX_TOKENS)
         self._tokenizer = load_tokenizer(folder / "tokenizer.json", tokens)
         self._session = load_session(model.graph, is_final=False)

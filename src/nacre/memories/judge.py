@@ -69,7 +69,6 @@ _MAX_RARE_SHARE_AT_HOME = 0.02
 _MIN_COMMON_SHARE = 0.34
 _MIN_OVERLAP = 0.7
 _MIN_GONE_SHARE = 0.65
-_IDENTIFIER = re.compile(r"[\d_./]")
 _MAX_BLOCK_WORDS = 3
 _CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
@@ -233,8 +232,6 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
         is_whole = departure.gone <= old.words
         known = [word for word in departure.gone if has_word(old.words, word)]
         if len(known) < _MIN_GONE_SHARE * len(departure.gone) or _denies(old, departure):
-            continue
-        if any(_IDENTIFIER.search(word) for word in departure.gone.difference(known)):
             continue
         if any(not has_word(old.words, word) for word in departure.case):
             continue

@@ -81,7 +81,7 @@ class _TimeLimited:
         remaining = self._until - self._clock()
         if remaining < _MIN_SECONDS:
             raise ModelUnavailable(
-                "recall ran out of time for the model", hint="ask a narrower question", retry=False
+                "recall ran out of time for the model", hint="ask for less", retry=False
             )
         return self._model.complete(
             replace(prompt, timeout_seconds=min(prompt.timeout_seconds, remaining))
