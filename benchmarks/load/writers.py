@@ -139,7 +139,7 @@ def _streams(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
 def _wrong(context: Home, memory: MemoryHome, hot: str, logs: Sequence[ClientLog]) -> Iterable[str]:
     """Yield descriptions of differences from the acknowledged writes."""
     acknowledged = {stored: text for log in logs for stored, _, text in log.acknowledged}
-    missing = [text for stored, text in acknowledged.items() if not _is_there(context, stored)]
+    missing = [text for stored, text in acknowledged.items() if not context.memories.find(stored)]
     if missing:
         yield f"{len(missing)} acknowledged memories are missing, e.g. {missing[0]!r}"
     tags = set(memory.get(hot, update=False).tags)
@@ -166,10 +166,6 @@ def _wrong(context: Home, memory: MemoryHome, hot: str, logs: Sequence[ClientLog
         for check in doctor(context)
         if _is_bad(check.name, check.state)
     )
-
-
-def _is_there(context: Home, memory_id: str) -> bool:
-    return context.memories.find(memory_id) is not None
 
 
 def _is_bad(name: str, state: str) -> bool:

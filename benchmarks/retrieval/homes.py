@@ -98,7 +98,12 @@ def open_homes(
         if shelf.fresh or not (folder / _FILLED).exists():
             shutil.rmtree(folder, ignore_errors=True)
         settings = _settings(folder, shelf)
-        context = open_home(settings, load_embedder=lambda _: _remembering(load_embedder, shelf))
+        context = open_home(
+            settings,
+            load_embedder=lambda _: RememberingEmbedder(
+                load_embedder(), shelf.folder / "vectors.db"
+            ),
+        )
         try:
             if not (folder / _FILLED).exists():
                 _fill(context, haystack, folder, notify)
@@ -152,10 +157,6 @@ def _settings(folder: Path, shelf: Shelf) -> Settings:
     tenant = folder.name.lower()[-64:].strip("._-")
     server = {"NACRE_DB": shelf.server, "NACRE_STORAGE_TENANT": tenant} if shelf.server else {}
     return load_settings(home, {"HOME": str(home), **model, **server})
-
-
-def _remembering(load_embedder: Callable[[], Embedder], shelf: Shelf) -> Embedder:
-    return RememberingEmbedder(load_embedder(), shelf.folder / "vectors.db")
 
 
 def _version(haystack: Haystack, code: str, shelf: Shelf) -> str:

@@ -110,7 +110,9 @@ class _Asker:
         results = []
         for kind, text in questions:
             answer = self._recall(text)
-            results.append(_Asked(kind, not answer.turns and not answer.hits, self._sure(text)))
+            results.append(
+                _Asked(kind, not answer.turns and not answer.hits, _surest(self._search(text)))
+            )
         return results
 
     def ask_present(self, haystack: Haystack) -> list[_Asked]:
@@ -141,9 +143,6 @@ class _Asker:
 
     def _search(self, text: str) -> RecallResult:
         return search_sessions(self._context, RecallQuery(text, mode=self._mode, limit=_DEPTH))
-
-    def _sure(self, text: str) -> float:
-        return _surest(self._search(text))
 
 
 def _surest(result: RecallResult) -> float:

@@ -17,14 +17,14 @@ QUESTION = "how long are readings kept"
 
 def test_a_question_is_answered_as_one_types_with_its_reasons(board: Dashboard, home: Path) -> None:
     page = board.show("/ask")
-    field = page.get_by_role("searchbox", name="Ask, or look for words")
+    field = page.get_by_role("searchbox", name="Ask a question or search words")
     expect(field).to_be_focused()
     page.keyboard.type(QUESTION)
     first = page.locator(".ask-hit").first
     expect(first.get_by_role("link", name="Readings are kept raw for two years")).to_be_visible()
     expect(page.get_by_text("lexical: searched")).to_be_visible()
     first.get_by_text("Why it ranks here").click()
-    expect(first.get_by_role("row", name="× recency")).to_contain_text("how long ago")
+    expect(first.get_by_role("row", name="× recency")).to_contain_text("time since")
     expect(first.get_by_role("row", name="relevance")).to_be_visible()
     assert page.url.endswith("/ask?q=how+long+are+readings+kept")
 
@@ -83,7 +83,7 @@ def test_page_shows_agent_context_at_start_and_prompt(board: Dashboard) -> None:
     )
     expect(told).to_contain_text("Migrations lock the readings table")
     form.get_by_label("Folder the agent works in").fill("")
-    expect(page.get_by_text("Name a folder")).to_be_visible()
+    expect(page.get_by_text("Enter a folder")).to_be_visible()
 
 
 def test_nothing_found_says_what_helps(board: Dashboard) -> None:

@@ -136,29 +136,29 @@ def test_the_owner_ends_a_conversation(board: Dashboard, store: GatewayStore) ->
     assert store.open_session(KEY) is None
 
 
-@pytest.mark.parametrize(("button", "says"), [("Let in", "They may write"), ("Refuse", "Refused")])
+@pytest.mark.parametrize(("button", "says"), [("Allow", "They may write"), ("Refuse", "Refused")])
 def test_who_asks_is_let_in_or_not(
     board: Dashboard, store: GatewayStore, button: str, says: str
 ) -> None:
     page = board.show("/chats")
     page.get_by_role("button", name=button, exact=True).click()
     expect(page.locator(".toast", has_text=says)).to_be_visible()
-    expect(page.get_by_role("heading", name="Asks to be let in")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Asks for access")).to_have_count(0)
     pairing = store.pairing("telegram", "77")
-    assert bool(pairing and pairing.approved) == (button == "Let in")
+    assert bool(pairing and pairing.approved) == (button == "Allow")
 
 
 def test_it_is_me_tells_what_that_means_before_it_is_so(board: Dashboard, home: Path) -> None:
     page = board.show("/chats")
-    page.get_by_role("button", name="It is me").click()
+    page.get_by_role("button", name="This is me").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("counts as your own words")
+    expect(dialog).to_contain_text("count as your own words")
     expect(dialog).to_contain_text("K7QM-2XDP")
     dialog.get_by_role("button", name="Cancel").click()
     assert "telegram:77" not in nacre("config", "get", "owner.identities", home=home)
-    page.get_by_role("button", name="It is me").click()
-    dialog.get_by_role("button", name="Yes, it is me").click()
-    expect(page.locator(".toast", has_text="They may write, as you")).to_be_visible()
+    page.get_by_role("button", name="This is me").click()
+    dialog.get_by_role("button", name="Yes, this is me").click()
+    expect(page.locator(".toast", has_text="They may write as you")).to_be_visible()
     assert "telegram:77" in nacre("config", "get", "owner.identities", home=home)
 
 
@@ -167,7 +167,7 @@ def test_who_was_let_in_is_removed(board: Dashboard, store: GatewayStore) -> Non
     page.locator(".chats-inside summary").click()
     page.get_by_role("button", name="Remove").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    expect(page.locator(".toast", has_text="They may write no more")).to_be_visible()
+    expect(page.locator(".toast", has_text="Access removed")).to_be_visible()
     assert store.pairing("telegram", "81") is None
 
 

@@ -24,7 +24,7 @@ def held(home: Path, words: str) -> int:
 
 def test_of_a_plan_what_is_chosen_is_done_and_can_be_undone(board: Dashboard, home: Path) -> None:
     page = board.show("/dreams")
-    plan = page.locator(".section", has_text="Said more than once")
+    plan = page.locator(".section", has_text="Repeated")
     expect(plan).to_contain_text("2 memories end")
     plan.get_by_role("checkbox", name=TWICE[1]).uncheck()
     expect(plan).to_contain_text("1 memory ends")

@@ -86,7 +86,7 @@ def test_a_day_that_is_looked_back_at_stays_at_whatever_hour(board: Dashboard, h
 
 def test_from_a_day_without_memories_one_comes_back(board: Dashboard) -> None:
     page = board.show("/graph?as_of=2001-01-01")
-    expect(page.get_by_text("No memory fits")).to_be_visible()
+    expect(page.get_by_text("No matching memory")).to_be_visible()
     page.get_by_role("button", name="Back to today").click()
     expect(page.get_by_text("63 memories, 15 links")).to_be_visible()
 

@@ -74,7 +74,7 @@ def test_a_memory_tells_where_it_was_said_and_what_held_before(board: Dashboard)
     expect(page.get_by_role("link", name="Show it in the conversation")).to_have_attribute(
         "href", "/sessions/codex%3A758c1421-0500-4bff-899d-051517287267?turn=f256727e335a1b52"
     )
-    expect(page.get_by_role("heading", name="What held before")).to_be_visible()
+    expect(page.get_by_role("heading", name="Earlier versions")).to_be_visible()
     expect(
         page.get_by_text("nobody there wants to look after a database server").first
     ).to_be_visible()
@@ -117,7 +117,7 @@ def test_what_another_editor_saved_meanwhile_is_shown_and_not_overwritten(
     front, _, _ = file.read_text(encoding="utf-8").rpartition("---\n")
     file.write_text(f"{front}---\nWhat the editor says.\n", encoding="utf-8")
     page.get_by_role("button", name="Save").click()
-    conflict = page.get_by_role("alert").filter(has_text="Somebody changed this memory")
+    conflict = page.get_by_role("alert").filter(has_text="This memory was changed")
     expect(conflict).to_contain_text("What the editor says.")
     assert "What the editor says." in file.read_text(encoding="utf-8")
     conflict.get_by_role("button", name="Save mine").click()

@@ -40,7 +40,7 @@ def test_projects_are_listed_with_what_is_in_them(board: Dashboard, home: Path) 
 def test_a_page_is_written_in_its_place_and_undone(board: Dashboard, home: Path) -> None:
     page = board.show("/projects/hivelog")
     page.get_by_role("button", name="Write it").click()
-    page.get_by_label("What it is").fill("# hivelog\n\nScales of **bee hives**.")
+    page.get_by_label("About").fill("# hivelog\n\nScales of **bee hives**.")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".own-page strong")).to_have_text("bee hives")
     with api.open_memory(home) as memory:
@@ -89,7 +89,7 @@ def test_a_merge_shows_its_plan_first(board: Dashboard) -> None:
     merge = dialog.get_by_role("button", name="Merge")
     expect(merge).to_be_disabled()
     dialog.get_by_label("Into").select_option("hivelog")
-    expect(dialog).to_contain_text("nacre knows no evidence that they are one project")
+    expect(dialog).to_contain_text("nacre found no evidence that they are the same project")
     merge.click()
     page.wait_for_url("**/projects/hivelog")
     expect(page.get_by_text("lantern is now part of hivelog")).to_be_visible()

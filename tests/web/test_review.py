@@ -168,7 +168,7 @@ def test_a_doubt_is_kept_in_other_words(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     skip_to(page, PROPOSED[:20])
     page.keyboard.press("e")
-    field = page.get_by_role("textbox", name="In these words")
+    field = page.get_by_role("textbox", name="Text")
     expect(field).to_be_focused()
     field.fill("Hyphens follow the dictionary of 1996.")
     page.keyboard.press("Control+Enter")
@@ -184,7 +184,7 @@ def test_what_an_editor_saves_meanwhile_is_not_overwritten(
     page = boards().show("/review")
     skip_to(page, PROPOSED[:20])
     page.keyboard.press("e")
-    field = page.get_by_role("textbox", name="In these words")
+    field = page.get_by_role("textbox", name="Text")
     field.fill("My words.")
     file = next((home / "vault").rglob("lyrics-are-hyphenated*.md"))
     file.write_text(file.read_text("utf-8").replace("of 1996", "of 2004"), "utf-8")
@@ -193,8 +193,8 @@ def test_what_an_editor_saves_meanwhile_is_not_overwritten(
     expect(notice).to_contain_text("2004")
     expect(field).to_have_value("My words.")
     assert "of 2004" in file.read_text("utf-8")
-    page.get_by_role("button", name="Keep my words instead").click()
-    page.get_by_role("button", name="Keep in these words").click()
+    page.get_by_role("button", name="Keep my text").click()
+    page.get_by_role("button", name="Keep this text").click()
     expect(page.get_by_text("1 decided")).to_be_visible()
     assert call(home, "get", reference=PROPOSED).content == "My words."
 
@@ -206,9 +206,9 @@ def test_metadata_change_does_not_stop_an_edit(
     skip_to(page, PROPOSED[:20])
     with page.expect_response("**/api/v1/look"):
         page.keyboard.press("e")
-    page.get_by_role("textbox", name="In these words").fill("My words.")
+    page.get_by_role("textbox", name="Text").fill("My words.")
     call(home, "edit", reference=PROPOSED, triggers=["hyphen"])
-    page.get_by_role("button", name="Keep in these words").click()
+    page.get_by_role("button", name="Keep this text").click()
     expect(page.get_by_text("1 decided")).to_be_visible()
     kept = call(home, "get", reference=PROPOSED)
     assert (kept.content, kept.triggers) == ("My words.", ("hyphen",))
@@ -228,7 +228,7 @@ def test_what_an_editor_saves_as_the_form_opens_is_not_overwritten(
     page.route("**/api/v1/look", save_elsewhere)
     with page.expect_response("**/api/v1/look"):
         page.keyboard.press("e")
-    field = page.get_by_role("textbox", name="In these words")
+    field = page.get_by_role("textbox", name="Text")
     field.fill("My words.")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert").filter(has_text="Its file was changed")).to_contain_text(
@@ -277,7 +277,7 @@ def test_finished_queue_shows_skipped_items_again(board: Dashboard) -> None:
         page.keyboard.press("s" if rest else "k")
         expect(left(page)).to_have_text(f"{rest} left")
     expect(page.get_by_text(f"{WAITING - 1} skipped").last).to_be_visible()
-    page.get_by_role("button", name="Look at them again").click()
+    page.get_by_role("button", name="Review them").click()
     expect(left(page)).to_have_text(f"{WAITING - 1} left")
 
 

@@ -113,12 +113,12 @@ def test_a_period_ends_with_its_last_day(board: Dashboard) -> None:
     expect(rows(page)).to_contain_text(INGEST)
     page.get_by_label("From", exact=True).fill("2026-10-06")
     page.get_by_label("To", exact=True).fill("2026-10-06")
-    expect(page.get_by_text("No session fits")).to_be_visible()
+    expect(page.get_by_text("No matching session")).to_be_visible()
 
 
 def test_words_are_found_while_typing_and_shown_in_context(board: Dashboard) -> None:
     page = board.show("/sessions")
-    page.get_by_label("Search everything that was said and done").fill("swarm alerts")
+    page.get_by_label("Search all messages and actions").fill("swarm alerts")
     expect(rows(page).first).to_contain_text("1500 g within an hour")
     expect(rows(page).first.locator("mark").first).to_have_text("Swarm")
     page.get_by_role("button", name="You", exact=True).click()
@@ -135,7 +135,7 @@ def test_a_regular_expression_that_is_none_is_refused_in_words(
 ) -> None:
     page = boards().show("/sessions?q=locked%28&how=pattern")
     expect(page.get_by_role("alert")).to_be_visible()
-    page.get_by_label("Search everything that was said and done").fill("lock(ed)")
+    page.get_by_label("Search all messages and actions").fill("lock(ed)")
     expect(rows(page).first).to_contain_text("locked")
 
 
@@ -183,7 +183,7 @@ def test_a_long_session_opens_at_the_turn_that_the_address_names(
     expect(named).to_contain_text(f"Part {NAMED} of the till")
     expect(named).to_be_in_viewport()
     assert page.locator(".session-turn").count() < 60
-    expect(page.get_by_role("button", name="Sum it up")).to_be_visible()
+    expect(page.get_by_role("button", name="Summarise")).to_be_visible()
 
 
 def test_a_turn_that_is_not_there_is_said_to_be_missing(boards: Any, written: Written) -> None:

@@ -88,7 +88,7 @@ def test_a_part_of_a_secret_is_never_saved(board: Dashboard, home: Path) -> None
     secret = "sk-ant-api03-" + "Zq7Rk2" * 12
     nacre("config", "set", "ingest.exclude", json.dumps([secret]), home=home)
     page = board.show("/settings?q=ingest.exclude")
-    expect(page.get_by_text("It holds what looks like a secret")).to_be_visible()
+    expect(page.get_by_text("It seems to contain a secret")).to_be_visible()
     assert secret not in page.content()
     expect(page.get_by_label("ingest.exclude", exact=True)).to_have_count(0)
 
@@ -103,35 +103,35 @@ def test_an_agent_is_wired_after_a_preview_and_removed_again(
     )
     board = boards()
     page = board.show("/settings?view=agents")
-    page.get_by_role("button", name="Wire Cursor").click()
-    plan = page.get_by_role("dialog", name="Wire Cursor")
+    page.get_by_role("button", name="Connect Cursor").click()
+    plan = page.get_by_role("dialog", name="Connect Cursor")
     expect(plan.get_by_text(str(rules))).to_be_visible()
     assert "Zq7Rk2" not in page.content()
     assert "nacre" not in rules.read_text(encoding="utf-8")
-    plan.get_by_role("button", name="Wire").click()
-    expect(page.get_by_text("Cursor is wired")).to_be_visible()
+    plan.get_by_role("button", name="Connect").click()
+    expect(page.get_by_text("Cursor is connected")).to_be_visible()
     assert "nacre" in json.loads(rules.read_text(encoding="utf-8"))["mcpServers"]
     page.get_by_role("button", name="Remove nacre from Cursor").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    expect(page.get_by_text("nacre is removed from Cursor")).to_be_visible()
+    expect(page.get_by_text("nacre was removed from Cursor")).to_be_visible()
     assert "nacre" not in rules.read_text(encoding="utf-8")
 
 
 def test_checks_tell_what_is_wrong_and_run_again(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?view=checks")
-    expect(page.get_by_text("2 checks need you")).to_be_visible()
+    expect(page.get_by_text("2 checks need attention")).to_be_visible()
     home.chmod(0o755)
     page.keyboard.press("r")
-    expect(page.get_by_text("3 checks need you")).to_be_visible()
-    page.get_by_role("button", name="Mend what can be mended").click()
-    expect(page.get_by_text("2 checks need you")).to_be_visible()
+    expect(page.get_by_text("3 checks need attention")).to_be_visible()
+    page.get_by_role("button", name="Repair automatically").click()
+    expect(page.get_by_text("2 checks need attention")).to_be_visible()
     assert home.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_needs_somebody_fits_on_a_phone(boards: Callable[..., Dashboard], home: Path) -> None:
     home.chmod(0o755)
     page = boards(viewport=PHONE).show("/settings?view=checks")
-    expect(page.get_by_role("button", name="Mend what can be mended")).to_be_visible()
+    expect(page.get_by_role("button", name="Repair automatically")).to_be_visible()
     assert page.evaluate(
         "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     )

@@ -143,7 +143,7 @@ def test_a_browser_without_a_cookie_is_told_how_to_get_one(
 
 def test_an_address_that_there_is_not_says_so(board: Dashboard) -> None:
     board.page.goto(f"{board.base}/nothing/here")
-    expect(board.page.get_by_text("There is no such page")).to_be_visible()
+    expect(board.page.get_by_text("Page not found")).to_be_visible()
 
 
 def test_eight_tabs_share_one_stream_and_survive_their_leader(board: Dashboard, home: Path) -> None:

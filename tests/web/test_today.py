@@ -16,14 +16,12 @@ pytestmark = pytest.mark.web
 
 def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None:
     page = board.show("/?days=30")
-    expect(
-        page.get_by_role("heading", name=re.compile(r"^\d+ decisions wait for you$"))
-    ).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile(r"^\d+ decisions to make$"))).to_be_visible()
     expect(
         page.get_by_role("main").get_by_role("link", name="Dates in file names sort by ISO")
     ).to_be_visible()
     expect(page.get_by_text("From outside")).to_be_visible()
-    expect(page.get_by_text("Nothing was spent this month.")).to_be_visible()
+    expect(page.get_by_text("No costs this month.")).to_be_visible()
 
 
 def test_a_quiet_day_shows_what_was_learned_last(board: Dashboard, home: Path) -> None:
@@ -34,7 +32,7 @@ def test_a_quiet_day_shows_what_was_learned_last(board: Dashboard, home: Path) -
     learned = page.locator("section.section").filter(
         has=page.get_by_role("heading", name="Learned")
     )
-    expect(learned.get_by_text("nothing in this time; the latest before it")).to_be_visible()
+    expect(learned.get_by_text("nothing in this period; latest earlier memories")).to_be_visible()
     assert learned.locator(".memory-row").count() == 8
 
 

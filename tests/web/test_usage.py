@@ -47,7 +47,7 @@ def test_money_is_told_by_task_and_as_a_table(spent: None, board: Dashboard) -> 
 
 
 def test_without_a_model_the_page_says_so(board: Dashboard) -> None:
-    expect(board.show("/usage").get_by_text("No model was asked in this time")).to_be_visible()
+    expect(board.show("/usage").get_by_text("No model calls in this period")).to_be_visible()
 
 
 def test_a_question_in_a_terminal_is_counted(board: Dashboard, home: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_question_in_a_terminal_is_counted(board: Dashboard, home: Path) -> No
     nacre("recall", "why did the migration block the gateways?", home=home)
     figure = board.show("/usage").locator("figure.figure").filter(has_text="Questions")
     expect(figure.get_by_text("Answered", exact=True)).to_be_visible()
-    expect(page.get_by_text("Nothing was asked in this time")).to_have_count(0)
+    expect(page.get_by_text("No questions in this period")).to_have_count(0)
 
 
 def test_a_project_has_its_own_growth_and_no_money(board: Dashboard) -> None:

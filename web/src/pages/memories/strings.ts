@@ -14,11 +14,11 @@ export const t = texts({
     trust: "Trust",
     anyTrust: "Any trust",
     trusted: "Trusted only",
-    none: "No memory fits",
+    none: "No matching memory",
     noneNote: "Remove a word or a filter.",
-    empty: "Nothing is remembered yet",
+    empty: "No memories yet",
     emptyNote:
-      "nacre ingest reads the sessions of your agents; nacre init plugs nacre into them; nacre store keeps what you tell it.",
+      "Read your agents' sessions with nacre ingest, connect the agents with nacre init, or add a memory with nacre store.",
     clear: "Clear",
   },
   zh: {

@@ -2,13 +2,12 @@ import { texts } from "../../i18n/index";
 
 export const t = texts({
   en: {
-    note: "What every agent is told when a session starts, in your words.",
+    note: "Every agent sees this at the start of a session.",
     identity: "Who you are",
-    identityPurpose:
-      "Who agents work for: your name, your work, the machines and languages you use. Two or three sentences are enough.",
+    identityPurpose: "Your name, your work, your machines and languages. Two or three sentences are enough.",
     profile: "How you want things done",
     profilePurpose:
-      "What holds in all projects: how answers should read, what to ask before doing, what never to touch. Agents can propose preferences, but only you write here.",
+      "Rules for all projects: the style of answers, actions that need your consent, files never to touch. Agents can propose preferences, but only you write here.",
   },
   zh: {
     note: "每次会话开始时以你的话告诉所有代理的内容。",

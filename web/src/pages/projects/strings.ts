@@ -2,7 +2,7 @@ import { count, number, texts } from "../../i18n/index";
 
 export const t = texts({
   en: {
-    note: "A memory belongs to one project, or holds everywhere.",
+    note: "A memory belongs to one project, or to all.",
     count: (n: number) => count(n, "project", "projects"),
     weeks: "12 weeks",
     memories: "memories",
@@ -11,8 +11,8 @@ export const t = texts({
     turns: (n: number, weeks: number) => `${count(n, "turn", "turns")} in ${weeks} weeks`,
     aliases: (names: string) => `also ${names}`,
     dependsOn: (names: string) => `depends on ${names}`,
-    empty: "There are no projects yet",
-    emptyNote: "A project begins with the first session in its folder, or with nacre store --project NAME.",
+    empty: "No projects yet",
+    emptyNote: "A project is created by the first session in its folder, or with nacre store --project NAME.",
   },
   zh: {
     note: "一条记忆属于一个项目,或在所有项目中成立。",

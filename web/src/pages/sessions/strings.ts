@@ -3,7 +3,7 @@ import { count, texts } from "../../i18n/index";
 export const t = texts({
   en: {
     note: "Every conversation with an agent that nacre has read.",
-    search: "Search everything that was said and done",
+    search: "Search all messages and actions",
     tool: "Tool",
     allTools: "All tools",
     project: "Project",
@@ -31,14 +31,14 @@ export const t = texts({
     turns: (n: number) => count(n, "turn", "turns"),
     first: (n: number) => `The first ${n} turns`,
     noDate: "Without a date",
-    none: "No session fits",
-    empty: "No session was read yet",
-    emptyNote: "nacre ingest reads what your agents have written so far; nacre watch goes on reading.",
+    none: "No matching session",
+    empty: "No sessions yet",
+    emptyNote: "Read existing transcripts with nacre ingest; nacre watch follows new ones.",
     emptyRead: (n: number) =>
-      `${count(n, "transcript lies", "transcripts lie")} on this machine: nacre ingest reads them, nacre watch goes on reading.`,
-    noTurn: "Nothing was found",
+      `${count(n, "transcript", "transcripts")} on this machine: read them with nacre ingest, and follow new ones with nacre watch.`,
+    noTurn: "Nothing found",
     noTurnNote: "Try fewer words, another scope or a longer period.",
-    unread: "Not all turns were looked at in 5 seconds: narrow it by project or period.",
+    unread: "The search stopped after 5 seconds: select a project or period.",
     speakers: { owner: "You", agent: "Agent", tool: "Tool", system: "System" },
   },
   zh: {

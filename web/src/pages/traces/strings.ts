@@ -2,7 +2,7 @@ import { count, texts } from "../../i18n/index";
 
 export const t = texts({
   en: {
-    note: "What questions and runs of models went through, step by step.",
+    note: "The steps of questions and model runs.",
     kind: "Kind",
     allKinds: "All kinds",
     kinds: {
@@ -17,7 +17,7 @@ export const t = texts({
       recall: "Deep recall",
       handoff: "Handoff",
       dream: "Dream",
-      test: "Trial of a model",
+      test: "Model test",
     },
     state: "State",
     anyState: "Any state",
@@ -29,15 +29,15 @@ export const t = texts({
     calls: (n: number) => count(n, "model call", "model calls"),
     found: (n: number) => count(n, "trace", "traces"),
     latest: (n: number) => `The latest ${n}`,
-    none: "No trace fits",
-    empty: "There are no traces yet",
-    emptyNote: "Questions and runs of models leave them: ask something, or let an agent ask.",
+    none: "No matching trace",
+    empty: "No traces yet",
+    emptyNote: "Questions and model runs create them.",
     outcome: "Outcome",
     began: "Began",
     took: "Took",
     steps: "Steps",
     counted: (n: number) => count(n, "step", "steps"),
-    noSteps: "It has no steps",
+    noSteps: "No steps",
     tokens: (n: string) => `${n} tokens`,
     details: "Details",
     input: "In",
