@@ -57,7 +57,7 @@ _LEAST_CONTENT = 44
 @command("status", examples=["nacre", "nacre status", "nacre status --json"])
 @click.pass_obj
 def status(run: Run) -> None:
-    """Tell what happened today, what was learned, and what waits for you.
+    """Show today's activity, new memories and pending reviews.
 
     It is what nacre alone shows on a terminal. The database is read as it is: nothing is waited for, and what a session
     left just now may not be in it yet.
@@ -275,7 +275,7 @@ _MARKS = {
 )
 @click.pass_obj
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
-    """Check everything; tell what is remembered and what waits.
+    """Check the installation, the agents and the stored data.
 
     With hosts: prove that your agents' tools can run nacre, by running what their files say.
     Exits with 1 when something is wrong; what is wrong comes with the way out.

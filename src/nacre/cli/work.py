@@ -84,7 +84,7 @@ def did(  # noqa: PLR0913 - one parameter an option
     since: datetime | None,
     until: datetime | None,
 ) -> None:
-    """Tell who changed a file, when and why.
+    """Show who changed a file, when and why.
 
     PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
     """
@@ -128,7 +128,7 @@ def fix(
     project: str | None,
     since: datetime | None,
 ) -> None:
-    """Tell what was tried against an error before, and what worked.
+    """Show earlier attempts to fix an error, and which worked.
 
     ERROR is one line or a whole trace; - reads it from standard input.
     """
