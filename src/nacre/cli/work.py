@@ -69,7 +69,7 @@ _PATHS_SHOWN = 6
 @option("did", "commands", help="Also commands that name it.")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
-@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
 @click.pass_obj
 def did(  # noqa: PLR0913 - one parameter an option
@@ -118,7 +118,7 @@ def did(  # noqa: PLR0913 - one parameter an option
 @limit_option("fix")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
-@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @click.pass_obj
 def fix(
     run: Run,
