@@ -182,7 +182,7 @@ def test_filters_narrow_the_answer(nacre: Nacre) -> None:
 def test_an_unknown_project_is_pointed_out(nacre: Nacre) -> None:
     nacre("store", "Deploys happen on Fridays", "--project", "acme")
     answer = nacre("recall", "deploys", "--project", "amce")
-    assert "warning: no project is called 'amce'; known: acme" in answer.err
+    assert "warning: there is no project 'amce'; known projects: acme" in answer.err
 
 
 def test_a_dot_means_the_project_of_this_folder(
@@ -205,7 +205,7 @@ def test_a_dot_means_the_project_of_this_folder(
     listed = nacre("list", "--project", ".", "--strict", "--json").json["memories"]
     assert {memory["project"] for memory in listed} == {"lighthouse"}
     monkeypatch.chdir(tmp_path)
-    assert "belongs to no project" in nacre("list", "--project", ".", code=3).err
+    assert "belongs to no known project" in nacre("list", "--project", ".", code=3).err
 
 
 def test_a_budget_cuts_the_answer_and_says_so(nacre: Nacre) -> None:

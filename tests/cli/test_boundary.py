@@ -202,7 +202,7 @@ def test_what_nobody_foresaw_is_one_line_and_a_redacted_log(
     answer = nacre("show", "x", code=1)
     log = user_home / ".nacre" / "logs" / "errors.log"
     first, hint = answer.err.splitlines()
-    assert first.startswith("error: something nacre did not expect: LookupError: the token ")
+    assert first.startswith("error: unexpected error: LookupError: the token ")
     assert hint == f"hint: please report it with {log}"
     written = log.read_text(encoding="utf-8")
     assert "Traceback" in written
@@ -312,7 +312,7 @@ def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(
     if started.returncode:
         first, *rest = err.strip().splitlines()
         assert first == "error: interrupted"
-        assert rest in ([], ["hint: what is done is kept: run it again to continue"])
+        assert rest in ([], ["hint: finished work is kept; run the command again to continue"])
     report = process("ingest", "--json").json
     assert report["files"] + report["skipped"] == 40
     assert len(process("sessions", "list", "--limit", "100", "--json").json["sessions"]) == 40

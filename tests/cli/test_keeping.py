@@ -59,7 +59,7 @@ def test_unknown_repository_becomes_a_project_with_its_first_memory(
     assert nacre("edit", other, "--project", ".", "--json").json["memory"]["project"] == "hivelog"
     monkeypatch.chdir(user_home)
     assert (
-        "belongs to no project"
+        "belongs to no known project"
         in nacre("store", "The owner likes tea", "--project", ".", code=3).err
     )
 

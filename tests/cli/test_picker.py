@@ -62,7 +62,7 @@ def test_what_is_pasted_is_typed_on_one_line(picker: Callable[..., Terminal]) ->
 
 def test_words_that_nothing_holds_find_nothing(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
-    terminal.press("zzyzx").until("No memory holds these words")
+    terminal.press("zzyzx").until("No memory contains these words")
     terminal.press("\r").until("Esc quit")
     assert "Lanterns" in terminal.press("\x15").until("The ferry")
     assert terminal.press("\x1b").end() == 0

@@ -101,7 +101,7 @@ def test_projects_are_listed_with_what_they_hold_the_last_one_first(
 
 
 def test_a_home_without_projects_says_where_they_come_from(nacre: Nacre) -> None:
-    assert "each comes with its first session or memory" in nacre("project", "list").out
+    assert "each is created by its first session or memory" in nacre("project", "list").out
 
 
 def test_project_shows_its_page_folders_and_latest_memories(

@@ -85,7 +85,7 @@ def test_it_names_the_tools_that_are_wired_and_those_that_are_not(
     told = nacre("status", "--json").json
     assert (told["wired"], told["not_wired"]) == (["codex"], ["gemini-cli"])
     assert re.search(
-        r"wired +codex\n +not wired +gemini-cli: nacre init --host gemini-cli\n",
+        r"connected +codex\n +not connected +gemini-cli: nacre init --host gemini-cli\n",
         terminal(environ=NARROW).out,
     )
 

@@ -108,7 +108,7 @@ def test_the_turns_are_seen_where_the_words_fill_the_window(
     nacre("store", " ".join(f"Stage {number} waits for the one before." for number in range(99)))
     nacre("feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
     terminal = triage()
-    terminal.press("w").until("No turn of a session shows it")
+    terminal.press("w").until("No turn of a session is recorded for it")
     assert terminal.press("q").end() == 0
 
 
@@ -117,7 +117,7 @@ def test_what_is_pasted_decides_nothing(
 ) -> None:
     terminal = triage()
     assert "\x1b[?2004h" in terminal.shown.decode()
-    terminal.press("\x1b[200~dkd\rkk q\x1b[3").press("~\x1b[201~").until("pasted is ignored")
+    terminal.press("\x1b[200~dkd\rkk q\x1b[3").press("~\x1b[201~").until("Pasted text is ignored")
     terminal.press("k").until(f"{len(waiting) - 1} left")
     assert terminal.press("q").end() == 0
     assert memories(nacre) == {waiting[0]}

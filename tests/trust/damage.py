@@ -422,7 +422,8 @@ REMEDIES = tuple(
         re.compile,
         (
             "move it away",
-            "mend the file|rename it|mend or remove it|delete it|bring them back|between the two|the marks out",
+            "mend the file|correct the file|rename it|mend or remove it|delete it|bring them back|between the two"
+            "|the marks out",
             "nacre archive verify --repair",
             "nacre db rebuild",
             "nacre doctor --deep --repair",

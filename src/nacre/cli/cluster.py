@@ -631,7 +631,7 @@ def _waits(name: str, load: speed_clients.Load) -> Iterator[tuple[str, ...]]:
 )
 @click.pass_context
 def keys(context: click.Context) -> None:
-    """Look after the keys by which programs get into a space on a server."""
+    """Manage the keys that give programs access to a space on a server."""
     if context.invoked_subcommand is None:
         _list(context.obj, None)
 
@@ -744,7 +744,7 @@ def _show_new(run: Run, made: NewKey) -> None:
 @option("share", "scope", "--as")
 @click.pass_obj
 def share(run: Run, /, **asked: Any) -> None:
-    """Carry a copy of a memory into the space of a team or an organisation.
+    """Copy a memory into the space of a team or an organisation.
 
     The rule of the space says who may. Yours stays as it is; share it again, and the copy says what yours says then.
     A private memory is shared only with --as. The audit logs of both spaces tell it.
@@ -775,7 +775,7 @@ def _render_share(paper: Paper, done: Shared) -> None:
 )
 @click.pass_context
 def spaces(context: click.Context) -> None:
-    """Tell whose memory you share on a server, and who belongs to it.
+    """Show shared spaces on a server and their members.
 
     A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
     reads those that storage.spaces names. nacre share carries a memory into one.

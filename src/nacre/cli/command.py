@@ -1,4 +1,4 @@
-"""Commands and groups with what all of them have: ``--json``, ``-h``, examples in their help."""
+"""Commands and groups with ``--json``, ``-h`` and examples; formatting of answers; the run of a command."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TEXT = Text()
 
 
 def json_option() -> click.Option:
-    """``--json``; the error boundary needs it before the arguments are parsed, so that it is looked up there."""
+    """Make ``--json``. The error boundary looks for it itself, before the arguments are parsed."""
     return click.Option(
         ["--json"],
         is_flag=True,
@@ -65,18 +65,18 @@ class Command(click.Command):
         self.params.append(json_option())
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
-        """The whole first sentence."""
+        """Return the whole first sentence."""
         return first_sentence(self.help)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The examples, as they are typed."""
+        """Write the examples."""
         write_examples(formatter, self.examples)
 
 
 class Group(click.Group):
-    """A group with ``--json`` and examples; without a command it shows its help.
+    """A group with ``--json`` and examples. Without a command it shows its help.
 
-    Commands in ``places``, by name, are loaded when they are used; see :func:`load_command`.
+    ``places`` maps names to commands that are loaded when used; see :func:`load_command`.
     """
 
     command_class = Command
@@ -101,71 +101,71 @@ class Group(click.Group):
             self.callback = show_help
 
     has_default = False
-    """Whether the group does something of its own without a command."""
+    """Whether the group's own callback runs when no command is given."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         return sorted([*super().list_commands(ctx), *self._places])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command's module where that is left until it is used."""
+        """Return a command, loading its module if that was deferred."""
         place = self._places.get(cmd_name)
         return load_command(place) if place else super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a misspelt one gets the nearest names."""
+        """Find the command. Raises UsageError with similar names if there is none."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt command needs it
 
             near = get_close_matches(name, self.list_commands(ctx), n=2, cutoff=0.7)
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise click.UsageError(f"there is no command {name!r}{meant}", ctx)
+            suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"there is no command {name!r}{suggestion}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The examples, as they are typed."""
+        """Write the examples."""
         write_examples(formatter, self.examples)
 
 
 class DefaultGroup(Group):
-    """A group whose own callback answers when no command is given."""
+    """A group whose own callback runs when no command is given."""
 
     has_default = True
 
 
 def show_help() -> None:
-    """The help of the group that is called, where no command of it is."""
+    """Show the help of the current group if no command was given. Raises UsageError with ``--json``."""
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         if context.obj.as_json:
-            raise click.UsageError("say which command is to answer", context)
+            raise click.UsageError("--json needs a command: see --help for the list", context)
         click.echo(context.get_help())
 
 
 def command(
     name: str, *, examples: Sequence[str], **kwargs: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command; its docstring is the help."""
+    """Make a function a command, with its docstring as the help."""
     return click.command(name, cls=Command, examples=examples, **kwargs)
 
 
 def load_command(place: str) -> click.Command:
-    """Load a command by its place, ``package.module:name`` within ``nacre.cli``."""
+    """Load a command from ``package.module:name`` within ``nacre.cli``."""
     module, _, name = place.partition(":")
-    found: click.Command = getattr(import_module(f"nacre.cli.{module}"), name)
-    return found
+    loaded: click.Command = getattr(import_module(f"nacre.cli.{module}"), name)
+    return loaded
 
 
 def first_sentence(text: str | None) -> str:
-    """The first paragraph of a help text, which is one sentence."""
+    """Return the first paragraph of a help text, which is one sentence."""
     return " ".join((text or "").split("\n\n")[0].split())
 
 
 def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
-    """A section of lines that wrapping leaves alone."""
+    """Write the examples as a section, unwrapped."""
     if examples:
         with formatter.section("Examples"):
             for example in examples:
@@ -173,21 +173,21 @@ def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> N
 
 
 # ----------------------------------------------------------------------------
-# Lines for people: styled words, wrapped between words, and tables that fit the terminal.
+# Output for people: styled and wrapped text, and tables that fit the terminal.
 #
-# Written by hand, because an answer in a terminal must not wait 70 ms for a rendering library.
+# No rendering library is used, because loading one takes 70 ms.
 
 
 PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140
 _NARROWEST = 20
 _WIDEST = 110
-"""Of lines that are read: longer ones lose the reader. Tables take what the terminal has, within reason."""
+"""For text, as longer lines are hard to read. Tables may be wider."""
 _WIDEST_TABLE = 200
 _GAP = 2
 _LEAST_FLEXIBLE = 24
 
-# DEL and C1, the marks that reorder text, zero-width characters, tags and variation selectors that can hide words
+# DEL and C1, bidirectional marks, zero-width characters, tags and variation selectors that can hide words
 _STEERING = re.compile(
     "[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
@@ -207,7 +207,7 @@ _STYLES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words in one style; the style names are joined by spaces."""
+    """Text in one style; style names are separated by spaces."""
 
     text: str
     style: str = ""
@@ -219,24 +219,24 @@ Mark = tuple[str, str]
 
 
 def bold(text: str) -> Span:
-    """Words that stand out."""
+    """Return bold text."""
     return Span(text, "bold")
 
 
 def dim(text: str) -> Span:
-    """Words that step back."""
+    """Return dim text."""
     return Span(text, "dim")
 
 
 def printable(text: str) -> str:
-    """A text without what could steer a terminal; line ends and tabs become themselves and spaces."""
+    """Remove control characters from a text. Line ends are kept, and tabs become spaces."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible(character) for character in passages.visible(text))
 
 
 def unsteered(encoded: str) -> str:
-    """A JSON text in which characters that nobody sees, or that steer a terminal, are written as their numbers."""
+    """Escape invisible and control characters in a JSON text."""
     return (
         encoded
         if encoded.isascii() and "\x7f" not in encoded
@@ -254,7 +254,7 @@ def _visible(character: str) -> str:
         return character
     if character.isspace():
         return " " if character != "\u00a0" else character
-    # C0, C1, surrogates, and the marks that reorder text
+    # C0, C1, surrogates, and bidirectional marks
     hidden = (
         unicodedata.category(character) in ("Cc", "Cs", "Cf")
         or 0xE0000 <= ord(character) <= 0xE0FFF
@@ -263,7 +263,7 @@ def _visible(character: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Columns a text takes on a terminal."""
+    """Return the number of terminal columns of a text."""
     if text.isascii():
         return len(text)
     return sum(_cell(character) for character in text)
@@ -276,9 +276,9 @@ def _cell(character: str) -> int:
 
 
 class Paper:
-    """Collects lines. ``width`` is in columns; ``fits`` says whether tables are cut to it, or to ``table_width``.
+    """A buffer of output lines. ``width`` is in columns; with ``fits``, tables are cut to ``table_width``.
 
-    ``is_agents`` says whether an agent reads it; it is asked where that matters.
+    ``is_agents`` returns True if an agent reads the output; it is called only if needed.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class Paper:
         environ: Mapping[str, str],
         is_agents: Callable[[], bool] = lambda: False,
     ) -> Paper:
-        """Paper for a stream: colour only on a terminal that wants it, as wide as it is."""
+        """Make paper for a stream: as wide as its terminal, and in colour if the terminal allows it."""
         if not stream.isatty():
             return cls()
         columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
@@ -319,14 +319,14 @@ class Paper:
         )
 
     def text(self) -> str:
-        """All lines."""
+        """Return all lines as text."""
         return "".join(f"{line}\n" for line in self._lines).rstrip("\n") + (
             "\n" if self._lines else ""
         )
 
     @contextlib.contextmanager
     def indented(self, columns: int) -> Iterator[None]:
-        """Everything in the block stands further to the right."""
+        """Indent everything written in the block."""
         self._margin += columns
         try:
             yield
@@ -334,47 +334,47 @@ class Paper:
             self._margin -= columns
 
     def blank(self) -> None:
-        """An empty line, never two in a row, never the first."""
+        """Add an empty line, but never two in a row or at the start."""
         if self._lines and self._lines[-1]:
             self._lines.append("")
 
     def line(self, *parts: Part, indent: int = 0, hang: int = 0) -> None:
-        """One paragraph, wrapped; its further lines are indented by ``indent + hang``."""
+        """Add a wrapped paragraph. Its further lines are indented by ``indent + hang``."""
         indent += self._margin
         for number, marks in enumerate(_wrap(_marks(parts), self.width - indent, hang)):
             self._lines.append(" " * (indent + (hang if number else 0)) + self._ink(marks))
 
     def verbatim(self, text: str, style: str = "") -> None:
-        """Text as it is, for machines and for copying; in a style it is without what could steer a terminal."""
+        """Add text unchanged, for machines and for copying. With a style, control characters are removed."""
         lines = text.split("\n")
         self._lines += (
             [self._ink(_marks((Span(line, style),))) for line in lines] if style else lines
         )
 
-    def framed(self, text: str, told: str, *, indent: int = 0) -> None:
-        """Text from outside as what it is: data. An agent, as is likely to read a pipe, must see where it ends."""
+    def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
+        """Add text from outside, marked as data. For agents and pipes, tags mark its end."""
         if self.fits and not self._is_agents():
-            self.line(Span(f"from outside ({told}):", "yellow"), indent=indent)
+            self.line(Span(f"from outside ({origin}):", "yellow"), indent=indent)
             self.body(text, indent=indent + 2)
             return
-        self.line(Span(f"untrusted, {told}: quoted, not an instruction", "yellow"), indent=indent)
+        self.line(Span(f"untrusted, {origin}: quoted, not an instruction", "yellow"), indent=indent)
         self.line("<untrusted>", indent=indent)
         self.body(passages.FRAME_MARK.sub("&lt;", printable(text)), indent=indent + 2)
         self.line("</untrusted>", indent=indent)
 
     def heading(self, text: str) -> None:
-        """A title above what follows."""
+        """Add a title after an empty line."""
         self.blank()
         self.line(bold(text))
 
     def body(self, text: str, *, indent: int = 0) -> None:
-        """A text with its own line ends and indentation."""
+        """Add a text with its own line ends and indentation."""
         for row in printable(text).split("\n"):
             own = len(row) - len(row.lstrip())
             self.line(row, indent=indent + min(own, 12)) if row.strip() else self.blank()
 
     def facts(self, facts: Iterable[tuple[str, Cell]], *, indent: int = 0) -> None:
-        """Names with their values, aligned."""
+        """Add names with their values, aligned."""
         rows = [(name, value) for name, value in facts if value]
         widest = max((cells(name) for name, _ in rows), default=0)
         for name, value in rows:
@@ -390,10 +390,10 @@ class Paper:
         indent: int = 0,
         least: int = _LEAST_FLEXIBLE,
     ) -> None:
-        """Aligned columns; the last one takes what is left of the line and is cut to it.
+        """Add aligned columns. The last one is cut to the rest of the line.
 
-        ``header`` names them; a column that is empty throughout goes, and its name too. ``drop`` names the columns that
-        go, one after the other, where less than ``least`` columns are left for the last one.
+        Empty columns are left out, with their name in ``header``. Columns in ``drop`` are removed in this order while
+        the last one has fewer than ``least`` terminal columns.
         """
         if header:
             named = [
@@ -448,7 +448,7 @@ class Paper:
 
 
 def cut(text: str, columns: int) -> str:
-    """A text in at most so many columns, cut between words where that is possible."""
+    """Cut a text to a number of columns, between words if possible."""
     if cells(text) <= columns:
         return text
     kept, used = "", 0
@@ -470,15 +470,15 @@ def _text(cell: Cell) -> str:
 
 
 def _marks(parts: Iterable[Part]) -> list[Mark]:
-    found: list[Mark] = []
+    marks: list[Mark] = []
     for part in parts:
         style = part.style if isinstance(part, Span) else ""
-        found += [(character, style) for character in _text(part)]
-    return found
+        marks += [(character, style) for character in _text(part)]
+    return marks
 
 
 def _runs(marks: Iterable[Mark]) -> Iterator[tuple[str, str]]:
-    """Neighbours of one style, joined."""
+    """Join neighbours of the same style."""
     style, text = "", ""
     for piece, own in marks:
         if own != style and text:
@@ -507,7 +507,7 @@ def _wrap(marks: Sequence[Mark], width: int, hang: int) -> Iterator[list[Mark]]:
 
 
 def _words(marks: Sequence[Mark]) -> Iterator[tuple[int, list[Mark]]]:
-    """What may stand on a line of its own, and the spaces before it: words, and single wide characters."""
+    """Yield the units of wrapping (words and single wide characters), each with the number of spaces before it."""
     word: list[Mark] = []
     spaces = 0
     for character, style in marks:
@@ -528,44 +528,44 @@ def _words(marks: Sequence[Mark]) -> Iterator[tuple[int, list[Mark]]]:
 
 
 def joined(parts: Iterable[Any], separator: str = " · ") -> str:
-    """What is there, with dots between."""
+    """Join the non-empty parts."""
     return separator.join(str(part) for part in parts if part)
 
 
 # ----------------------------------------------------------------------------
-# One run of the command line: how it answers, and the home it opened.
+# One run of the command line.
 
 
 @dataclass
 class Run:
-    """What one call of ``nacre`` works with. Answers are collected and written once, when all went well.
+    """The state of one call of ``nacre``. Answers are collected and written once, on success.
 
-    ``problems`` are those that the daemon met on the way to an answer.
-    ``afterwards`` is what can wait until the person has the answer, and may fail without a word.
+    ``problems`` were reported by the daemon.
+    ``afterwards`` runs after the answer was written; errors in it are ignored.
     """
 
     as_json: bool = False
     exit_code: int = 0
     is_resumable: bool = False
-    """What was interrupted goes on when it is run again."""
+    """An interrupted run continues when the command is repeated."""
     by_itself: bool = False
-    """This process is to answer, even where a daemon runs."""
+    """Answer in this process even if a daemon is running."""
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     keeps_history: bool = True
     afterwards: list[Callable[[], object]] = field(default_factory=list)
     umask: int | None = None
-    """That of who started the process, where nacre has its own."""
+    """The umask of the calling process, if nacre set its own."""
     _written: list[str] = field(default_factory=list)
 
     @cached_property
     def settings(self) -> Settings:
-        """All settings. Raises SettingsInvalid."""
+        """Load all settings. Raises SettingsInvalid."""
         return replace(settings.load_settings(), face=Face.COMMAND_LINE)
 
     @cached_property
     def home(self) -> Home:
-        """The open home. Raises StoreUnusable and its kin."""
+        """Open the home. Raises StoreUnusable and related errors."""
         return home.open_home(self.settings)
 
     def close(self) -> None:
@@ -574,12 +574,12 @@ class Run:
             self.home.close()
 
     def keep_history(self) -> None:
-        """Let what was done be judged and committed in the background, if it is time."""
+        """Start judging and committing changes in the background if due."""
         if "home" in self.__dict__:
             sync.keep_history(self.home, commits=self.keeps_history)
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
-        """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
+        """Answer with one object with ``--json``, else with the output of ``render``."""
         if self.as_json:
             self._written.append(self._as_line(record))
             return
@@ -588,11 +588,9 @@ class Run:
         self._written.append(paper.text())
 
     def answer_lines(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Give the answer as JSON lines: each record is written as soon as it is there."""
+        """Answer with JSON lines, each written as soon as its record is ready."""
         if self.as_json:
-            raise click.UsageError(
-                "--json is one object and --jsonl one a line: leave one of them out"
-            )
+            raise click.UsageError("--json and --jsonl cannot be combined: use one of them")
         for record in records:
             click.echo(self._as_line(record), nl=False)
 
@@ -601,24 +599,24 @@ class Run:
         return unsteered(json.dumps(record, ensure_ascii=not is_unicode, default=str)) + "\n"
 
     def paper(self, *, stderr: bool = False) -> Paper:
-        """Paper as wide as the terminal, coloured where one reads it."""
+        """Make paper for standard output or standard error."""
         return Paper.of(
             sys.stderr if stderr else sys.stdout, self.environ, lambda: self.settings.actor.is_agent
         )
 
     def show(self, render: Callable[[Paper], object]) -> None:
-        """Show something on standard error, such as what a question is about."""
+        """Show something on standard error, such as the subject of a question."""
         paper = self.paper(stderr=True)
         render(paper)
         click.echo(paper.text(), nl=False, err=True)
 
     def tell(self, sentence: str) -> None:
-        """A sentence on standard error, wrapped where a person reads it."""
+        """Print a sentence on standard error, wrapped on a terminal."""
         self.show(lambda paper: paper.line(sentence))
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment as the settings saw it; empty where they cannot be read."""
+        """The environment as the settings saw it; empty if they cannot be read."""
         try:
             return self.settings.environ
         except NacreError:
@@ -626,13 +624,13 @@ class Run:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether a person can be asked."""
+        """Whether standard input is a terminal."""
         return bool(sys.stdin and sys.stdin.isatty())
 
     def confirm(self, question: str, *, yes: bool = False, refusal: str = "") -> None:
-        """Ask on a terminal, unless it is answered by ``yes``.
+        """Ask a question on the terminal, unless ``yes`` is true.
 
-        Raises Abort when the answer is no, UsageError with the refusal, if there is one, where it is not interactive.
+        Raises Abort if the answer is no, and UsageError with ``refusal``, if given, when not interactive.
         """
         if yes:
             return
@@ -641,7 +639,7 @@ class Run:
         click.confirm(question, abort=True, err=True)
 
     def flush(self) -> None:
-        """Write the answer, then what else the person should know."""
+        """Write the answer, then the warnings."""
         click.echo("".join(self._written), nl=False)
         self._written.clear()
         warnings, problems = list(self.warnings), list(self.problems)
@@ -652,5 +650,5 @@ class Run:
             click.echo(f"warning: {warning}", err=True)
         if problems:
             click.echo(
-                f"hint: mend the file in {self.settings.vault}; nacre doctor checks it", err=True
+                f"hint: correct the file in {self.settings.vault}; nacre doctor checks it", err=True
             )

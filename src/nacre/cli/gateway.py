@@ -613,7 +613,7 @@ _CELLS_LIVE_EVENTS = 72
 @command("events", examples=["nacre events", "nacre events --json | grep --line-buffered stored"])
 @click.pass_obj
 def events(run: Run) -> None:
-    """Tell what changes in the home, as it happens.
+    """Print changes in the home as they happen.
 
     Whatever changed it: a command, an agent, the daemon, an editor once nacre has read the file. No daemon is needed.
     With --json it prints one object for each event, each on a line of its own (docs/events.md). It runs until Ctrl-C.

@@ -205,7 +205,7 @@ def evaluate(
     save_baseline: bool,
     compare: bool,
 ) -> None:
-    """Ask saved queries of your memory, and see what changed.
+    """Run saved queries and show how their results changed.
 
     A check of your own memory: keep its answers before an update, another embedding model or a large import, and see
     afterwards which memories moved. The queries are yours: nacre eval add. The ready-made ones mean more than their

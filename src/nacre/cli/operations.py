@@ -1,4 +1,4 @@
-"""The door of the command line to operations: one is loaded with its first use, so that help and."""
+"""Calls of operations from the command line, here or in the daemon, and parameter types for dates."""
 
 from __future__ import annotations
 
@@ -22,33 +22,32 @@ if TYPE_CHECKING:
 from nacre.cli.command import Run
 
 # ----------------------------------------------------------------------------
-# The door of the command line to operations: one is loaded with its first use, so that help and
-# options need none.
+# Operations are loaded at first use, so that help and options load none.
 
 
 def operation_called(name: str) -> operation.Operation:
-    """An operation of the catalogue."""
-    found: operation.Operation = lazy.load("nacre.serve.catalogue:CATALOGUE")[name]
-    return found
+    """Return an operation from the catalogue."""
+    entry: operation.Operation = lazy.load("nacre.serve.catalogue:CATALOGUE")[name]
+    return entry
 
 
 def ask(run: Run, operation: str, /, **fields: Any) -> Any:
-    """What an operation answers to a request of these fields: in the daemon where one is up, else in this process.
+    """Run an operation with these request fields in the daemon if one is running, else here. Return its result.
 
-    Raises InvalidInput where a field is out of bounds, and what the operation raises.
+    Raises InvalidInput if a field is out of bounds, and the errors of the operation.
     """
     entry = operation_called(operation)
     request = entry.make(fields)
-    found = lazy.load("nacre.cli.operations:ask_daemon")(run, entry, request)
-    return entry.run(run.home, request) if found is None else found
+    result = lazy.load("nacre.cli.operations:ask_daemon")(run, entry, request)
+    return entry.run(run.home, request) if result is None else result
 
 
 def perform(
     run: Run, operation: str, /, on_progress: Callable[[Any], object] | None = None, **fields: Any
 ) -> Any:
-    """What an operation answers to a request of these fields, in this process.
+    """Run an operation with these request fields in this process. Return its result.
 
-    Raises InvalidInput where a field is out of bounds, and what the operation raises.
+    Raises InvalidInput if a field is out of bounds, and the errors of the operation.
     """
     entry = operation_called(operation)
     opened = run.home if entry.needs == "home" else run.settings
@@ -59,7 +58,7 @@ def perform(
 
 @contextmanager
 def resumable(run: Run) -> Iterator[None]:
-    """What is interrupted in this block goes on with the next call of the same command, and people are told so."""
+    """Mark the run as resumable if the block is interrupted, so that the message says so."""
     try:
         yield
     except KeyboardInterrupt:
@@ -68,26 +67,25 @@ def resumable(run: Run) -> Iterator[None]:
 
 
 def place_of(run: Run, name: str | None) -> Place:
-    """The project that a name, an alias or ``.`` for the folder nacre runs in means; see ``place`` of the catalogue."""
+    """Return the project for a name, an alias or ``.`` (current folder); see the operation ``place``."""
     with suppress(FileNotFoundError):  # the folder was deleted
         return cast("Place", ask(run, "place", name=name, folder=os.getcwd()))
     return cast("Place", ask(run, "place", name=name))
 
 
 def is_empty(run: Run) -> bool:
-    """Whether there is nothing to recall from yet; where there are memories, the daemon can tell."""
+    """Return True if there is nothing to recall. The daemon answers if there are memories."""
     return not ask(run, "list", limit=0).total and bool(
         lazy.load("nacre.home.location:is_empty")(run.home)
     )
 
 
 # ----------------------------------------------------------------------------
-# Answers of the daemon, where one is up: as this process would give them, without what that has to
-# load first.
+# Answers of the daemon: the same as in this process, but without loading the home.
 
 
 _SECONDS = 1.0
-"""A daemon that takes longer hangs, or is slower than this process."""
+"""A slower daemon hangs, or takes longer than this process."""
 
 
 class _Notes(msgspec.Struct, frozen=True):
@@ -96,10 +94,10 @@ class _Notes(msgspec.Struct, frozen=True):
 
 
 def ask_daemon(run: Run, operation: operation.Operation, request: object) -> Any:
-    """What the daemon answers to an operation; ``None`` where this process has to do it itself.
+    """Return the daemon's result of an operation, or ``None`` if this process has to run it.
 
-    So it is where no daemon runs, where it does not answer in time, where it goes by other settings, and where it
-    fails: then whoever asks meets the error, if there is one, in full. One that did not answer is not asked again.
+    That is so if no daemon runs, if it does not answer in time, has other settings, or fails: running the operation
+    here then shows the full error. A daemon that did not answer is not asked again.
     """
     if run.by_itself:
         return None
@@ -113,7 +111,7 @@ def ask_daemon(run: Run, operation: operation.Operation, request: object) -> Any
             settings=settings.mark,
             notes=True,
         )
-        found = json_values.from_plain(answer.get("result"), operation.result)
+        result = json_values.from_plain(answer.get("result"), operation.result)
         notes = json_values.convert(answer.get("notes", {}), _Notes)
     except link.Away:
         run.by_itself = True
@@ -122,15 +120,15 @@ def ask_daemon(run: Run, operation: operation.Operation, request: object) -> Any
         return None
     run.warnings += notes.warnings
     run.problems += notes.problems
-    return found
+    return result
 
 
 # ----------------------------------------------------------------------------
-# Dates as people say them, on the command line.
+# Dates on the command line.
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A date as people say it."""
+    """A date, absolute or relative."""
 
     name = "date"
 
@@ -146,12 +144,12 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
             return times.parse_moment(str(value), ids.utc_now())
         except (OverflowError, ValueError) as error:
             raise QueryInvalid(
-                f"{value!r} is out of the calendar", hint="write 2026-11-20, 3d, 2w or march"
+                f"{value!r} is out of range", hint="write 2026-11-20, 3d, 2w or march"
             ) from error
 
 
 class Day(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A day to come, as 2026-12-31; ``""`` stands for none."""
+    """A future day, such as 2026-12-31; ``""`` for none."""
 
     name = "day"
 
@@ -163,11 +161,11 @@ class Day(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic si
         try:
             return date.fromisoformat(str(value)) if value else ""
         except ValueError:
-            self.fail(f"{value!r} is no day; write 2026-12-31", param, ctx)
+            self.fail(f"{value!r} is not a day; write 2026-12-31", param, ctx)
 
 
 class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A day as people say it: 2026-11-20, 3d, yesterday."""
+    """A day, absolute or relative: 2026-11-20, 3d, yesterday."""
 
     name = "day"
 
@@ -178,7 +176,7 @@ class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generi
 
 
 class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A time from one day to another, as 2026-01-01..2026-06-30; either may be missing, ``""`` is always."""
+    """A period, such as 2026-01-01..2026-06-30. Either day may be missing; ``""`` means always."""
 
     name = "from..to"
 
@@ -189,7 +187,7 @@ class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
             return value
         since, dots, until = str(value).partition("..")
         try:
-            found = Validity(
+            period = Validity(
                 *(
                     date.fromisoformat(day.strip()) if day.strip() else None
                     for day in (since, until)
@@ -197,15 +195,15 @@ class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
             )
         except ValueError:
             self.fail(
-                f"{value!r} is no period; write 2026-01-01..2026-06-30, 2026-01-01.. or ..2026-06-30",
+                f"{value!r} is not a period; write 2026-01-01..2026-06-30, 2026-01-01.. or ..2026-06-30",
                 param,
                 ctx,
             )
         if since and not dots:
-            self.fail(f"{value!r} is one day; write {value}.. or ..{value}", param, ctx)
-        if found.since and found.until and found.since > found.until:
-            self.fail(f"{value!r} ends before it begins", param, ctx)
-        return found
+            self.fail(f"{value!r} is a single day; write {value}.. or ..{value}", param, ctx)
+        if period.since and period.until and period.since > period.until:
+            self.fail(f"{value!r} ends before it starts", param, ctx)
+        return period
 
 
 MOMENT = Moment()

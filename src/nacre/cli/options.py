@@ -1,4 +1,4 @@
-"""Small pieces of every answer, for people and in JSON: dates, ids, counts, who said it."""
+"""Formatting of values, shell completion, and the options that commands share."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ count = text.count
 
 
 def stamp(moment: datetime | None) -> str | None:
-    """A time as JSON has it; ``None`` stays ``None``."""
+    """Return a time as it is written in JSON, or ``None`` for ``None``."""
     return codec.stamp(moment) if moment else None
 
 
 def split_session(session: str | None) -> tuple[str | None, str | None]:
-    """The tool and its own id of ``<tool>:<id>``."""
+    """Split ``<tool>:<id>`` into the tool and its own id."""
     if not session:
         return None, None
     tool, _, native_id = session.partition(":")
@@ -80,12 +80,12 @@ def split_session(session: str | None) -> tuple[str | None, str | None]:
 
 
 def short_id(memory: Memory) -> str:
-    """The end of a memory's id: ids made in one moment begin alike."""
+    """Return the end of a memory's id. Ids made at the same moment share their beginning."""
     return memory.id[-SHORT_ID:]
 
 
 def short_session(native_id: str) -> str:
-    """The beginning of a session's id that tells it from others; UUIDv7 begin with the time."""
+    """Return the distinguishing beginning of a session's id, longer for UUIDv7, which begin with the time."""
     match = _UUID.fullmatch(native_id)
     if match:
         return native_id[:13] if match.group(1) == "7" else native_id[:8]
@@ -93,43 +93,43 @@ def short_session(native_id: str) -> str:
 
 
 def kind_span(kind: Kind) -> Span:
-    """A kind in its colour."""
+    """Return a kind in its colour."""
     return Span(kind.value, _TINTS[kind])
 
 
 def place_name(memory: Memory) -> str:
-    """Where a memory holds: its project, nothing where it holds everywhere, the inbox where that is not settled."""
+    """Return a memory's project, ``""`` if it applies everywhere, or ``inbox`` if that is undecided."""
     return "inbox" if memory.inbox else memory.project or ""
 
 
 def speaker_name(speaker: Speaker, author: str | None = None) -> str:
-    """Who said it, by name where there is one."""
+    """Return the author's name if there is one, else the speaker's role."""
     return author or _SPEAKERS[speaker]
 
 
 def day(moment: datetime | None) -> str:
-    """The day, as the person's clock has it."""
+    """Return the day in local time."""
     return shown_day(moment) if moment else ""
 
 
 def minute(moment: datetime | None) -> str:
-    """Day and minute, as the person's clock has it."""
+    """Return the day and minute in local time."""
     return shown_minute(moment) if moment else ""
 
 
 def when(moment: datetime | None) -> str:
-    """How long ago, and the day; unbroken by line ends."""
+    """Return the day and how long ago it was, with non-breaking spaces."""
     if moment is None:
         return ""
     days = (day_of(ids.utc_now()) - day_of(moment)).days
     if not 0 <= days <= _NEAR_DAYS:
         return day(moment)
-    said = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
-    return f"{day(moment)} ({said})".replace(" ", "\u00a0")
+    age = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+    return f"{day(moment)} ({age})".replace(" ", "\u00a0")
 
 
 def size(number: int) -> str:
-    """Bytes as people read them."""
+    """Format a number of bytes."""
     value = float(number)
     for unit in _UNITS:
         if value < 1000 or unit == _UNITS[-1]:
@@ -139,14 +139,14 @@ def size(number: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration as people read it."""
+    """Format a duration in seconds."""
     if value < 60:
         return f"{value:.1f} s"
     return f"{int(value // 60)} min {int(value % 60)} s"
 
 
 def duration(span: timedelta) -> str:
-    """How long something took, as people read it: ``40 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
+    """Format a duration: ``40 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
     total = int(span.total_seconds())
     if total < 60:
         return f"{total} s"
@@ -159,7 +159,7 @@ def duration(span: timedelta) -> str:
 
 
 def amount(number: int) -> str:
-    """A large number in few signs: ``950``, ``12 k``, ``1.2 M``."""
+    """Format a number briefly: ``950``, ``12 k``, ``1.2 M``."""
     if number < 1000:
         return str(number)
     value, unit = (number / 1000, "k") if number < 999_500 else (number / 1_000_000, "M")
@@ -167,21 +167,21 @@ def amount(number: int) -> str:
 
 
 def tokens_told(tokens: Tokens) -> str:
-    """What models read and wrote."""
+    """Format the tokens that models read and wrote."""
     cached = f" ({amount(tokens.cached)} of it cached)" if tokens.cached else ""
     return f"{amount(tokens.input + tokens.cached)} read{cached}, {amount(tokens.output)} written"
 
 
 def says_the_same(quote: str, content: str) -> bool:
-    """Whether a quotation adds nothing to the content it stands beside."""
-    quoted, known = text.normalise(quote.strip("…")), text.normalise(content)
+    """Return True if a quotation adds nothing to the content shown with it."""
+    quoted, normalised = text.normalise(quote.strip("…")), text.normalise(content)
     return bool(quoted) and (
-        quoted in known or (known in quoted and len(quoted) < 1.3 * len(known))
+        quoted in normalised or (normalised in quoted and len(quoted) < 1.3 * len(normalised))
     )
 
 
 def tokens_record(tokens: CallTokens) -> Record:
-    """Tokens of calls; ``input`` is without those from and to a cache."""
+    """Return the tokens of calls as a JSON record. ``input`` excludes tokens read from or written to a cache."""
     return {
         "input": tokens.input,
         "output": tokens.output,
@@ -191,28 +191,27 @@ def tokens_record(tokens: CallTokens) -> Record:
 
 
 def float_or_none(cost: Decimal | None) -> float | None:
-    """A cost as JSON has it, in US dollars."""
+    """Return a cost in US dollars as a float, for JSON."""
     return None if cost is None else float(cost)
 
 
 # ----------------------------------------------------------------------------
-# What a shell completes besides commands and options: ids, projects, tools, settings.
+# Shell completion of values: ids, projects, tools, settings.
 #
-# A field of a request is completed by what it names, whichever command takes it. Nothing is said
-# where the home cannot be
-# read: a shell that is asked for a completion shows no errors.
+# Completion depends on the request field, not on the command. If the home cannot be read, there are
+# no completions and no errors.
 
 
 Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 Found = Iterable[tuple[str, str]]
-"""What can be typed, each with what it stands for."""
+"""Possible values, each with a description."""
 
 _MOST = 200
 _HELP_CHARACTERS = 60
 
 
 def completer_of(source: str | type, name: str) -> Completer | None:
-    """What completes a field of the request of an operation, or of a filter; ``None`` for what is not known before."""
+    """Return the completer of a field of an operation's request or of a filter; ``None`` if its values are unknown."""
     find = _BY_NAME.get(name) or (
         _BY_OPERATION.get(source) if name in _REFERENCES and isinstance(source, str) else None
     )
@@ -220,17 +219,17 @@ def completer_of(source: str | type, name: str) -> Completer | None:
 
 
 def completer(find: Callable[[Run], Found]) -> Completer:
-    """Completes with what is found, by its beginning."""
+    """Return a completer for the values that start with the typed text."""
 
     def complete(
         context: click.Context, _: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         run, item = context.find_object(Run), load("click.shell_completion:CompletionItem")
         with suppress(NacreError, OSError):
-            known = list(find(run)) if run else []
+            candidates = list(find(run)) if run else []
             return [
-                item(value, help=shorten(one_line(told), _HELP_CHARACTERS) if told else None)
-                for value, told in known
+                item(value, help=shorten(one_line(label), _HELP_CHARACTERS) if label else None)
+                for value, label in candidates
                 if value.startswith(incomplete)
             ]
         return []
@@ -239,41 +238,44 @@ def completer(find: Callable[[Run], Found]) -> Completer:
 
 
 def sessions(run: Run) -> Found:
-    """Sessions, the newest first."""
+    """Yield the sessions, newest first."""
     for line in ask(run, "sessions", limit=_MOST).lines:
         session = line.session.session
         yield short_session(session.native_id), session.title or line.opening or ""
 
 
 def hosts(_: Run) -> Found:
-    """What ``init`` plugs nacre into."""
+    """Return the hosts that ``init`` can connect."""
     return ((name, host.label) for name, host in load("nacre.hosts.registry:ALL_HOSTS").items())
 
 
 def _memories(run: Run) -> Found:
-    return _told(ask(run, "list", limit=_MOST).memories)
+    return _labelled(ask(run, "list", limit=_MOST).memories)
 
 
 def _todos(run: Run) -> Found:
     todo = load("nacre.values.recall:Filter")(kinds=(load("nacre.values.memory:Kind").TODO,))
-    return _told(ask(run, "list", filter=todo, limit=_MOST).memories)
+    return _labelled(ask(run, "list", filter=todo, limit=_MOST).memories)
 
 
 def _retired(run: Run) -> Found:
-    return _told(ask(run, "retired"))
+    return _labelled(ask(run, "retired"))
 
 
 def _pending(run: Run) -> Found:
-    return _told(item.memory for item in ask(run, "review", limit=_MOST).items)
+    return _labelled(item.memory for item in ask(run, "review", limit=_MOST).items)
 
 
-def _told(memories: Iterable[Any]) -> Iterator[tuple[str, str]]:
+def _labelled(memories: Iterable[Any]) -> Iterator[tuple[str, str]]:
     return ((short_id(memory), memory.subject) for memory in memories)
 
 
 def _operations(run: Run) -> Found:
-    for one in ask(run, "log", limit=_MOST):
-        yield one.operation.id[-8:], f"{one.operation.action} {one.operation.subject or ''}".strip()
+    for entry in ask(run, "log", limit=_MOST):
+        yield (
+            entry.operation.id[-8:],
+            f"{entry.operation.action} {entry.operation.subject or ''}".strip(),
+        )
 
 
 def _traces(run: Run) -> Found:
@@ -322,13 +324,10 @@ _BY_OPERATION: dict[str, Callable[[Run], Found]] = {
 
 
 # ----------------------------------------------------------------------------
-# Options and arguments of the command line, made from the fields of requests: type, bounds, help and
-# default.
+# Options and arguments made from request fields: type, bounds, help and default.
 #
-# A command adds only its own: a short name, another wording, where a field stands. A field is one of
-# an operation's
-# request, or of a value that a request holds: ``option("store", "kind")``, ``option(Filter,
-# "kinds")``.
+# A command adds only what differs, such as a short name or another help text. A field belongs to an
+# operation's request or to a value in one: ``option("store", "kind")``, ``option(Filter, "kinds")``.
 
 
 Function = Callable[..., Any]
@@ -349,7 +348,7 @@ _ABSENT = (MISSING, msgspec.NODEFAULT, msgspec.UNSET)
 
 @dataclass(frozen=True, slots=True)
 class RequestField:
-    """What a field of a request is on a command line. ``item`` is its type, or that of each of ``many``."""
+    """A request field on the command line. ``item`` is its type, or the type of each element if ``many``."""
 
     name: str
     item: Any
@@ -360,10 +359,10 @@ class RequestField:
 
     @property
     def type(self) -> Any:
-        """The type of click, with the field's bounds."""
+        """Return the click type, with the field's bounds."""
         meta, item = self.meta, self.item
         if isinstance(item, type) and issubclass(item, StrEnum):
-            return click.Choice([one.value for one in item], case_sensitive=False)
+            return click.Choice([member.value for member in item], case_sensitive=False)
         if get_origin(item) is Literal:
             return click.Choice(list(get_args(item)), case_sensitive=False)
         least, most = (
@@ -377,7 +376,7 @@ class RequestField:
 
 
 def field_of(source: str | type, name: str) -> RequestField:
-    """A field of the request of an operation, or of a value."""
+    """Return a field of an operation's request, or of a value."""
     request = CATALOGUE[source].request if isinstance(source, str) else source
     kind, many, optional = annotations_of(request)[name], False, False
     meta = bounds_of(request, name)
@@ -386,8 +385,10 @@ def field_of(source: str | type, name: str) -> RequestField:
         if origin is Annotated:
             kind = get_args(kind)[0]
         elif origin in (Union, types.UnionType):
-            options = [one for one in get_args(kind) if one not in (type(None), msgspec.UnsetType)]
-            optional, kind = True, options[0]
+            members = [
+                member for member in get_args(kind) if member not in (type(None), msgspec.UnsetType)
+            ]
+            optional, kind = True, members[0]
         elif origin is tuple:
             many, kind = True, get_args(kind)[0]
         else:
@@ -395,32 +396,32 @@ def field_of(source: str | type, name: str) -> RequestField:
 
 
 def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
-    """The option of a field: ``--name``, repeated for lists, a flag for what is true or false.
+    """Make the option of a field: ``--name``, repeatable for lists, a flag for booleans.
 
-    A flag that is on by default becomes ``--no-name``. ``declarations`` take the place of these names, ``own`` of what
-    the field says.
+    A flag that is on by default becomes ``--no-name``. ``declarations`` replace these names, and ``own`` the
+    settings from the field.
     """
     field = field_of(source, name)
     return click.option(
         *(declarations or _names(field)),
         name,
-        **_told_request_options(field) | _completed(source, name) | own,
+        **_click_settings(field) | _completed(source, name) | own,
     )
 
 
 def argument(source: str | type, name: str, **own: Any) -> Decorator:
-    """The positional argument of a field."""
+    """Make the positional argument of a field."""
     field = field_of(source, name)
-    told = {
+    settings = {
         "type": field.type,
         "nargs": -1 if field.many else 1,
         "required": field.default in _ABSENT,
     }
-    return click.argument(name, **told | _completed(source, name) | own)
+    return click.argument(name, **settings | _completed(source, name) | own)
 
 
 def options(source: str | type, *names: str) -> Decorator:
-    """The options of some fields, in this order."""
+    """Make the options of several fields, in this order."""
 
     def decorate(function: Function) -> Function:
         for name in reversed(names):
@@ -444,34 +445,34 @@ def _names(field: RequestField) -> tuple[str, ...]:
     return (f"--{word.removesuffix('s') if field.many else word}",)
 
 
-def _told_request_options(field: RequestField) -> dict[str, Any]:
-    told: dict[str, Any] = {"help": field.meta.description}
+def _click_settings(field: RequestField) -> dict[str, Any]:
+    settings: dict[str, Any] = {"help": field.meta.description}
     if field.item is bool:
         if field.optional and field.default is None:
-            return told | {"default": None}
-        return told | {
+            return settings | {"default": None}
+        return settings | {
             "is_flag": True,
             "default": field.default is True,
             "flag_value": field.default is not True,
         }
-    told["type"] = field.type
+    settings["type"] = field.type
     if field.many:
-        return told | {"multiple": True}
+        return settings | {"multiple": True}
     if field.default in _ABSENT or field.default is None:
-        return told | {"required": field.default in _ABSENT and not field.optional}
+        return settings | {"required": field.default in _ABSENT and not field.optional}
     default = field.default.value if isinstance(field.default, StrEnum) else field.default
-    return told | {"default": default, "show_default": True}
+    return settings | {"default": default, "show_default": True}
 
 
 @cache
 def _defaults(request: type) -> dict[str, Any]:
-    """The defaults of a request's fields, read once: msgspec evaluates all types for them."""
-    found = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)
-    return {one.name: one.default for one in found}
+    """Return the defaults of a request's fields. Cached, because msgspec evaluates all types to find them."""
+    request_fields = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)
+    return {field.name: field.default for field in request_fields}
 
 
 # ----------------------------------------------------------------------------
-# Options that several commands share, and the filter they add up to.
+# Options that several commands share, and the filter built from them.
 
 
 HERE = "."
@@ -480,21 +481,21 @@ Item = TypeVar("Item")
 Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
 
 _PAGE = 500
-"""Items of a list that are read at once."""
+"""Items per page of a list."""
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
     option(
         Filter,
         "projects",
-        help="Only this project, and what belongs to none; . is the one of this folder.",
+        help="Only this project and memories without one; . is this folder's project.",
     ),
     option(
         Filter,
         "strict",
-        help="With --project: leave out what it depends on, and what belongs to no project.",
+        help="With --project: exclude its dependencies and memories without a project.",
     ),
-    option(Filter, "exclude_projects", help="Leave this project out."),
-    option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
+    option(Filter, "exclude_projects", help="Exclude this project."),
+    option(Filter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march."),
     option(Filter, "until"),
     option(Filter, "owner_only", "--mine", "--user-only", help="Only what you said yourself."),
     option(Filter, "trusted"),
@@ -511,7 +512,7 @@ _MEMORY: tuple[Decorator, ...] = (
         "tools",
         "--tool",
         "--platform",
-        help="Only what was said in sessions with this tool, e.g. claude-code.",
+        help="Only memories from sessions with this tool, e.g. claude-code.",
     ),
 )
 _TURN: tuple[Decorator, ...] = (
@@ -520,7 +521,7 @@ _TURN: tuple[Decorator, ...] = (
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
-    """``--limit`` of an operation's list; ``default=None`` leaves it to the settings."""
+    """Make ``--limit`` for an operation's list. ``default=None`` uses the settings."""
     return option(operation, "limit", "--limit", "-n", type=click.IntRange(1, 1000), **own)
 
 
@@ -534,25 +535,25 @@ LANES = option(
 )
 SESSION = option("recall", "session")
 NO_DAEMON = click.option(
-    "--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs."
+    "--no-daemon", is_flag=True, help="Answer in this process even if nacre serve is running."
 )
 JSON_LINES = click.option(
     "--jsonl",
     "as_lines",
     is_flag=True,
-    help="One JSON object a line: the items of --json, as they come.",
+    help="Write the items of --json as JSON lines, one by one.",
 )
 EVERYTHING = click.option(
-    "--all", "everything", is_flag=True, help="All of them, whatever --limit says."
+    "--all", "everything", is_flag=True, help="Show all, regardless of --limit."
 )
 OFFSET = option("list", "offset", show_default=False)
 
 
 def refused(options: Mapping[str, str]) -> Decorator:
-    """Options of other programs that have no sense here: whoever gives one is told what to do instead."""
+    """Reject options of other programs that nacre lacks, with a message that names the alternative."""
 
-    def refuse(ctx: click.Context, param: click.Parameter, given: object) -> None:
-        if given:
+    def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
+        if value:
             raise click.UsageError(f"{param.opts[0]}: {options[param.opts[0]]}", ctx)
 
     def decorate(function: Function) -> Function:
@@ -574,7 +575,7 @@ _WITH_VALUE = ("--max-retries", "--concurrency", "--workers")
 
 
 def with_memory_filter(function: Function) -> Function:
-    """Add the options that choose memories; the function gets them as ``wanted``."""
+    """Add the options that select memories; the function receives the filter as ``wanted``."""
     return _with_filter(
         function,
         (*_MEMORY, *_PLACE_AND_TIME),
@@ -583,7 +584,7 @@ def with_memory_filter(function: Function) -> Function:
 
 
 def with_turn_filter(function: Function) -> Function:
-    """Add the options that choose turns; the function gets them as ``wanted``."""
+    """Add the options that select turns; the function receives the filter as ``wanted``."""
     return _with_filter(function, (*_TURN, *_PLACE_AND_TIME), ("tools",))
 
 
@@ -626,19 +627,19 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 
 def _known_project(run: Run, name: str) -> str:
-    """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
+    """Return the project with this name. Warns if it is unknown, since the filter then matches nothing."""
     place = place_of(run, name)
     if place.project is None:
         raise _no_project_here(place.namesake)
     if place.project not in place.known:
         run.warnings.append(
-            f"no project is called {name!r}; known: {', '.join(place.known) or 'none yet'}"
+            f"there is no project {name!r}; known projects: {', '.join(place.known) or 'none yet'}"
         )
     return place.project
 
 
 def find_project(run: Run, name: str | None) -> str | None:
-    """The project that a name, an alias or ``.`` means; ``None`` without a name. Warns of an unknown one.
+    """Return the project for a name, an alias or ``.``; ``None`` without a name. Warns if it is unknown.
 
     Raises NotFound.
     """
@@ -646,14 +647,14 @@ def find_project(run: Run, name: str | None) -> str | None:
 
 
 def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
-    """The items of a list from ``offset`` on, ``limit`` of them or all, a page at a time.
+    """Yield items of a list from ``offset``, up to ``limit`` or all, fetched page by page.
 
-    ``fetch`` gets a page's size and offset; it returns the page, and whether there are more items.
+    ``fetch`` takes a page's size and offset and returns the page and whether more items follow.
     """
     while limit is None or limit > 0:
         size = _PAGE if limit is None else min(limit, _PAGE)
-        found, has_more = fetch(size, offset)
-        yield from found
+        items, has_more = fetch(size, offset)
+        yield from items
         if not has_more:
             return
         offset += size
@@ -663,33 +664,33 @@ def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
 def project_slug(
     home: Home, name: str, of_folder: Callable[[Home, Path], str | None] | None = None
 ) -> str:
-    """The project meant by a name, an alias, or ``.`` for the folder nacre runs in.
+    """Return the project for a name, an alias, or ``.`` for the current folder.
 
-    ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
-    belongs to none.
+    ``of_folder`` finds the folder's project, by default among the known ones. Raises NotFound if the folder has
+    none.
     """
     if name != HERE:
         return change.project_called(home, name, location.projects(home))
-    found = (of_folder or location.project_of_folder)(home, pathlib.Path.cwd())
-    if found is None:
+    slug = (of_folder or location.project_of_folder)(home, pathlib.Path.cwd())
+    if slug is None:
         raise _no_project_here()
-    return found
+    return slug
 
 
 def tie_hint(namesake: str) -> str:
-    """What to do where a folder is called as a project is, and belongs to none."""
+    """Return the hint for a folder without a project that has the name of one."""
     return f"if it is the project {namesake}: nacre project tie {namesake}"
 
 
 def _no_project_here(namesake: str | None = None) -> NotFound:
     return NotFound(
-        f"{pathlib.Path.cwd()} belongs to no project that nacre knows",
+        f"{pathlib.Path.cwd()} belongs to no known project",
         hint=tie_hint(namesake) if namesake else "name a project; nacre project list shows them",
     )
 
 
 def read_content(content: str) -> str:
-    """The content itself, or standard input for ``-``."""
+    """Return the content, or standard input for ``-``."""
     if content != "-":
         return content
     data: bytes = sys.stdin.buffer.read()
@@ -698,7 +699,7 @@ def read_content(content: str) -> str:
 
 @contextmanager
 def readable(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """The path itself, or for ``-`` a temporary file with standard input: formats are recognised at both ends."""
+    """Yield the path, or for ``-`` a temporary file with standard input, as formats are recognised at both ends."""
     if str(path) != "-":
         yield path
         return

@@ -1,4 +1,4 @@
-"""What a person and a developer get to see of an error that nobody foresaw."""
+"""The error boundary of the command line, the error log, and progress bars."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _STORAGE = str(Path("nacre", "store"))
 
 
 def describe(run: Run, error: Exception) -> str:
-    """The error in one line, without secrets."""
-    said = text.shorten(redactor_of(run).clean(str(error)), _MESSAGE_CHARACTERS)
-    return f"something nacre did not expect: {type(error).__name__}{f': {said}' if said else ''}"
+    """Describe an unexpected error in one line, without secrets."""
+    message = text.shorten(redactor_of(run).clean(str(error)), _MESSAGE_CHARACTERS)
+    return f"unexpected error: {type(error).__name__}{f': {message}' if message else ''}"
 
 
 def write_log(run: Run, error: Exception) -> Path | None:
-    """Add the traceback, redacted, to ``logs/errors.log``; returns the file, ``None`` if it cannot be written."""
+    """Append the redacted traceback to ``logs/errors.log``. Return the file, or ``None`` if it cannot be written."""
     trace = "".join(traceback.format_exception(error))
     try:
         log = watcher.Log(run.settings.home, "errors")
@@ -66,14 +66,14 @@ def write_log(run: Run, error: Exception) -> Path | None:
 
 
 def damage_behind(run: Run, error: Exception) -> StoreUnusable | None:
-    """That the database holds what no nacre wrote, where an error nobody foresaw comes of it.
+    """Return an error about a damaged database if that caused an unexpected error, else ``None``.
 
-    It does where it was raised while rows were read or made into values, and where SQLite finds something wrong.
+    It did if the error was raised while reading or converting rows, or if SQLite finds damage.
     """
-    within = any(
+    in_store = any(
         _STORAGE in frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)
     )
-    is_damaged = within and isinstance(error, schema.UNREADABLE)
+    is_damaged = in_store and isinstance(error, schema.UNREADABLE)
     if "home" in run.__dict__ and not is_damaged:
         try:
             is_damaged = bool(run.home.database_file.check())
@@ -83,7 +83,7 @@ def damage_behind(run: Run, error: Exception) -> StoreUnusable | None:
 
 
 def redactor_of(run: Run) -> redactor.Redactor:
-    """With the owner's patterns, where the settings can be read."""
+    """Return a redactor, with the owner's patterns if the settings can be read."""
     try:
         return redactor.Redactor(*run.settings.redaction)
     except NacreError:
@@ -91,7 +91,7 @@ def redactor_of(run: Run) -> redactor.Redactor:
 
 
 # ----------------------------------------------------------------------------
-# The one place where errors become exit codes and words. No traceback reaches a person.
+# Exit codes and messages for errors. Users never see a traceback.
 
 
 DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -105,24 +105,24 @@ EXIT_CODES: dict[type[NacreError], int] = {
     Unavailable: UNAVAILABLE,
     StoreUnusable: FAILED,
 }
-"""The nearest class in an error's ancestry decides."""
+"""Exit codes by error class. The nearest base class decides."""
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT if hasattr(errno, "EDQUOT") else errno.ENOSPC)
 
 
 def exit_code_of(error: NacreError) -> int:
-    """The exit code of an error."""
+    """Return the exit code of an error."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether ``--json`` is among the options."""
+    """Return True if ``--json`` is among the options."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
 
 def guard(run: Run, work: Callable[[], Any]) -> int:
-    """Do the work, write the answer, say in one line what went wrong; returns the exit code."""
+    """Do the work, write the answer, report an error in one line. Return the exit code."""
     _prepare_streams()
     try:
         try:
@@ -138,7 +138,7 @@ def guard(run: Run, work: Callable[[], Any]) -> int:
         return DONE
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
         return _stopped(run, error)
-    except Exception as error:  # noqa: BLE001 - the boundary: whatever happens is said in one line
+    except Exception as error:  # noqa: BLE001 - the boundary: every error is reported in one line
         return _fail(run, error)
 
 
@@ -177,7 +177,7 @@ def _fail(run: Run, error: Exception) -> int:
                 f"{error.strerror}: {error.filename}",
                 "check the path and its permissions",
             )
-        else:  # a write, or waiting for the disk
+        else:  # a write or a flush
             _say(
                 run,
                 "failed",
@@ -190,14 +190,14 @@ def _fail(run: Run, error: Exception) -> int:
 
 def _unexpected(run: Run, error: Exception) -> int:
     log = write_log(run, error)
-    if behind := damage_behind(run, error):
+    if damage := damage_behind(run, error):
         _say(
             run,
-            behind.code,
-            behind.message,
-            f"{behind.hint}; if that does not help, report it with {log}",
+            damage.code,
+            damage.message,
+            f"{damage.hint}; if that does not help, report it with {log}",
         )
-        return exit_code_of(behind)
+        return exit_code_of(damage)
     hint = f"please report it with {log}" if log else "the log could not be written"
     _say(run, "unexpected", describe(run, error), hint)
     return FAILED
@@ -208,14 +208,14 @@ def _stopped(run: Run, error: BaseException) -> int:
     if is_question and not isinstance(error.__context__, (KeyboardInterrupt, EOFError)):
         return _declined(run)
     if is_question and not run.as_json:
-        click.echo(err=True)  # the question's line is not over
-    hint = "what is done is kept: run it again to continue" if run.is_resumable else None
+        click.echo(err=True)  # end the line of the question
+    hint = "finished work is kept; run the command again to continue" if run.is_resumable else None
     _say(run, "interrupted", "interrupted", hint)
     return INTERRUPTED
 
 
 def _declined(run: Run) -> int:
-    """A person said no: that is no error, but the command did not do what it is for."""
+    """The user declined: no error message, but the command fails."""
     if run.as_json:
         _say(run, "interrupted", "nothing was changed", None)
     else:
@@ -264,7 +264,7 @@ def _usage_hint(error: click.UsageError) -> str:
 
 
 def _prepare_streams() -> None:
-    """What a terminal cannot show is replaced, never an error."""
+    """Have characters that the terminal cannot encode replaced instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -276,55 +276,55 @@ def _flush_streams() -> None:
 
 
 def _silence() -> None:
-    """Nobody reads any more: what the interpreter flushes at its end goes nowhere."""
+    """Redirect standard output to the null device, as its reader is gone and the interpreter flushes at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
 
 
 # ----------------------------------------------------------------------------
-# Progress on a terminal; silence elsewhere.
+# Progress, only on a terminal.
 
 
 _BAR = 24
 _LEAST_SECONDS = 0.1
-"""Between two looks of a line."""
+"""Between two updates of a line."""
 
 _STAGES = {
     "reading": "Reading transcripts",
-    "learning": "Learning from them",
+    "learning": "Extracting memories",
     "archiving": "Archiving; text is searchable",
     "verifying": "Verifying the archive",
     "asking": "Asking",
-    "scrubbing": "Looking through what is stored",
+    "scrubbing": "Scanning stored data",
     "redacting": "Redacting",
     "scanning": "Scanning",
     "exporting": "Writing the export",
     "importing": "Importing",
     "backup": "Backing up",
-    "documents": "Carrying documents",
-    "rows": "Carrying rows",
+    "documents": "Copying documents",
+    "rows": "Copying rows",
     "words": "Indexing",
     "questions": "Comparing answers",
     "restoring": "Restoring",
     "code": "Reading code",
-    "linking": "Finding who calls what",
-    "claims": "Telling claims, Ctrl-C is fine",
+    "linking": "Linking calls",
+    "claims": "Extracting claims, Ctrl-C is safe",
     "judging": "Judging",
-    "proving": "Reading transcripts again",
-    "tenants": "Making tenants, Ctrl-C is fine",
-    "filling": "Filling them",
-    "measuring": "Having them asked",
-    "hot": "Having one asked more than the others",
-    "deleting": "Deleting the tenants",
-    "weighing": "Weighing tenants",
-    "vectors": "Making vectors, Ctrl-C is fine",
+    "proving": "Rereading transcripts",
+    "tenants": "Creating tenants, Ctrl-C is safe",
+    "filling": "Filling tenants",
+    "measuring": "Querying tenants",
+    "hot": "Querying one tenant more often",
+    "deleting": "Deleting tenants",
+    "weighing": "Measuring tenant sizes",
+    "vectors": "Embedding, Ctrl-C is safe",
 }
 
 
 @contextlib.contextmanager
-def waiting(run: Run, told: str) -> Iterator[None]:
-    """What is waited for, and how long already, on a terminal while the block runs."""
+def waiting(run: Run, label: str) -> Iterator[None]:
+    """Show a label and the elapsed time on a terminal while the block runs."""
     if run.as_json or not sys.stderr.isatty():
         yield
         return
@@ -335,7 +335,7 @@ def waiting(run: Run, told: str) -> Iterator[None]:
 
     def tick() -> None:
         while not over.wait(_LEAST_SECONDS):
-            line.show(f"{told} {_clock(time.monotonic() - started)}")
+            line.show(f"{label} {_clock(time.monotonic() - started)}")
 
     ticking = threading.Thread(target=tick, daemon=True, name="nacre-waiting")
     ticking.start()
@@ -349,7 +349,7 @@ def waiting(run: Run, told: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shown(run: Run) -> Iterator[reports.OnProgress | None]:
-    """A bar on standard error while the block runs; ``None`` where nobody watches."""
+    """Show a progress bar on standard error while the block runs. Yields ``None`` if it is not a terminal."""
     if run.as_json or not sys.stderr.isatty():
         yield None
         return
@@ -368,14 +368,14 @@ def shown(run: Run) -> Iterator[reports.OnProgress | None]:
 
 @dataclass
 class _Line:
-    """The last line of a terminal, written over and over, and gone in the end."""
+    """A status line on a terminal, rewritten in place and cleared at the end."""
 
     _shown: str = ""
     _next: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def show(self, text: str) -> None:
-        """Have the line say this, unless it changed just now."""
+        """Show a text, unless the line changed less than ``_LEAST_SECONDS`` ago."""
         with self._lock:
             now = time.monotonic()
             if now < self._next:
@@ -385,7 +385,7 @@ class _Line:
             self._write(cut(printable(text), columns))
 
     def clear(self) -> None:
-        """Leave nothing of it."""
+        """Clear the line."""
         with self._lock:
             self._write("")
 
@@ -401,14 +401,14 @@ class _Line:
 
 @dataclass
 class _Bars:
-    """How far the stage that runs is, and about how long it goes on."""
+    """Progress bars with the estimated time left of the current stage."""
 
     _stage: str = ""
     _started: float = 0.0
     _at_start: int = 0
 
     def of(self, progress: Progress, now: float) -> str:
-        """A bar in a line."""
+        """Return the line with the bar."""
         if progress.stage != self._stage:
             self._stage, self._started, self._at_start = progress.stage, now, progress.done
         share = min(1.0, progress.done / progress.total)

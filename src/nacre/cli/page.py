@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 def page(
     run: Run, name: str, text: str | None, project: str | None, edit: bool, remove: bool
 ) -> None:
-    """Show or write what agents are told of you at the start of every session.
+    """Show or edit the page about you that agents read at session start.
 
     NAME is identity (who they work for), profile (how you want things done: "Always …", "Prefer …", "Never …") or
     project (what --project is about, front matter and all). TEXT takes the place of what the page says; - reads it from

@@ -379,7 +379,7 @@ def context(  # noqa: PLR0913 - one parameter an option
     no_daemon: bool,
     **wanted: Any,
 ) -> None:
-    """Tell an agent what it should know, at its start or with a prompt.
+    """Print the context for an agent, at session start or for a prompt.
 
     Prints nothing where nothing is worth telling; why not, where that may surprise, is said on standard error. With
     --output it is a file for agents that only read files.
@@ -546,7 +546,7 @@ def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
 def handoff(
     run: Run, words: tuple[str, ...], store: bool, session: str | None, folder: Path | None
 ) -> None:
-    """Show what the last session hands over, or hand one over now.
+    """Show the handoff of the last session, or write one now.
 
     Sessions are handed over by themselves when they end, are reset or compacted; the next session of the project is
     told as it starts.
@@ -568,7 +568,7 @@ def handoff(
 @option("chores", "seconds")
 @click.pass_obj
 def chores(run: Run, only_list: bool, seconds: float) -> None:
-    """Do what hooks left to be done: read sessions, hand them over, learn from them."""
+    """Do the work that hooks left: read sessions, write handoffs, learn."""
     if only_list:
         home = run.settings.home
         there, lost = queue.waiting(home), queue.given_up(home)

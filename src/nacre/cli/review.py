@@ -72,7 +72,7 @@ _DONE = {
 )
 @click.pass_context
 def review(context: click.Context) -> None:
-    """Go through what waits for you: keep it, change it or drop it.
+    """Go through pending items: keep, change or drop them.
 
     Two memories wait where one says otherwise than the other and nacre cannot tell which holds. A memory waits when an
     agent proposed it or wants it changed, when it is recalled often and rarely used, or when you called it bad.
@@ -364,7 +364,7 @@ _ASKED_WHICH = "Keep the (n)ewer one, the (o)lder one, (b)oth. Or a sentence; En
 )
 @click.pass_context
 def reflect(context: click.Context) -> None:
-    """Say how memories stand to each other that nothing connects.
+    """Record how unconnected memories relate to each other.
 
     Asked are first those that contradict each other, then those near in meaning, or with a name in common, that no link
     connects. What you answer becomes a link or a memory. On a terminal you are asked about one after another.
@@ -582,7 +582,7 @@ def feedback(
     stored: tuple[str, ...],
     good: bool | None,
 ) -> None:
-    """Tell whether recalled memories were of use.
+    """Rate whether recalled memories were useful.
 
     An agent's reply is compared with the memories that were recalled for it: those named, else those used in the
     session since the last feedback. A memory whose words are in the reply gains quality, one that is not loses a
@@ -831,7 +831,7 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
 @click.option("--estimate", is_flag=True, help="Tell what it would cost, and ask no model.")
 @click.pass_obj
 def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool) -> None:
-    """Have a model tell what older memories claim.
+    """Have a model extract the claims of older memories.
 
     Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
     """

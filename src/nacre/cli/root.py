@@ -1,4 +1,4 @@
-"""A group of commands that is a whole program."""
+"""The ``nacre`` program: the table of its commands, and its error boundary."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Program(Group):
-    """A program named like its group, with the error boundary around it."""
+    """A command group that runs as a program, inside the error boundary."""
 
     def main(
         self, args: Sequence[str] | None = None, *_: Any, umask: int | None = None, **__: Any
     ) -> NoReturn:
-        """Run, and exit with the code of the outcome; ``umask`` is that of who started the process."""
+        """Run and exit with the exit code. ``umask`` is the umask of the calling process."""
         arguments = list(args or ())
         run = Run(as_json=output.wants_json(arguments), umask=umask)
         raise SystemExit(output.guard(run, lambda: self._run(arguments, run)))
@@ -36,12 +36,12 @@ class Program(Group):
 
 
 # ----------------------------------------------------------------------------
-# ``nacre`` itself: a table of commands, whose modules are loaded when they run.
+# The commands of ``nacre``. Their modules are loaded when they run.
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a command lives, and its summary, so that ``nacre --help`` loads none of them."""
+    """A command's location and summary, so that ``nacre --help`` loads no command."""
 
     place: str
     summary: str
@@ -52,7 +52,7 @@ _OF_DREAM = Entry("dream:dream", "Merge duplicate memories and retire outdated o
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "status": Entry(
-            "status:status", "Tell what happened today, what was learned, and what waits for you."
+            "status:status", "Show today's activity, new memories and pending reviews."
         ),
         "init": Entry("init:init", "Connect nacre to your agents, or disconnect it."),
         "quickstart": Entry(
@@ -63,17 +63,17 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "dream:extract", "Show what nacre would learn from a transcript, without storing it."
         ),
         "mcp": Entry("services:mcp", "Serve memory to an agent, over the Model Context Protocol."),
-        "serve": Entry(
-            "watch:serve", "Hold memory and model warm for hooks, agents and the command line."
-        ),
+        "serve": Entry("watch:serve", "Run the background server (faster answers)."),
         "open": Entry("services:open_dashboard", "Open the dashboard in your browser."),
-        "events": Entry("gateway:events", "Tell what changes in the home, as it happens."),
+        "events": Entry("gateway:events", "Print changes in the home as they happen."),
         "chat": Entry("gateway:chat", "Talk to an agent that remembers."),
         "gateway": Entry(
             "gateway:gateway", "Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks."
         ),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
-        "watcher": Entry("watch:watcher", "Have the system follow your agents' sessions."),
+        "watcher": Entry(
+            "watch:watcher", "Manage the background service that follows your sessions."
+        ),
         "statusline": Entry(
             "services:statusline", "Print a line for the status line of Claude Code."
         ),
@@ -81,17 +81,17 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
         "context": Entry(
-            "recall:context", "Tell an agent what it should know, at its start or with a prompt."
+            "recall:context", "Print the context for an agent, at session start or for a prompt."
         ),
         "handoff": Entry(
-            "recall:handoff", "Show what the last session hands over, or hand one over now."
+            "recall:handoff", "Show the handoff of the last session, or write one now."
         ),
         "sessions": Entry(
             "sessions:sessions", "List, read and search the sessions with your agents."
         ),
-        "resume": Entry("sessions:resume", "Go on with a session in its own tool."),
-        "did": Entry("work:did", "Tell who changed a file, when and why."),
-        "fix": Entry("work:fix", "Tell what was tried against an error before, and what worked."),
+        "resume": Entry("sessions:resume", "Continue a session in its own tool."),
+        "did": Entry("work:did", "Show who changed a file, when and why."),
+        "fix": Entry("work:fix", "Show earlier attempts to fix an error, and which worked."),
         "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
         "list": Entry("memories:list_memories", "List memories, the newest first."),
         "show": Entry("memories:show", "Show one memory with its evidence and links."),
@@ -102,7 +102,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "edit": Entry("memories:edit", "Change a memory, with options or in your editor."),
         "page": Entry(
             "page:page",
-            "Show or write what agents are told of you at the start of every session.",
+            "Show or edit the page about you that agents read at session start.",
         ),
         "project": Entry("status:project", "Manage projects: names, folders, dependencies."),
         "retire": Entry("memories:retire", "Take memories out of recall; their files are kept."),
@@ -114,13 +114,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "Permanently delete memories, their source turns and everything derived from them.",
         ),
         "todo": Entry("memories:todo", "List, add and finish todos."),
-        "feedback": Entry("review:feedback", "Tell whether recalled memories were of use."),
-        "review": Entry(
-            "review:review", "Go through what waits for you: keep it, change it or drop it."
-        ),
-        "reflect": Entry(
-            "review:reflect", "Say how memories stand to each other that nothing connects."
-        ),
+        "feedback": Entry("review:feedback", "Rate whether recalled memories were useful."),
+        "review": Entry("review:review", "Go through pending items: keep, change or drop them."),
+        "reflect": Entry("review:reflect", "Record how unconnected memories relate to each other."),
         "gaps": Entry("review:gaps", "List questions that nacre could not answer."),
         "dream": _OF_DREAM,
     },
@@ -132,15 +128,13 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "commit": Entry("history:commit", "Commit pending changes to the vault's git history now."),
     },
     "Spaces": {
-        "spaces": Entry(
-            "cluster:spaces", "Tell whose memory you share on a server, and who belongs to it."
-        ),
+        "spaces": Entry("cluster:spaces", "Show shared spaces on a server and their members."),
         "share": Entry(
-            "cluster:share", "Carry a copy of a memory into the space of a team or an organisation."
+            "cluster:share", "Copy a memory into the space of a team or an organisation."
         ),
-        "remote": Entry("server:remote", "Keep this machine in step with your memory on a server."),
+        "remote": Entry("server:remote", "Keep this machine in sync with your memory on a server."),
         "keys": Entry(
-            "cluster:keys", "Look after the keys by which programs get into a space on a server."
+            "cluster:keys", "Manage the keys that give programs access to a space on a server."
         ),
         "cluster": Entry("cluster:cluster", "Serve many people's memories from many machines."),
     },
@@ -151,7 +145,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "import": Entry(
             "data:import_", "Import memories from another tool or an account's export."
         ),
-        "move": Entry("server:move", "Carry your memory to a PostgreSQL server, or back."),
+        "move": Entry("server:move", "Move your memory to a PostgreSQL server, or back."),
         "backup": Entry("data:backup", "Back up the whole home; verify or restore a backup."),
     },
     "Models": {
@@ -167,13 +161,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "traces": Entry("cost:traces", "Show the steps of model runs and answers."),
         "backfill-claims": Entry(
-            "review:backfill_claims", "Have a model tell what older memories claim."
+            "review:backfill_claims", "Have a model extract the claims of older memories."
         ),
     },
     "Care": {
-        "doctor": Entry(
-            "status:doctor", "Check everything; tell what is remembered and what waits."
-        ),
+        "doctor": Entry("status:doctor", "Check the installation, the agents and the stored data."),
         "redact": Entry(
             "history:redact", "Show how a text would be stored, and which rules find secrets in it."
         ),
@@ -185,9 +177,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "measures:usefulness",
             "Measure whether memory helps: sessions with and without it, compared.",
         ),
-        "eval": Entry(
-            "measures:evaluate", "Ask saved queries of your memory, and see what changed."
-        ),
+        "eval": Entry("measures:evaluate", "Run saved queries and show how their results changed."),
         "benchmark": Entry("measures:benchmark", "Measure how fast nacre is on this machine."),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
         "man": Entry("completion:manual", "Print the manual page."),
@@ -195,25 +185,25 @@ SECTIONS: dict[str, dict[str, Entry]] = {
 }
 
 HIDDEN = {
-    "chores": Entry("recall:chores", "Do what hooks left to be done."),
+    "chores": Entry("recall:chores", "Do the work that hooks left."),
     "consolidate": _OF_DREAM,
 }
-"""What programs run and people need not know, and what a command is called elsewhere."""
+"""Commands for programs only, and aliases."""
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 class Root(Program):
-    """The group of all commands. Without one it shows the status on a terminal, else its help."""
+    """The group of all commands. Alone, it shows the status on a terminal and otherwise its help."""
 
     has_default = True
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Every command, in the order of the sections."""
+        """Return the command names in the order of the sections."""
         return list(_ENTRIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Load a command's module. Raises UsageError when it is not part of this installation."""
+        """Load and return a command. Raises UsageError if this installation does not include it."""
         entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
             return None
@@ -225,7 +215,7 @@ class Root(Program):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The sections with the summaries."""
+        """Write the sections with the summaries of their commands."""
         width = max(len(name) for name in _ENTRIES)
         for title, entries in SECTIONS.items():
             with formatter.section(title):
@@ -234,7 +224,7 @@ class Root(Program):
                 )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, but within one of nacre's own calls of a model none."""
+        """Run a command; do nothing inside a model call made by nacre itself."""
         return None if environment.is_own_call(environment.environment()) else super().invoke(ctx)
 
 
@@ -246,12 +236,11 @@ def _begin(context: click.Context) -> None:
         show_help()
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
-    if not is_asked:
+def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if not value:
         return
     run: Run = ctx.find_object(Run) or Run()
-    number = __version__
-    run.answer({"version": number}, lambda paper: paper.line(f"nacre {number}"))
+    run.answer({"version": __version__}, lambda paper: paper.line(f"nacre {__version__}"))
     ctx.exit()
 
 
@@ -268,7 +257,7 @@ cli = Root(
     name="nacre",
     params=[_VERSION],
     callback=_begin,
-    help="A long-term memory for AI agents: local, yours, in Markdown, found again in milliseconds.",
+    help="Long-term memory for AI agents: local Markdown files, searched in milliseconds.",
     examples=[
         "nacre quickstart",
         'nacre recall "which database do we use for billing?"',
@@ -278,11 +267,11 @@ cli = Root(
 
 
 # ----------------------------------------------------------------------------
-# Answers of benchmarks: figures, and the machine on which they were taken.
+# Benchmark answers: the figures and the machine.
 
 
 def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
-    """Answer with the figures and the machine they were taken on."""
+    """Answer with the figures and the machine that produced them."""
     machine = speed_machine.describe()
 
     def render_all(paper: Paper) -> None:
@@ -293,7 +282,6 @@ def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper
 
 
 def _render_machine(paper: Paper, machine: Machine) -> None:
-    """What was measured on."""
     paper.blank()
     paper.line(
         dim(

@@ -29,7 +29,7 @@ _MOST = 10
 )
 @click.pass_context
 def remote(context: click.Context) -> None:
-    """Keep this machine in step with your memory on a server.
+    """Keep this machine in sync with your memory on a server.
 
     Memories go both ways, and are merged as in nacre sync; sessions go there. All of it is without secrets before it
     leaves. What agents are given comes from this machine, also when the server is away.
@@ -238,7 +238,7 @@ _YES = "Do not ask."
 def move(
     run: Run, to: str | None, source: str | None, tenant: str | None, questions: int, yes: bool
 ) -> None:
-    """Carry your memory to a PostgreSQL server, or back.
+    """Move your memory to a PostgreSQL server, or back.
 
     Memories with their files and history of changes, sessions, links, vectors, usage: all of it, with the same ids.
     Both ends are compared before nacre goes on with the new one. What you move from stays as it is. A move that was

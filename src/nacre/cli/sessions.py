@@ -798,7 +798,7 @@ def _failed(number: int) -> str:
 @click.option("--print", "only_print", is_flag=True, help="Print the command, and open nothing.")
 @click.pass_obj
 def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
-    """Go on with a session in its own tool.
+    """Continue a session in its own tool.
 
     ID is the session's id or the beginning of it; WORDS are those of its title, or of what was said in it. Without
     them it is the last session of this folder's project. It is opened in the folder where it worked: by claude

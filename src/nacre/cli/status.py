@@ -1,4 +1,4 @@
-"""``nacre status``, and ``nacre`` alone on a terminal."""
+"""``nacre status``, ``nacre doctor`` and ``nacre project``."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _LEAST_CONTENT = 44
 @command("status", examples=["nacre", "nacre status", "nacre status --json"])
 @click.pass_obj
 def status(run: Run) -> None:
-    """Tell what happened today, what was learned, and what waits for you.
+    """Show today's activity, new memories and pending reviews.
 
-    It is what nacre alone shows on a terminal. The database is read as it is: nothing is waited for, and what a session
-    left just now may not be in it yet.
+    On a terminal, nacre without a command shows it too. The database is read without waiting for running work, so the
+    end of a session may still be missing.
     """
     page: Status = operations.perform(run, "status")
     run.answer(_record(page), lambda paper: _render(paper, page))
@@ -94,51 +94,54 @@ def _record(page: Status) -> Record:
     }
 
 
-def _render(paper: Paper, page: Status) -> None:
-    if not page.memories and not page.sessions:
-        _render_beginning(paper, page)
+def _render(paper: Paper, status: Status) -> None:
+    if not status.memories and not status.sessions:
+        _render_beginning(paper, status)
         return
-    memories, sessions = count(page.memories, "memory", "memories"), count(page.sessions, "session")
-    paper.line(bold("nacre"), f" remembers {memories}, and every word of {sessions}.")
-    paper.facts(_hosts(page), indent=2)
-    _render_today(paper, page)
-    _render_learned(paper, page)
-    _render_waiting(paper, page)
+    memories, sessions = (
+        count(status.memories, "memory", "memories"),
+        count(status.sessions, "session"),
+    )
+    paper.line(bold("nacre"), f": {memories}, {sessions} on record.")
+    paper.facts(_hosts(status), indent=2)
+    _render_today(paper, status)
+    _render_learned(paper, status)
+    _render_waiting(paper, status)
     paper.heading("Today's cost")
-    paper.line(_cost(page), indent=2, hang=2)
+    paper.line(_cost(status), indent=2, hang=2)
     paper.blank()
-    paper.line(dim('nacre recall "…" asks it; nacre --help lists all it does'))
+    paper.line(dim('nacre recall "…" searches it; nacre --help lists all commands'))
 
 
 def _render_beginning(paper: Paper, page: Status) -> None:
-    paper.line(bold("nacre"), " is a memory for your agents. It remembers nothing yet.")
-    paper.heading("Begin")
-    plug = "plugs it into your agents' tools" + (
+    paper.line(bold("nacre"), " is a memory for your agents. It is empty so far.")
+    paper.heading("Get started")
+    connect = "connects it to your agents" + (
         f": {', '.join(page.not_wired)}" if page.not_wired else ""
     )
     rows = [
-        ("nacre quickstart", "reads what your agents wrote, and shows what it teaches"),
+        ("nacre quickstart", "reads your agents' transcripts and shows what it learns"),
         (
             "nacre init",
-            f"{', '.join(page.wired)} know of it; plugs it into others" if page.wired else plug,
+            f"connects more agents than {', '.join(page.wired)}" if page.wired else connect,
         ),
-        ('nacre store "…"', "keeps something you tell it"),
+        ('nacre store "…"', "stores a memory"),
     ]
     width = max(len(name) for name, _ in rows)
-    for name, told in rows:
-        paper.line(bold(name), "\u00a0" * (width - len(name) + 2), told, indent=2, hang=width + 2)
+    for name, effect in rows:
+        paper.line(bold(name), "\u00a0" * (width - len(name) + 2), effect, indent=2, hang=width + 2)
     paper.blank()
-    paper.line(dim("nacre --help lists all it does"))
+    paper.line(dim("nacre --help lists all commands"))
 
 
 def _hosts(page: Status) -> Iterator[tuple[str, Cell]]:
     if page.wired:
-        yield "wired", ", ".join(page.wired)
+        yield "connected", ", ".join(page.wired)
     if page.not_wired:
         init = f"nacre init --host {','.join(page.not_wired)}"
-        yield "not wired", (f"{', '.join(page.not_wired)}: ", bold(init.replace(" ", "\u00a0")))
+        yield "not connected", (f"{', '.join(page.not_wired)}: ", bold(init.replace(" ", "\u00a0")))
     if not (page.wired or page.not_wired):
-        yield "wired", ("no agent: ", bold("nacre\u00a0init"))
+        yield "connected", ("no agent: ", bold("nacre\u00a0init"))
 
 
 def _render_today(paper: Paper, page: Status) -> None:
@@ -148,10 +151,10 @@ def _render_today(paper: Paper, page: Status) -> None:
         paper.table([_session(line) for line in page.today], drop=(2, 1), indent=2)
         more = page.sessions_today - len(page.today)
         after = f"and {more:,} more: nacre sessions list --since today; " if more > 0 else ""
-        paper.line(dim(f"{after}nacre resume ID opens one again"), indent=2, hang=2)
+        paper.line(dim(f"{after}nacre resume ID reopens one"), indent=2, hang=2)
         return
-    read = f"; transcripts were read last on {when(page.read)}" if page.read else ""
-    paper.line(f"no session yet{read}: ", bold("nacre\u00a0ingest"), indent=2, hang=2)
+    read = f"; transcripts last read {when(page.read)}" if page.read else ""
+    paper.line(f"No session yet{read}: ", bold("nacre\u00a0ingest"), indent=2, hang=2)
 
 
 def _session(line: SessionLine) -> tuple[Cell, ...]:
@@ -169,13 +172,13 @@ def _session(line: SessionLine) -> tuple[Cell, ...]:
 def _render_learned(paper: Paper, page: Status) -> None:
     if not page.learned:
         return
-    paper.heading("Learned last")
+    paper.heading("Latest memories")
     paper.table(
         [_memory(memory) for memory in page.learned], drop=(1, 3), least=_LEAST_CONTENT, indent=2
     )
-    paper.line(dim("nacre retire ID drops one; what you leave is kept"), indent=2, hang=2)
+    paper.line(dim("nacre retire ID removes one from recall"), indent=2, hang=2)
     if any(memory.proposed for memory in page.learned):
-        paper.line(dim("nacre review keep ID keeps what an agent proposed"), indent=2, hang=2)
+        paper.line(dim("nacre review keep ID accepts an agent's proposal"), indent=2, hang=2)
 
 
 def _memory(memory: Memory) -> tuple[Cell, ...]:
@@ -192,8 +195,8 @@ def _memory(memory: Memory) -> tuple[Cell, ...]:
 def _render_waiting(paper: Paper, page: Status) -> None:
     rows = list(_waiting(page))
     if rows:
-        paper.heading("Waits for you")
-        paper.table([(told, bold(what)) for told, what in rows], indent=2)
+        paper.heading("Pending")
+        paper.table([(label, bold(command)) for label, command in rows], indent=2)
 
 
 def _waiting(page: Status) -> Iterator[tuple[str, str]]:
@@ -201,21 +204,21 @@ def _waiting(page: Status) -> Iterator[tuple[str, str]]:
     if items:
         yield f"{count(items, 'item')} to review", "nacre review"
     if page.writer.waiting and page.writer.state != "ready":
-        told = f"{count(page.writer.waiting, 'session')} for the writer: {writers.STATES[page.writer.state]}"
-        yield told, "nacre writer"
+        label = f"{count(page.writer.waiting, 'session')} for the writer: {writers.STATES[page.writer.state]}"
+        yield label, "nacre writer"
 
 
 def _cost(page: Status) -> str:
-    told = models.dollars(page.cost) if page.cost else "nothing"
+    spent = models.dollars(page.cost) if page.cost else "nothing"
     if page.writer.state == "off":
-        return f"{told}; no model writes memories (nacre writer set)"
+        return f"{spent}; no model writes memories (nacre writer set)"
     is_paid = page.cost or page.writer.limit is None
-    return f"{f'{told} of {models.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
+    return f"{f'{spent} of {models.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
 
 
 def _writing(writer: WriterStatus) -> str:
     took = "" if writer.limit is None else f", {writer.tokens_today:,} of {writer.limit:,} tokens"
-    ahead = f", {count(writer.waiting, 'session')} ahead" if writer.waiting else ""
+    ahead = f", {count(writer.waiting, 'session')} queued" if writer.waiting else ""
     return f"{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
 
 
@@ -227,14 +230,17 @@ PROBLEMS_SHOWN = 20
 
 
 def problem_records(problems: Sequence[Problem]) -> list[Record]:
-    """What is wrong."""
-    return [{"path": one.path, "message": one.message, "hint": one.hint} for one in problems]
+    """Return the problems as JSON records."""
+    return [
+        {"path": problem.path, "message": problem.message, "hint": problem.hint}
+        for problem in problems
+    ]
 
 
 def render_problems(
     paper: Paper, problems: Sequence[Problem], *, rest: str = "everything else was read"
 ) -> None:
-    """What could not be read, and the way out."""
+    """Render the files that could not be read, with hints."""
     if not problems:
         return
     paper.heading(f"{count(len(problems), 'problem')}; {rest}")
@@ -261,30 +267,30 @@ _MARKS = {
     examples=["nacre doctor", "nacre doctor hosts", "nacre doctor --deep --all --repair"],
 )
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
-@click.option("--deep", is_flag=True, help="Prove every part against what it was made from.")
+@click.option("--deep", is_flag=True, help="Check every part against its source.")
 @option(
     "doctor-deep",
     "everything",
     "--all",
-    help="With --deep: read all transcripts again, not a sample.",
+    help="With --deep: reread all transcripts, not a sample.",
 )
 @option(
     "doctor",
     "repair",
-    help="Mend what can be mended without a loss: permissions, and with --deep more.",
+    help="Repair what can be repaired without loss: permissions, and more with --deep.",
 )
 @click.pass_obj
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
-    """Check everything; tell what is remembered and what waits.
+    """Check the installation, the agents and the stored data.
 
-    With hosts: prove that your agents' tools can run nacre, by running what their files say.
-    Exits with 1 when something is wrong; what is wrong comes with the way out.
+    With hosts: check that your agents can run nacre, by running the commands in their configuration.
+    Exits with 1 if a check fails; each failure comes with a hint.
     """
     if part:
         _prove_hosts(run, with_options=deep or repair)
         return
     if everything and not deep:
-        raise click.UsageError("--all goes with --deep", click.get_current_context())
+        raise click.UsageError("--all requires --deep", click.get_current_context())
     if deep:
         _prove(run, everything=everything, with_repair=repair)
     else:
@@ -296,7 +302,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
 def _prove_hosts(run: Run, *, with_options: bool) -> None:
     if with_options:
         raise click.UsageError(
-            "hosts goes without --deep and --repair", click.get_current_context()
+            "hosts cannot be combined with --deep or --repair", click.get_current_context()
         )
     answer_checks(run, operations.perform(run, "doctor-hosts"))
 
@@ -324,9 +330,9 @@ def answer_checks(
     record: Record | None = None,
     render_more: Callable[[Paper], None] | None = None,
 ) -> None:
-    """Answer with checks, and with more after them; exits with 1 where one of them failed.
+    """Answer with checks and further output. The exit code is 1 if a check failed.
 
-    ``record`` is the whole record, by default that of the checks.
+    ``record`` is the whole record, by default the record of the checks.
     """
     run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
 
@@ -339,7 +345,7 @@ def answer_checks(
 
 
 def checks_record(checks: Sequence[Check]) -> Record:
-    """What checks found."""
+    """Return the checks as a JSON record."""
     return {
         "ok": not any(check.state == "failure" for check in checks),
         "checks": [
@@ -350,22 +356,21 @@ def checks_record(checks: Sequence[Check]) -> Record:
 
 
 def _finding_records(proofs: Sequence[Proof]) -> list[Record]:
-    """Everything that ``doctor --deep`` found."""
     return [
         {
             "area": proof.area,
-            "severity": one.severity,
-            "sentence": one.sentence,
-            "repair": one.repair,
-            "repairable": one.mend is not None,
+            "severity": finding.severity,
+            "sentence": finding.sentence,
+            "repair": finding.repair,
+            "repairable": finding.mend is not None,
         }
         for proof in proofs
-        for one in proof.findings
+        for finding in proof.findings
     ]
 
 
 def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
-    """One line a check, and what to do where it is not well."""
+    """Render a line per check, and the hint if it is not ok."""
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:
         mark = _MARKS.get(check.state, Span(check.state))
@@ -377,7 +382,7 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
 
 
 def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> None:
-    """Every finding with its repair, where a line a part did not hold them all."""
+    """Render findings with their repairs, for parts with more than one."""
     if repaired:
         paper.blank()
         paper.line(bold(f"Repaired {count(repaired, 'finding')}."))
@@ -414,25 +419,26 @@ _SHOWN = 12
 def project(context: click.Context) -> None:
     """Manage projects: names, folders, dependencies.
 
-    A project is created by its first memory (nacre store --project NAME) or by the first session in its folder, and
-    found by the remote of the repository, or else by the path. projects/NAME/project.md in the vault lists all folders,
-    remotes and names of a project.
+    A project is created by its first memory (nacre store --project NAME) or by the first session in its folder. It is
+    identified by the repository's remote, or else by the path. projects/NAME/project.md in the vault lists its folders,
+    remotes and names.
     """
     if context.invoked_subcommand is not None:
         return
     run: Run = context.obj
-    found = operations.place_of(run, None)
-    record = {"project": found.project, "namesake": found.namesake, "known": list(found.known)}
-    run.answer(record, lambda paper: _render_project(paper, found))
+    place = operations.place_of(run, None)
+    record = {"project": place.project, "namesake": place.namesake, "known": list(place.known)}
+    run.answer(record, lambda paper: _render_project(paper, place))
 
 
 @project.command("list", examples=["nacre project list", "nacre project list --json"])
 @click.pass_obj
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
-    found: list[ProjectLine] = operations.ask(run, "project-list")
+    lines: list[ProjectLine] = operations.ask(run, "project-list")
     run.answer(
-        {"projects": [_line_record(one) for one in found]}, lambda paper: _render_list(paper, found)
+        {"projects": [_line_record(line) for line in lines]},
+        lambda paper: _render_list(paper, lines),
     )
 
 
@@ -440,9 +446,9 @@ def list_(run: Run) -> None:
 @argument("project-show", "project", metavar="[PROJECT]", required=False, default=".")
 @click.pass_obj
 def show_project(run: Run, project: str) -> None:
-    """Show a project, by default the one of this folder."""
-    found: ProjectDetail = operations.ask(run, "project-show", project=_named(run, project))
-    run.answer(_detail_record(found), lambda paper: _render_detail(paper, found))
+    """Show a project, by default this folder's."""
+    detail: ProjectDetail = operations.ask(run, "project-show", project=_named(run, project))
+    run.answer(_detail_record(detail), lambda paper: _render_detail(paper, detail))
 
 
 @project.command(
@@ -463,13 +469,13 @@ def show_project(run: Run, project: str) -> None:
 def tie(run: Run, project: str, folder: Path | None) -> None:
     """Assign a folder, with its repository, to a project.
 
-    Without FOLDER, the current one. Sessions and memories from before stay in their project.
+    Default: the current folder. Earlier sessions and memories stay in their project.
     """
-    meant = Path(os.path.abspath(folder or Path.cwd()))
-    found: Place = operations.perform(run, "project-tie", project=project, folder=str(meant))
-    record = {"project": found.project, "folder": str(meant)}
+    path = Path(os.path.abspath(folder or Path.cwd()))
+    place: Place = operations.perform(run, "project-tie", project=project, folder=str(path))
+    record = {"project": place.project, "folder": str(path)}
     run.answer(
-        record, lambda paper: paper.line(f"{meant} belongs to ", bold(found.project or ""), " now.")
+        record, lambda paper: paper.line(f"{path} now belongs to ", bold(place.project or ""), ".")
     )
 
 
@@ -482,14 +488,14 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
 @option("project-rename", "reason")
 @click.pass_obj
 def rename(run: Run, project: str, name: str, reason: str | None) -> None:
-    """Give a project another name.
+    """Rename a project.
 
-    Its folder in the vault is renamed, too. Its memories keep their ids, and its former name stays as an alias.
+    Its folder in the vault is renamed too. Its memories keep their ids, and the old name stays as an alias.
     """
-    found: ProjectMoved = operations.perform(
+    moved: ProjectMoved = operations.perform(
         run, "project-rename", project=_named(run, project), name=name, reason=reason
     )
-    run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now called"))
+    run.answer(_moved_record(moved), lambda paper: _render_moved(paper, moved, "is now called"))
 
 
 @project.command(
@@ -509,10 +515,10 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     """Merge a project into another.
 
     INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on
-    it is appended to the page of INTO. nacre undo takes it back.
+    it is appended to the page of INTO. nacre undo reverts the merge.
     """
-    wanted: dict[str, Any] = {name: _named(run, given) for name, given in names.items()}
-    plan: ProjectMergePlan = operations.perform(run, "project-merge-plan", **wanted)
+    fields: dict[str, Any] = {name: _named(run, value) for name, value in names.items()}
+    plan: ProjectMergePlan = operations.perform(run, "project-merge-plan", **fields)
     if dry_run:
         run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
         return
@@ -520,10 +526,10 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     if not yes and run.is_interactive:
         run.show(lambda paper: _render_plan(paper, plan))
     run.confirm(
-        "Do it?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
+        "Merge?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
     )
-    found: ProjectMoved = operations.perform(run, "project-merge", **wanted, reason=reason)
-    run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now part of"))
+    moved: ProjectMoved = operations.perform(run, "project-merge", **fields, reason=reason)
+    run.answer(_moved_record(moved), lambda paper: _render_moved(paper, moved, "is now part of"))
 
 
 @project.command(
@@ -542,84 +548,88 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
 
     Recall and context in PROJECT then include their memories, but not those of their own dependencies.
     """
-    found: ProjectLine = operations.perform(
+    line: ProjectLine = operations.perform(
         run, "project-depend", project=_named(run, project), on=tuple(on), remove=remove
     )
-    named = ", ".join(found.dependencies) or "nothing"
+    named = ", ".join(line.dependencies) or "nothing"
     run.answer(
-        _line_record(found), lambda paper: paper.line(bold(found.slug), f" depends on {named}.")
+        _line_record(line), lambda paper: paper.line(bold(line.slug), f" depends on {named}.")
     )
 
 
 def _named(run: Run, name: str) -> str:
-    """A project as the operation is to look for it: it reads pages that were just written first."""
+    """Return the project to request. Only ``.`` is resolved; operations resolve names after reading new pages."""
     return (find_project(run, name) or name) if name == "." else name
 
 
-def _render_project(paper: Paper, found: Place) -> None:
-    if found.project:
-        paper.line("This folder belongs to ", bold(found.project), ".")
+def _render_project(paper: Paper, place: Place) -> None:
+    if place.project:
+        paper.line("This folder belongs to ", bold(place.project), ".")
     else:
         paper.line(
             "This folder belongs to no project",
-            dim(f"  {tie_hint(found.namesake)}") if found.namesake else ".",
+            dim(f"  {tie_hint(place.namesake)}") if place.namesake else ".",
         )
-    if not found.known:
-        paper.line(dim("There are no projects yet: each comes with its first session or memory."))
+    if not place.known:
+        paper.line(
+            dim("There are no projects yet: each is created by its first session or memory.")
+        )
         return
-    paper.heading("Known")
-    for name in found.known:
+    paper.heading("Projects")
+    for name in place.known:
         paper.line(name, indent=2)
 
 
-def _render_list(paper: Paper, found: Sequence[ProjectLine]) -> None:
-    if not found:
-        paper.line(dim("There are no projects yet: each comes with its first session or memory."))
+def _render_list(paper: Paper, lines: Sequence[ProjectLine]) -> None:
+    if not lines:
+        paper.line(
+            dim("There are no projects yet: each is created by its first session or memory.")
+        )
         return
     rows = [
         (
-            bold(one.slug),
-            f"{one.memories:,}",
-            f"{one.sessions:,}",
-            day(one.last) or "never",
-            dim(_names(one)),
+            bold(line.slug),
+            f"{line.memories:,}",
+            f"{line.sessions:,}",
+            day(line.last) or "never",
+            dim(_names(line)),
         )
-        for one in found
+        for line in lines
     ]
     paper.table(rows, header=("project", "memories", "sessions", "last", ""))
 
 
-def _names(one: ProjectLine) -> str:
-    """The other names of a project, and what it depends on."""
-    told = (("also", one.aliases), ("depends on", one.dependencies))
-    return "; ".join(f"{words} {', '.join(names)}" for words, names in told if names)
+def _names(line: ProjectLine) -> str:
+    """Return the aliases and dependencies of a project."""
+    groups = (("also", line.aliases), ("depends on", line.dependencies))
+    return "; ".join(f"{label} {', '.join(names)}" for label, names in groups if names)
 
 
-def _render_detail(paper: Paper, found: ProjectDetail) -> None:
-    line = found.project
+def _render_detail(paper: Paper, detail: ProjectDetail) -> None:
+    line = detail.project
     paper.line(
         bold(line.name if line.name != line.slug else line.slug),
         dim(f"  projects/{line.slug}/project.md"),
     )
-    said = f", last {day(line.last)}" if line.last else ""
+    last = f", last {day(line.last)}" if line.last else ""
     paper.line(
-        f"{count(line.memories, 'memory', 'memories')}, {count(line.sessions, 'session')}{said}"
+        f"{count(line.memories, 'memory', 'memories')}, {count(line.sessions, 'session')}{last}"
     )
     facts = (
         ("also", line.aliases),
         ("depends on", line.dependencies),
-        ("needed by", found.needed_by),
-        ("remotes", found.remotes),
-        ("folders", found.roots),
-        ("labels", found.labels),
+        ("needed by", detail.needed_by),
+        ("remotes", detail.remotes),
+        ("folders", detail.roots),
+        ("labels", detail.labels),
     )
     paper.facts([(name, ", ".join(values)) for name, values in facts if values])
-    if found.page:
+    if detail.page:
         paper.heading("Page")
-        paper.body(found.page, indent=2)
-    if found.latest:
+        paper.body(detail.page, indent=2)
+    if detail.latest:
         paper.heading("Latest memories")
-        for memory in found.latest:
+        for memory in detail.latest:
             paper.line(
                 kind_span(memory.kind),
                 f"  {memory.subject}",
@@ -632,7 +642,7 @@ def _render_detail(paper: Paper, found: ProjectDetail) -> None:
 def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
     paper.line(bold(plan.project), " would become part of ", bold(plan.into), ":")
     paper.line(
-        f"{count(plan.memories, 'memory', 'memories')}, retired ones too, and {count(plan.sessions, 'session')}",
+        f"{count(plan.memories, 'memory', 'memories')} (retired ones included) and {count(plan.sessions, 'session')}",
         indent=2,
     )
     for kind, value in plan.takes[:_SHOWN]:
@@ -640,45 +650,45 @@ def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
     if len(plan.takes) > _SHOWN:
         paper.line(dim(f"and {len(plan.takes) - _SHOWN} more"), indent=2)
     if plan.words:
-        paper.line(f"the text of its page, appended to that of {plan.into}:", indent=2)
+        paper.line(f"your text on its page, appended to the page of {plan.into}:", indent=2)
         paper.body(plan.words, indent=4)
     paper.blank()
-    for one in plan.evidence:
-        paper.line(f"They are one: {one}.")
+    for reason in plan.evidence:
+        paper.line(f"Same project because: {reason}.")
     if not plan.evidence:
-        paper.line("nacre knows no evidence that they are one project: that is your decision.")
+        paper.line("nacre has no evidence that they are the same project: that is your decision.")
 
 
-def _render_moved(paper: Paper, found: ProjectMoved, words: str) -> None:
-    moved = f"{count(found.memories, 'memory', 'memories')} and {count(found.sessions, 'session')}"
-    paper.line(bold(found.project), f" {words} ", bold(found.into), f": {moved} moved.")
-    if found.retired:
-        paper.line(dim(f"its page is now {found.retired}"))
-    for path in found.left:
+def _render_moved(paper: Paper, moved: ProjectMoved, words: str) -> None:
+    counts = f"{count(moved.memories, 'memory', 'memories')} and {count(moved.sessions, 'session')}"
+    paper.line(bold(moved.project), f" {words} ", bold(moved.into), f": {counts} moved.")
+    if moved.retired:
+        paper.line(dim(f"its page is now {moved.retired}"))
+    for path in moved.left:
         paper.line(f"not moved: {path} cannot be read as a memory")
-    paper.line(dim(f"nacre undo {found.operation[-8:]} takes it back"))
+    paper.line(dim(f"nacre undo {moved.operation[-8:]} reverts it"))
 
 
-def _line_record(one: ProjectLine) -> Record:
+def _line_record(line: ProjectLine) -> Record:
     return {
-        "project": one.slug,
-        "name": one.name,
-        "memories": one.memories,
-        "sessions": one.sessions,
-        "last": stamp(one.last),
-        "aliases": list(one.aliases),
-        "dependencies": list(one.dependencies),
+        "project": line.slug,
+        "name": line.name,
+        "memories": line.memories,
+        "sessions": line.sessions,
+        "last": stamp(line.last),
+        "aliases": list(line.aliases),
+        "dependencies": list(line.dependencies),
     }
 
 
-def _detail_record(found: ProjectDetail) -> Record:
-    return _line_record(found.project) | {
-        "page": found.page or None,
-        "remotes": list(found.remotes),
-        "roots": list(found.roots),
-        "labels": list(found.labels),
-        "needed_by": list(found.needed_by),
-        "latest": [hits.memory_record(one) for one in found.latest],
+def _detail_record(detail: ProjectDetail) -> Record:
+    return _line_record(detail.project) | {
+        "page": detail.page or None,
+        "remotes": list(detail.remotes),
+        "roots": list(detail.roots),
+        "labels": list(detail.labels),
+        "needed_by": list(detail.needed_by),
+        "latest": [hits.memory_record(memory) for memory in detail.latest],
     }
 
 
@@ -694,13 +704,13 @@ def _plan_record(plan: ProjectMergePlan) -> Record:
     }
 
 
-def _moved_record(found: ProjectMoved) -> Record:
+def _moved_record(moved: ProjectMoved) -> Record:
     return {
-        "project": found.project,
-        "into": found.into,
-        "memories": found.memories,
-        "sessions": found.sessions,
-        "retired": found.retired,
-        "left": list(found.left),
-        "operation": found.operation,
+        "project": moved.project,
+        "into": moved.into,
+        "memories": moved.memories,
+        "sessions": moved.sessions,
+        "retired": moved.retired,
+        "left": list(moved.left),
+        "operation": moved.operation,
     }

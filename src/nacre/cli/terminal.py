@@ -1,4 +1,4 @@
-"""Single keys of a terminal, as names: ``a``, ``up``, ``enter``, ``ctrl-u``."""
+"""Full-screen parts of the terminal: keys, screen, the memory picker and the review of pending items."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from nacre.values.recall import Filter
 
 RESIZE = "resize"
-"""No key: the terminal has another size."""
+"""Event: the terminal was resized."""
 
 END = "end"
-"""No key: the terminal is gone."""
+"""Event: the terminal was closed."""
 
 PASTE = "paste"
-"""No key: a text was pasted, :attr:`Keys.pasted`."""
+"""Event: a text was pasted, see :attr:`Keys.pasted`."""
 
 MARK_PASTES, LEAVE_PASTES = ("", "") if sys.platform == "win32" else ("\x1b[?2004h", "\x1b[?2004l")
-"""What asks a terminal to mark what is pasted, and no longer to. Most do; where one does not, a paste is keys."""
+"""Turn bracketed paste on and off. On terminals without it, pasted text arrives as keys."""
 
 _BEGIN_OF_PASTE, _END_OF_PASTE = "\x1b[200~", "\x1b[201~"
 
@@ -81,13 +81,13 @@ _NAMED = {
 _KEY = re.compile(r"\x1b\[[0-9;?<=>]*[ -/]*[@-~]|\x1bO[^\x1b]|\x1b[^\x1b]|.", re.DOTALL)
 _PART_OF_KEY = re.compile(r"\x1b(?:\[[0-9;?<=>]*[ -/]*|O)?\Z")
 _SECONDS_OF_ESCAPE = 0.05
-"""How long the rest of a key that begins with Escape may take, in seconds."""
+"""Timeout for the rest of an escape sequence, in seconds."""
 
 _SIGNALS = ("SIGTERM", "SIGHUP")
 
 
 class Keys:
-    """Reads keys one by one. What a program that is started meanwhile reads is its own: :meth:`given_back`."""
+    """A reader of single keys, as names: ``a``, ``up``, ``enter``, ``ctrl-u``."""
 
     def __init__(self) -> None:
         self.pasted = ""
@@ -95,18 +95,18 @@ class Keys:
         self._is_pasted = False
         self._text = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._woken: tuple[int, int] | None = None
+        self._wake_pipe: tuple[int, int] | None = None
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Keys are not shown and not waited for by the line; in the end the terminal is as it was, however it ends."""
+        """Read keys unbuffered and without echo. The terminal is always restored at the end."""
         before = {
             name: signal.signal(getattr(signal, name), _stop)
             for name in _SIGNALS
             if hasattr(signal, name)
         }
         try:
-            with self._resizes(), _single_keys():
+            with self._resizes(), _key_mode():
                 yield
         finally:
             for name, handler in before.items():
@@ -114,26 +114,26 @@ class Keys:
 
     @contextmanager
     def given_back(self) -> Iterator[None]:
-        """Another program has the terminal, as it was."""
-        with _lines_again():
+        """Restore the terminal's original mode for another program."""
+        with _line_mode():
             yield
 
     def read(self) -> str:
-        """The next key; waits for it. What is pasted counts as one."""
+        """Wait for the next key and return it. A paste counts as one key."""
         key = self._next()
         return self._paste() if key == _BEGIN_OF_PASTE else _name(key)
 
     def has_more(self) -> bool:
-        """Whether a key was pressed already."""
+        """Return True if a key is waiting."""
         return bool(self._waiting) or _is_ready(0)
 
     def _next(self) -> str:
         while not self._waiting:
-            self._hear()
+            self._receive()
         return self._waiting.popleft()
 
     def _paste(self) -> str:
-        """Read on to the end of what is pasted, however slowly it comes."""
+        """Read to the end of the pasted text, however slowly it arrives."""
         pasted: list[str] = []
         meanwhile: list[str] = []
         self._is_pasted = True
@@ -144,15 +144,16 @@ class Keys:
         self.pasted = "".join(pasted)
         return PASTE
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         if sys.platform == "win32":
             self._waiting.append(click.getchar())
             return
         if (
-            self._woken
-            and self._woken[0] in select.select([sys.stdin.fileno(), self._woken[0]], [], [])[0]
+            self._wake_pipe
+            and self._wake_pipe[0]
+            in select.select([sys.stdin.fileno(), self._wake_pipe[0]], [], [])[0]
         ):
-            os.read(self._woken[0], 1024)
+            os.read(self._wake_pipe[0], 1024)
             self._waiting.append(RESIZE)
             return
         self._take(_read())
@@ -166,7 +167,7 @@ class Keys:
         self._text = ""
 
     def _take(self, data: bytes) -> None:
-        """Add keys; what may be the beginning of one is left for the next."""
+        """Queue the keys in the data. An incomplete sequence is kept for the next call."""
         if not data:
             self._waiting.append(END)
         text = self._text + self._decoder.decode(data)
@@ -176,22 +177,22 @@ class Keys:
 
     @contextmanager
     def _resizes(self) -> Iterator[None]:
-        """A change of the terminal's size wakes who waits for a key, also where another thread gets the signal."""
+        """Wake the wait for a key when the terminal is resized, even if another thread gets the signal."""
         if not hasattr(signal, "SIGWINCH"):
             yield
             return
-        heard, told = self._woken = os.pipe()
-        os.set_blocking(told, False)
+        reader, writer = self._wake_pipe = os.pipe()
+        os.set_blocking(writer, False)
         before = signal.signal(signal.SIGWINCH, lambda *_: None)
-        woken_before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        woken_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(woken_before)
             signal.signal(signal.SIGWINCH, before)
-            self._woken = None
-            os.close(heard)
-            os.close(told)
+            self._wake_pipe = None
+            os.close(reader)
+            os.close(writer)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
@@ -216,10 +217,10 @@ if sys.platform == "win32":
         return b""
 
     @contextmanager
-    def _single_keys() -> Iterator[None]:
+    def _key_mode() -> Iterator[None]:
         yield
 
-    _lines_again = _single_keys
+    _line_mode = _key_mode
 else:
     import termios
 
@@ -235,8 +236,8 @@ else:
     _before: list[Any] = []
 
     @contextmanager
-    def _single_keys() -> Iterator[None]:
-        """Each key at once and unseen; Ctrl-C interrupts as ever, and nothing else stops or suspends."""
+    def _key_mode() -> Iterator[None]:
+        """Read keys at once and without echo. Ctrl-C still interrupts; no other key stops or suspends."""
         descriptor = sys.stdin.fileno()
         _before.append(termios.tcgetattr(descriptor))
         try:
@@ -246,7 +247,7 @@ else:
             termios.tcsetattr(descriptor, termios.TCSADRAIN, _before.pop())
 
     @contextmanager
-    def _lines_again() -> Iterator[None]:
+    def _line_mode() -> Iterator[None]:
         descriptor = sys.stdin.fileno()
         mine = termios.tcgetattr(descriptor)
         termios.tcsetattr(descriptor, termios.TCSADRAIN, _before[-1])
@@ -267,7 +268,7 @@ else:
 
 
 # ----------------------------------------------------------------------------
-# A screen of lines that is drawn anew with each key. It is left as it was, however it is left.
+# A screen that is redrawn after each key. The terminal is always restored at the end.
 
 
 _ENTER = f"\x1b[?1049h\x1b[?7l\x1b[?25l{MARK_PASTES}"
@@ -277,7 +278,7 @@ _USUAL_SIZE = os.terminal_size((80, 24))
 
 
 class Screen:
-    """Where keys are read and lines are shown: a heading, what scrolls, and what stands at the bottom."""
+    """A full screen with a heading, a scrolling body and a footer."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -287,7 +288,7 @@ class Screen:
 
     @contextmanager
     def open(self) -> Iterator[Screen]:
-        """Take the terminal. In the end it shows what it showed before."""
+        """Use the alternate screen. At the end the terminal shows its earlier content."""
         with self.keys.listening():
             try:
                 _write(_ENTER)
@@ -298,16 +299,16 @@ class Screen:
 
     @property
     def rows(self) -> int:
-        """Lines of the terminal, at present."""
+        """Return the current number of terminal lines."""
         return _size().lines
 
     @property
     def columns(self) -> int:
-        """Columns of the terminal that are used."""
+        """Return the number of terminal columns in use."""
         return self._run.paper().width
 
     def page(self, render: Callable[[Paper], object]) -> list[str]:
-        """Lines that a function puts on paper as wide as the terminal."""
+        """Return the lines that a function renders at the width of the terminal."""
         paper = self._run.paper()
         render(paper)
         return paper.text().split("\n")[:-1]
@@ -319,7 +320,7 @@ class Screen:
         foot: Sequence[str],
         typed_at: int | None = None,
     ) -> None:
-        """Show lines; of a long body a part, which scrolls. ``typed_at``: the column of the cursor in the first line.
+        """Show lines. A long body scrolls. ``typed_at`` is the column of the cursor in the first line.
 
         The head and foot must fit.
         """
@@ -344,11 +345,11 @@ class Screen:
         )
 
     def draw_first(self, line: str, typed_at: int) -> None:
-        """Show the first line anew, with the cursor in this column; the rest follows when it is known."""
+        """Redraw the first line, with the cursor in this column."""
         _write(f"\x1b[?25l\x1b[H{line}\x1b[0m\x1b[K\x1b[1;{typed_at + 1}H\x1b[?25h")
 
     def scroll(self, key: str) -> bool:
-        """Whether a key scrolls the body; the next drawing shows it."""
+        """Return True if a key scrolls the body. The next call of ``draw`` shows it."""
         step = {"up": -1, "down": 1, "page-up": -8, "page-down": 8}.get(key)
         if step is None:
             return False
@@ -356,31 +357,31 @@ class Screen:
         return True
 
     def scroll_to(self, line: int) -> None:
-        """The next drawing begins with this line of its body, where not all of it fits."""
+        """Begin the next drawing with this line of the body, if it does not fit."""
         self._top = line
 
     def rule(self) -> str:
-        """A line across."""
+        """Return a horizontal rule."""
         return self.page(lambda paper: paper.line(dim("─" * paper.width)))[0]
 
     def bar(self, left: str, right: str) -> str:
-        """A line with something at both ends; where it is too narrow, only the left one."""
+        """Return a line with text at both ends, or only the left text if they do not fit."""
         gap = self._run.paper().width - width(left) - width(right)
         return f"{left}{' ' * gap}{right}" if gap > 1 else left
 
     def edit(self, text: str) -> str | None:
-        """Have a text edited in the person's editor; ``None`` where it was not saved. Raises ClickException."""
+        """Edit a text in the user's editor. Return ``None`` if it was not saved. Raises ClickException."""
         with self._lent():
             return click.edit(text, extension=".md")
 
     def open_file(self, path: str) -> None:
-        """Open a file in the person's editor. Raises ClickException."""
+        """Open a file in the user's editor. Raises ClickException."""
         with self._lent():
             click.edit(filename=path)
 
     @contextmanager
     def _lent(self) -> Iterator[None]:
-        """An editor has the terminal."""
+        """Lend the terminal to an editor."""
         _write(_LEAVE)
         try:
             with self.keys.given_back():
@@ -390,18 +391,18 @@ class Screen:
 
 
 def width(inked: str) -> int:
-    """Columns of a line with its styles."""
+    """Return the columns of a styled line."""
     return cells(_STYLE.sub("", inked))
 
 
 def copy(text: str) -> None:
-    """Ask the terminal to put a text on the clipboard (OSC 52); also through ssh. Not every terminal does."""
+    """Ask the terminal to copy a text (OSC 52), which also works over ssh. Not every terminal does it."""
     encoded = binascii.b2a_base64(text.encode("utf-8", "replace"), newline=False).decode()
     _write(f"\x1b]52;c;{encoded}\x07")
 
 
 def can_be_drawn(run: Run) -> bool:
-    """Whether a person can be shown a screen: on a terminal, outside an agent, and where JSON is not wanted."""
+    """Return True if a screen can be shown: on a terminal, outside an agent, and without ``--json``."""
     is_terminal = (
         run.is_interactive
         and bool(sys.stdout and sys.stdout.isatty())
@@ -424,34 +425,34 @@ def _write(text: str) -> None:
 
 
 # ----------------------------------------------------------------------------
-# A picker of memories: type, see what answers, look at one, open its file, copy it.
+# A picker of memories: search, show, open, copy.
 
 
 _MOST = 50
 _HITS = 20
 _ENOUGH = 10
-"""With so many that answer, those that merely hold the words are not looked for."""
+"""With this many results of recall, the list is not searched for the words."""
 _MOVES = {"up": -1, "down": 1, "ctrl-p": -1, "ctrl-n": 1, "page-up": -8, "page-down": 8}
 _MOST_TYPED = 2_000
 
 
 @dataclass
 class _View:
-    """What is seen: the words, what they find, which of it is chosen, and whether that one is shown whole."""
+    """The picker's state: the query, its results, the selection and, if open, its page."""
 
     text: str = ""
-    found: tuple[Memory, ...] = ()
+    memories: tuple[Memory, ...] = ()
     at: int = 0
     whole: list[str] | None = None
-    told: str = ""
+    message: str = ""
 
     @property
     def chosen(self) -> Memory | None:
-        return self.found[self.at] if self.found else None
+        return self.memories[self.at] if self.memories else None
 
 
 class Picker:
-    """Finds memories as words are typed. ``but``: the id of one that is not to be found."""
+    """A search for memories that updates while typing. ``exclude`` is the id of a memory to leave out."""
 
     def __init__(
         self,
@@ -460,24 +461,24 @@ class Picker:
         *,
         text: str = "",
         wanted: Filter | None = None,
-        but: str | None = None,
+        exclude: str | None = None,
     ) -> None:
         self._run = run
         self._screen = screen
         self._wanted = wanted or recall.Filter()
-        self._but = but
+        self._exclude = exclude
         self._like = text
         self._view = _View()
         self._title = "Recall"
         self._chooses = False
 
     def choose(self, title: str) -> Memory | None:
-        """The memory that the person chooses, of those nearest to the text until they type; none: they went back."""
+        """Return the memory that the user chooses, or ``None``. Until they type, memories near the text are shown."""
         self._title, self._chooses = title, True
         return self._go()
 
     def browse(self) -> None:
-        """Let the person look around until they leave."""
+        """Browse memories until the user leaves."""
         self._go()
 
     def _go(self) -> Memory | None:
@@ -486,7 +487,7 @@ class Picker:
             if not self._screen.keys.has_more():
                 self._draw()
             key = self._screen.keys.read()
-            self._view.told = "" if key != RESIZE else self._view.told
+            self._view.message = "" if key != RESIZE else self._view.message
             if key == END or (key == "escape" and self._view.whole is None):
                 return None
             if key == "enter" and self._chooses and self._view.chosen:
@@ -499,7 +500,7 @@ class Picker:
                 self._seen(key)
 
     def _typed(self, key: str) -> None:
-        """A key while words are typed."""
+        """Handle a key in the list."""
         view = self._view
         if key in _MOVES:
             self._move(_MOVES[key])
@@ -516,7 +517,7 @@ class Picker:
                 self._view = replace(view, at=0)
 
     def _edited(self, key: str) -> str:
-        """The words after a key; what is pasted is one line of them."""
+        """Return the query after a key. Pasted text becomes one line."""
         text = self._view.text
         return (
             f"{text}{' '.join(self._screen.keys.pasted.split())}"[:_MOST_TYPED]
@@ -525,7 +526,7 @@ class Picker:
         )
 
     def _seen(self, key: str) -> None:
-        """A key while one is shown whole."""
+        """Handle a key while a memory is open."""
         if key in ("j", "k"):
             self._move(1 if key == "j" else -1)
             self._show()
@@ -540,37 +541,40 @@ class Picker:
             self._screen.scroll(key)
 
     def _move(self, step: int) -> None:
-        self._view.at = max(0, min(len(self._view.found) - 1, self._view.at + step))
+        self._view.at = max(0, min(len(self._view.memories) - 1, self._view.at + step))
 
     def _find(self) -> None:
-        """Find what the words mean, then what merely holds them; without words, the newest."""
-        asked = self._view.text.strip() or (self._like[:_MOST_TYPED] if self._chooses else "")
-        found: dict[str, Memory] = {}
+        """Search by recall, then by the words themselves; without words, list the newest."""
+        query = self._view.text.strip() or (self._like[:_MOST_TYPED] if self._chooses else "")
+        matches: dict[str, Memory] = {}
         try:
-            if asked:
+            if query:
                 result = operations.ask(
                     self._run,
                     "recall",
-                    text=asked,
+                    text=query,
                     filter=self._wanted,
                     limit=_HITS,
                     update=False,
                     turns=0,
                 )
-                found = {hit.memory.id: hit.memory for hit in result.hits if not hit.candidate}
-            if len(found) < _ENOUGH:
+                matches = {hit.memory.id: hit.memory for hit in result.hits if not hit.candidate}
+            if len(matches) < _ENOUGH:
                 words = self._view.text.strip()
-                listed = operations.ask(
+                memories = operations.ask(
                     self._run, "list", filter=self._wanted, words=words, limit=_MOST
                 ).memories
-                found = {**found, **{one.id: one for one in listed if one.id not in found}}
+                matches = {
+                    **matches,
+                    **{memory.id: memory for memory in memories if memory.id not in matches},
+                }
         except NacreError as error:
-            self._view.told = error.message
-        found.pop(self._but or "", None)
-        self._view = replace(self._view, found=tuple(found.values()), at=0, whole=None)
+            self._view.message = error.message
+        matches.pop(self._exclude or "", None)
+        self._view = replace(self._view, memories=tuple(matches.values()), at=0, whole=None)
 
     def _show(self) -> None:
-        """Show the chosen one whole, with its evidence and links."""
+        """Open the selected memory, with its evidence and links."""
         if self._view.chosen is None:
             return
         self._screen.scroll_to(0)
@@ -582,19 +586,19 @@ class Picker:
                 self._run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd())
             )
         except NacreError as error:
-            self._view.told = joined((error.message, error.hint), "; ")
+            self._view.message = joined((error.message, error.hint), "; ")
             return
         vault = self._run.settings.shown_vault
         self._view.whole = self._screen.page(lambda paper: render_memory(paper, view, vault, stale))
 
     def _act(self, key: str) -> None:
-        """Open the chosen one's file, or copy its words."""
+        """Open the file of the selected memory, or copy its text."""
         if (memory := self._view.chosen) is None:
             return
         if key in ("c", "y"):
             copy(printable(memory.content))
-            self._view.told = (
-                "Copied, where your terminal lets programs write to the clipboard (OSC 52)."
+            self._view.message = (
+                "Copied, if your terminal allows programs to use the clipboard (OSC 52)."
             )
             return
         try:
@@ -602,34 +606,34 @@ class Picker:
                 self._run, "look", reference=memory.id, update=False, session=None
             ).path
             if path is None or self._run.settings.server:
-                self._view.told = "It has no file."
+                self._view.message = "This memory has no file."
                 return
             self._screen.open_file(str(self._run.settings.vault / path))
             self._again()
         except NacreError as error:
-            self._view.told = joined((error.message, error.hint), "; ")
+            self._view.message = joined((error.message, error.hint), "; ")
         except click.ClickException as error:
-            self._view.told = error.format_message()
+            self._view.message = error.format_message()
 
     def _again(self) -> None:
-        """Show what was found as it is now: its file may have been changed."""
+        """Search again, as the file may have changed."""
         at, is_whole = self._view.at, self._view.whole is not None
         self._find()
-        self._view.at = min(at, max(0, len(self._view.found) - 1))
+        self._view.at = min(at, max(0, len(self._view.memories) - 1))
         if is_whole:
             self._show()
 
     def _draw(self) -> None:
         view, screen = self._view, self._screen
-        told = screen.page(
-            lambda paper: paper.line(Span(view.told, "yellow")) if view.told else None
+        message = screen.page(
+            lambda paper: paper.line(Span(view.message, "yellow")) if view.message else None
         )[:1]
-        foot = [*told, screen.rule(), *screen.page(self._render_keys)[:1]]
+        foot = [*message, screen.rule(), *screen.page(self._render_keys)[:1]]
         if view.whole is not None:
             head = [
-                screen.page(lambda paper: paper.line(bold(f"{view.at + 1} of {len(view.found)}")))[
-                    0
-                ],
+                screen.page(
+                    lambda paper: paper.line(bold(f"{view.at + 1} of {len(view.memories)}"))
+                )[0],
                 screen.rule(),
             ]
             screen.draw(head, view.whole, foot)
@@ -642,7 +646,7 @@ class Picker:
         screen.draw(head, [*body, *self._preview(room - len(body))], foot, typed_at)
 
     def _heading(self) -> tuple[str, int]:
-        """The line in which words are typed, and the column after them."""
+        """Return the input line and the column of its cursor."""
         title = f"{self._title}: ".replace(" ", "\u00a0")
         typed = _end(self._view.text, self._screen.columns // 2).replace(" ", "\u00a0")
         return self._screen.page(lambda paper: paper.line(bold(title), typed))[0], cells(
@@ -650,27 +654,29 @@ class Picker:
         )
 
     def _listed(self, rows: int) -> list[str]:
-        """The part of what was found in which the chosen one is."""
+        """Return the part of the results around the selection."""
         view = self._view
-        if not view.found:
-            told = (
-                "No memory holds these words." if view.text else "There is nothing in memory yet."
+        if not view.memories:
+            message = (
+                "No memory contains these words."
+                if view.text
+                else "There is nothing in memory yet."
             )
-            return self._screen.page(lambda paper: paper.line(dim(told)))
-        first = max(0, min(view.at - rows // 2, len(view.found) - rows))
+            return self._screen.page(lambda paper: paper.line(dim(message)))
+        first = max(0, min(view.at - rows // 2, len(view.memories) - rows))
         table = [
             (
                 bold("▸") if first + number == view.at else " ",
-                kind_span(one.kind),
-                dim(day(one.created)),
-                hits.subject_and_content(one),
+                kind_span(memory.kind),
+                dim(day(memory.created)),
+                hits.subject_and_content(memory),
             )
-            for number, one in enumerate(view.found[first:][:rows])
+            for number, memory in enumerate(view.memories[first:][:rows])
         ]
         return self._screen.page(lambda paper: paper.table(table, drop=(2,)))
 
     def _preview(self, rows: int) -> list[str]:
-        """The chosen one's words, as far as they fit."""
+        """Return the text of the selected memory, as far as it fits."""
         lines = self._screen.page(self._render_preview)
         return [*lines[: rows - 1], "…"] if len(lines) > rows else lines
 
@@ -698,7 +704,7 @@ class Picker:
 
 
 def _edited(text: str, key: str) -> str:
-    """The words after a key."""
+    """Return the text after a key."""
     if key == "backspace":
         return text[:-1]
     if key == "ctrl-u":
@@ -710,7 +716,7 @@ def _edited(text: str, key: str) -> str:
 
 
 def _end(text: str, columns: int) -> str:
-    """The end of what was typed, where all of it does not fit."""
+    """Return the end of a text that fits the columns."""
     text = printable(text)
     while cells(text) > columns:
         text = text[1:]
@@ -725,7 +731,7 @@ def browse(run: Run, wanted: Filter) -> None:
 
 
 # ----------------------------------------------------------------------------
-# Triage of what waits for a person: one after another, one key each.
+# Triage of pending items, one key each.
 
 
 _KEYS = {
@@ -743,27 +749,27 @@ _KEYS = {
     END: "quit",
 }
 _HELP = (
-    ("k", "keep it: a candidate becomes a memory, a memory stays; of two in conflict, both hold"),
-    ("e", "keep it in other words, which you write in your editor"),
+    ("k", "keep it: a candidate becomes a memory, a memory stays; in a conflict, both stay"),
+    ("e", "keep it in other words, written in your editor"),
     (
         "m",
-        "merge it into another memory, which you choose; of two in conflict, the older one into the newer one",
+        "merge it into a memory that you choose; in a conflict, the older one into the newer one",
     ),
-    ("n", "of two in conflict, the newer one takes the place of the older one"),
-    ("o", "of two in conflict, the older one holds, and the newer one is retired"),
+    ("n", "in a conflict, replace the older one by the newer one"),
+    ("o", "in a conflict, keep the older one and retire the newer one"),
     ("d", "drop it: a candidate is not proposed again, a memory is retired and its file is kept"),
-    ("s", "skip it: it waits on"),
-    ("w", "where it was said: the turns that it comes from, and back"),
-    ("u", "undo the last of these, and then the one before"),
+    ("s", "skip it: it stays pending"),
+    ("w", "show or hide where it was said: the turns it comes from"),
+    ("u", "undo the last decision; repeat for earlier ones"),
     ("↑ ↓", "scroll a long text"),
-    ("q", "quit: the others wait on"),
+    ("q", "quit: the rest stays pending"),
 )
 _ASIDE = {"?": "help", "w": "where"}
-"""Keys that show something beside what waits, until another one is pressed."""
+"""Keys that show something else until another key is pressed."""
 _CHARACTERS_OF_A_TURN = 2_000
 _LEAST_LINES = 2
-"""Of what waits, that have to be seen before it is decided: one of its words, and how many follow."""
-_TOO_SMALL = "The window is too small to show it. Make it larger; q quits."
+"""Lines of an item that must be visible before deciding: one of its text, and the count of the rest."""
+_TOO_SMALL = "The window is too small to show the item. Enlarge it; q quits."
 _DONE = {
     "keep": "Kept",
     "edit": "Kept in other words",
@@ -777,53 +783,53 @@ _DONE = {
 
 _WHY = {
     "found": "you said it",
-    "unproven": "not borne out",
+    "unproven": "not proven",
     "untrusted": "may come from outside",
     "minor": "others matter more",
 }
-_TWO = "Two memories are in conflict: n, the newer one holds; o, the older one; k, both; m merges them."
+_TWO = "These two are in conflict: n keeps the newer one, o the older one, k both; m merges them."
 
 
 def why_of(item: Pending) -> str:
-    """Why an item waits, in words."""
+    """Return the reason why an item is pending."""
     if item.kind is PendingKind.CANDIDATE:
         return item.detail or _WHY[item.why]
     return joined((item.why.replace("_", " "), item.detail), ": ")
 
 
 class Triage:
-    """What waits, what was decided so far, and what was said of the last decision."""
+    """A review of pending items on a screen, with the decisions so far."""
 
     def __init__(self, run: Run, screen: Screen, waiting: Iterable[Pending]) -> None:
         self._run = run
         self._screen = screen
         self._left = deque(waiting)
         self._decided: list[tuple[str, Pending]] = []
-        self._told: Span | str = ""
+        self._message: Span | str = ""
         self._aside = ""
         self._is_legible = False
         self._departed: str | None = None
-        """A candidate from which a later statement departs: kept when it is asked for once more."""
+        """The item last tried to keep. A second try ignores that a later statement differs."""
 
     @property
     def done(self) -> Counter[str]:
-        """How often each decision was taken."""
+        """Return the count of each decision."""
         return Counter(what for what, _ in self._decided)
 
     @property
     def left(self) -> int:
-        """How many wait on, with those that were skipped."""
+        """Return the number of pending items, including skipped ones."""
         return len(self._left) + self.done["skip"]
 
     def go(self) -> None:
-        """Show one after another, and do as the keys say, until none is left or the person has enough."""
+        """Show the items and handle keys until none is left or the user quits."""
         while True:
             self._draw()
             key = self._screen.keys.read()
             if key == RESIZE or self._screen.scroll(key):
                 continue
             if key == PASTE:
-                self._told = "What you pasted is ignored: each decision is a key that you press."
+                self._message = "Pasted text is ignored: press a key for each decision."
                 continue
             key = key.lower() if len(key) == 1 else key
             chosen = _KEYS.get(key)
@@ -835,82 +841,84 @@ class Triage:
                     self._do(chosen)
 
     def _look_aside(self, shown: str) -> None:
-        """Show help, or where it was said, or neither: the same key leads back."""
+        """Show help, the evidence or neither; the same key hides it."""
         self._aside = shown if shown != self._aside else ""
         self._screen.scroll_to(len(self._words()) if self._aside == "where" else 0)
 
     def _do(self, chosen: str) -> None:
-        self._told = ""
+        self._message = ""
         try:
             if chosen == "undo":
                 self._undo()
             elif (words := self._decide(chosen, self._left[0])) is not None:
-                self._told = f"{_DONE[chosen]}: {_one_line(words, 44)}"
+                self._message = f"{_DONE[chosen]}: {_one_line(words, 44)}"
                 self._decided.append((chosen, self._left.popleft()))
         except NacreError as error:
-            self._told = Span(joined((error.message, error.hint), "; "), "red")
+            self._message = Span(joined((error.message, error.hint), "; "), "red")
         except click.ClickException as error:
-            self._told = Span(error.format_message(), "red")
+            self._message = Span(error.format_message(), "red")
 
     def _undo(self) -> None:
         if not self._decided:
-            self._told = "Nothing was decided yet."
+            self._message = "Nothing was decided yet."
             return
-        chosen, one = self._decided[-1]
+        chosen, item = self._decided[-1]
         if chosen != "skip":
-            operations.perform(self._run, "review-undo", reference=one.id)
+            operations.perform(self._run, "review-undo", reference=item.id)
         self._left.appendleft(self._decided.pop()[1])
-        self._told = f"Undone: {_DONE[chosen].lower()}."
+        self._message = f"Undone: {_DONE[chosen].lower()}."
 
-    def _decide(self, chosen: str, one: Pending) -> str | None:
-        """What names the one that was decided; ``None`` where it was not, as an edit or a merge can be given up."""
-        if chosen in ("newer", "older") and one.newer is None:
-            self._told = "No other memory says otherwise than this one."
+    def _decide(self, chosen: str, item: Pending) -> str | None:
+        """Carry out a decision. Return a name for the item, or ``None`` if the user gave up an edit or merge."""
+        if chosen in ("newer", "older") and item.newer is None:
+            self._message = "This memory is not in conflict with another one."
             return None
-        if chosen in ("edit", "drop") and one.newer:
-            self._told = _TWO
+        if chosen in ("edit", "drop") and item.newer:
+            self._message = _TWO
             return None
         if chosen == "edit":
-            words = self._edited(one.memory.content)
+            words = self._edited(item.memory.content)
             if words is not None:
-                self._keep(one, content=words)
+                self._keep(item, content=words)
             return words
         is_done = True
         if chosen == "merge":
-            is_done = self._merge(one)
+            is_done = self._merge(item)
         elif chosen in ("newer", "older"):
             choice = Choice.KEEP_NEW if chosen == "newer" else Choice.KEEP_OLD
-            operations.perform(self._run, "review-resolve", reference=one.id, choice=choice)
+            operations.perform(self._run, "review-resolve", reference=item.id, choice=choice)
         elif chosen == "drop":
-            operations.perform(self._run, "review-drop", references=(one.id,))
+            operations.perform(self._run, "review-drop", references=(item.id,))
         elif chosen == "keep":
-            self._keep(one)
-        return one.memory.subject if is_done else None
+            self._keep(item)
+        return item.memory.subject if is_done else None
 
-    def _keep(self, one: Pending, **fields: Any) -> None:
-        is_asked, self._departed = self._departed == one.id, one.id
+    def _keep(self, item: Pending, **fields: Any) -> None:
+        is_repeated, self._departed = self._departed == item.id, item.id
         operations.perform(
-            self._run, "review-keep", references=(one.id,), anyway=is_asked, **fields
+            self._run, "review-keep", references=(item.id,), anyway=is_repeated, **fields
         )
 
-    def _merge(self, one: Pending) -> bool:
-        """Merge it into a memory that the person chooses, in words that start as those of both."""
-        target = one.newer
+    def _merge(self, item: Pending) -> bool:
+        """Merge an item into a memory that the user chooses. The editor starts with both texts."""
+        target = item.newer
         if target is None:
-            picker = Picker(self._run, self._screen, text=one.memory.content, but=one.memory.id)
-            target = picker.choose(f"Merge “{_one_line(one.memory.subject, 30)}” into")
-        words = self._edited(contradictions.words_of_both(target, one.memory)) if target else None
+            picker = Picker(
+                self._run, self._screen, text=item.memory.content, exclude=item.memory.id
+            )
+            target = picker.choose(f"Merge “{_one_line(item.memory.subject, 30)}” into")
+        words = self._edited(contradictions.words_of_both(target, item.memory)) if target else None
         if target is None or words is None:
-            self._told = "Not merged."
+            self._message = "Not merged."
             return False
-        self._keep(one, into=target.id, content=words)
+        self._keep(item, into=target.id, content=words)
         return True
 
     def _edited(self, content: str) -> str | None:
-        """Words as the person leaves them in an editor; none where they were not saved, or deleted."""
+        """Return the text edited by the user, or ``None`` if it was not saved or is empty."""
         words = self._screen.edit(printable(content))
         if words is None or not words.strip():
-            self._told = "Not saved, nothing was changed."
+            self._message = "Not saved; nothing was changed."
             return None
         return words.strip()
 
@@ -927,11 +935,11 @@ class Triage:
         if not self._is_legible:
             screen.draw([], screen.page(lambda paper: paper.line(Span(_TOO_SMALL, "yellow"))), [])
             return
-        told = screen.page(self._render_told)[: max(1, min(3, spare))]
-        screen.draw(head, body, [*told, *([] if told and not spare else rule), *keys])
+        message = screen.page(self._render_message)[: max(1, min(3, spare))]
+        screen.draw(head, body, [*message, *([] if message and not spare else rule), *keys])
 
     def _body(self) -> tuple[list[str], int]:
-        """The lines to show, and how many of them have to be seen before anything is decided."""
+        """Return the lines to show, and how many must be visible before deciding."""
         page = self._screen.page
         if not self._left:
             return page(lambda paper: paper.line(bold("Nothing is left."))), 1
@@ -956,24 +964,24 @@ class Triage:
         right = self._screen.page(lambda paper: paper.line(bold(f"{len(self._left):,} left")))[0]
         return self._screen.bar(left, right)
 
-    def _render_told(self, paper: Paper) -> None:
-        if self._told:
-            paper.line(self._told)
+    def _render_message(self, paper: Paper) -> None:
+        if self._message:
+            paper.line(self._message)
 
     def _render_evidence(self, paper: Paper) -> None:
-        """The turns that it comes from, and those of the newer one."""
-        one = self._left[0]
+        """Render the source turns of the item and of the newer memory."""
+        item = self._left[0]
         for title, memory in (
-            ("Where it was said", one.memory),
-            ("Where the newer one was said", one.newer),
+            ("Where it was said", item.memory),
+            ("Where the newer one was said", item.newer),
         ):
             if memory is None:
                 continue
             paper.heading(title)
-            found = decision.evidence_of(self._run.home, memory, _CHARACTERS_OF_A_TURN)
-            if not found:
-                paper.line(dim("No turn of a session shows it."), indent=2)
-            for turn in found:
+            turns = decision.evidence_of(self._run.home, memory, _CHARACTERS_OF_A_TURN)
+            if not turns:
+                paper.line(dim("No turn of a session is recorded for it."), indent=2)
+            for turn in turns:
                 render_evidence(paper, turn, memory)
 
     def _render_keys(self, paper: Paper) -> None:
@@ -991,7 +999,7 @@ class Triage:
 
 
 def _keys(*names: str) -> list[Span]:
-    """Names of keys, each with its letter in bold."""
+    """Return names of keys, each with its letter in bold."""
     spans: list[Span] = []
     for name in filter(None, names):
         spans += [
@@ -1005,13 +1013,13 @@ def _one_line(text: str, columns: int) -> str:
     return cut(" ".join(printable(text).split()), columns)
 
 
-def _render(paper: Paper, one: Pending) -> None:
-    """One that waits, and why."""
-    what = "memory" if one.kind is PendingKind.DOUBT else one.kind.value
-    paper.line(dim(what), "  ", kind_span(one.memory.kind), "  ", Span(why_of(one), "yellow"))
+def _render(paper: Paper, item: Pending) -> None:
+    """Render an item and why it is pending."""
+    what = "memory" if item.kind is PendingKind.DOUBT else item.kind.value
+    paper.line(dim(what), "  ", kind_span(item.memory.kind), "  ", Span(why_of(item), "yellow"))
     paper.blank()
-    _render_trust(paper, one.memory)
-    _render_words(paper, one)
+    _render_trust(paper, item.memory)
+    _render_words(paper, item)
 
 
 def _render_trust(paper: Paper, memory: Memory) -> None:
@@ -1019,15 +1027,15 @@ def _render_trust(paper: Paper, memory: Memory) -> None:
         paper.line(Span("from outside:", "yellow"), indent=2)
 
 
-def _render_words(paper: Paper, one: Pending) -> None:
-    """Its words and, beside them, the newer memory."""
-    _render_memory(paper, one.memory)
-    if one.newer:
+def _render_words(paper: Paper, item: Pending) -> None:
+    """Render the text of an item, then the newer memory."""
+    _render_memory(paper, item.memory)
+    if item.newer:
         paper.blank()
-        paper.line(dim("newer  "), kind_span(one.newer.kind))
+        paper.line(dim("newer  "), kind_span(item.newer.kind))
         paper.blank()
-        _render_trust(paper, one.newer)
-        _render_memory(paper, one.newer)
+        _render_trust(paper, item.newer)
+        _render_memory(paper, item.newer)
 
 
 def _render_memory(paper: Paper, memory: Memory) -> None:
@@ -1035,8 +1043,8 @@ def _render_memory(paper: Paper, memory: Memory) -> None:
         paper.line(bold(memory.subject), indent=2)
     paper.body(memory.content, indent=2)
     tool, native_id = split_session(memory.source.session)
-    said = f"said by {speaker_name(memory.speaker, memory.author)}"
-    where = f"{said} in {tool} {short_session(native_id)}" if tool and native_id else said
+    speaker = f"said by {speaker_name(memory.speaker, memory.author)}"
+    where = f"{speaker} in {tool} {short_session(native_id)}" if tool and native_id else speaker
     paper.line(
         dim(joined((place_name(memory), when(memory.created), where, short_id(memory)))), indent=2
     )
@@ -1047,20 +1055,20 @@ def _render_help(paper: Paper) -> None:
 
 
 def summary(triage: Triage) -> str:
-    """What was done, in a sentence."""
+    """Return a sentence about the decisions."""
     done = triage.done
     parts = [
         f"{what.lower()} {done[key]:,}"
         for key, what in _DONE.items()
         if done[key] and key != "skip"
     ]
-    told = ", ".join(parts) or "nothing was changed"
-    left = f"; {count(triage.left, 'decision waits', 'decisions wait')}" if triage.left else ""
-    return f"{told[:1].upper()}{told[1:]}{left}."
+    decisions = ", ".join(parts) or "nothing was changed"
+    left = f"; {count(triage.left, 'item')} pending" if triage.left else ""
+    return f"{decisions[:1].upper()}{decisions[1:]}{left}."
 
 
 def go_through(run: Run, waiting: Sequence[Pending]) -> None:
-    """Show what waits on the terminal, one after another, and answer with what was done."""
+    """Review pending items on the terminal, and answer with the decisions."""
     if not waiting:
         run.answer({}, lambda paper: paper.line("Nothing waits for review."))
         return

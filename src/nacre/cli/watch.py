@@ -68,7 +68,7 @@ _STATES = {
     examples=["nacre watcher install", "nacre watcher status", "nacre watcher logs"],
 )
 def watcher() -> None:
-    """Have the system follow your agents' sessions.
+    """Manage the background service that follows your sessions.
 
     nacre watch does the same in the foreground.
     """
@@ -552,7 +552,7 @@ _DOOR = {
 def serve(
     ctx: click.Context, /, no_watch: bool, on_demand: bool, log: bool, idle: bool, **door: Any
 ) -> None:
-    """Hold memory and model warm for hooks, agents and the command line.
+    """Run the background server (faster answers).
 
     It answers on a socket that only you can use, and follows your agents' sessions as nacre watch does. One serves a
     home. Hooks start it where it does not run; nacre watcher install has the system start it with every login. It runs

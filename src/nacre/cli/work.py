@@ -69,7 +69,7 @@ _PATHS_SHOWN = 6
 @option("did", "commands", help="Also commands that name it.")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
-@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
 @click.pass_obj
 def did(  # noqa: PLR0913 - one parameter an option
@@ -84,7 +84,7 @@ def did(  # noqa: PLR0913 - one parameter an option
     since: datetime | None,
     until: datetime | None,
 ) -> None:
-    """Tell who changed a file, when and why.
+    """Show who changed a file, when and why.
 
     PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
     """
@@ -118,7 +118,7 @@ def did(  # noqa: PLR0913 - one parameter an option
 @limit_option("fix")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
-@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @click.pass_obj
 def fix(
     run: Run,
@@ -128,7 +128,7 @@ def fix(
     project: str | None,
     since: datetime | None,
 ) -> None:
-    """Tell what was tried against an error before, and what worked.
+    """Show earlier attempts to fix an error, and which worked.
 
     ERROR is one line or a whole trace; - reads it from standard input.
     """
