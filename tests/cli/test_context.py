@@ -44,7 +44,7 @@ def test_explain_says_when_nothing_is_told(nacre: Nacre, tmp_path: Path) -> None
     )
     for option in ((), ("--lexical",)):
         told = " ".join(nacre(*arguments, *option).out.split())
-        assert "Nothing is told." in told
+        assert "No context." in told
 
 
 def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -> None:

@@ -81,10 +81,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
         "context": Entry(
-            "recall:context", "Tell an agent what it should know, at its start or with a prompt."
+            "recall:context", "Print the context for an agent, at session start or for a prompt."
         ),
         "handoff": Entry(
-            "recall:handoff", "Show what the last session hands over, or hand one over now."
+            "recall:handoff", "Show the last session's handoff, or hand a session over now."
         ),
         "sessions": Entry(
             "sessions:sessions", "List, read and search the sessions with your agents."
@@ -195,7 +195,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
 }
 
 HIDDEN = {
-    "chores": Entry("recall:chores", "Do what hooks left to be done."),
+    "chores": Entry("recall:chores", "Run the chores that hooks queued."),
     "consolidate": _OF_DREAM,
 }
 """What programs run and people need not know, and what a command is called elsewhere."""
