@@ -129,7 +129,7 @@ def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> No
 )
 def test_an_empty_memory_tells_how_to_begin(nacre: Nacre, arguments: tuple[str, ...]) -> None:
     answer = nacre(*arguments)
-    assert "There is nothing in memory yet." in answer.out
+    assert "There are no memories yet." in answer.out
     assert "nacre ingest" in answer.out
 
 
