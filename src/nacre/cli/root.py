@@ -87,9 +87,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "recall:handoff", "Show the last session's handoff, or hand a session over now."
         ),
         "sessions": Entry(
-            "sessions:sessions", "List, read and search the sessions with your agents."
+            "sessions:sessions", "List, read and search your agents' sessions."
         ),
-        "resume": Entry("sessions:resume", "Go on with a session in its own tool."),
+        "resume": Entry("sessions:resume", "Resume a session in its own tool."),
         "did": Entry("work:did", "Tell who changed a file, when and why."),
         "fix": Entry("work:fix", "Tell what was tried against an error before, and what worked."),
         "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
