@@ -90,8 +90,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "sessions:sessions", "List, read and search your agents' sessions."
         ),
         "resume": Entry("sessions:resume", "Resume a session in its own tool."),
-        "did": Entry("work:did", "Tell who changed a file, when and why."),
-        "fix": Entry("work:fix", "Tell what was tried against an error before, and what worked."),
+        "did": Entry("work:did", "Show who changed a file, when and why."),
+        "fix": Entry("work:fix", "Show earlier attempts to fix an error, and what worked."),
         "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
         "list": Entry("memories:list_memories", "List memories, the newest first."),
         "show": Entry("memories:show", "Show one memory with its evidence and links."),
