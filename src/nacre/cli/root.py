@@ -102,7 +102,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "edit": Entry("memories:edit", "Change a memory, with options or in your editor."),
         "page": Entry(
             "page:page",
-            "Show or write what agents are told of you at the start of every session.",
+            "Show or write the pages that agents receive at the start of every session.",
         ),
         "project": Entry("status:project", "Manage projects: names, folders, dependencies."),
         "retire": Entry("memories:retire", "Take memories out of recall; their files are kept."),
