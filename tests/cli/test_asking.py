@@ -129,7 +129,7 @@ def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> No
 )
 def test_an_empty_memory_tells_how_to_begin(nacre: Nacre, arguments: tuple[str, ...]) -> None:
     answer = nacre(*arguments)
-    assert "There is nothing in memory yet." in answer.out
+    assert "There are no memories yet." in answer.out
     assert "nacre ingest" in answer.out
 
 
@@ -379,9 +379,9 @@ def test_a_session_that_does_not_exist_is_not_found(nacre: Nacre) -> None:
 def test_deep_recall_tells_the_project_who_decided_and_the_block(nacre: Nacre) -> None:
     nacre("store", "The web shop is rolled back with make rollback.", "--project", "web-shop")
     shown = nacre("recall", "--deep", "how is web-shop rolled back?").out
-    assert "of the project web-shop" in shown
+    assert "from project web-shop" in shown
     assert "make rollback" in shown
-    assert "no language model is set: rules decided all of it" in shown
+    assert "no language model is set, so rules decided everything" in shown
     answer = nacre("recall", "--deep", "how is web-shop rolled back?", "--json").json
     assert (answer["route"], answer["project"], answer["model"]) == ("project", "web-shop", None)
     assert [step["by"] for step in answer["steps"]] == ["rules"] * 4
@@ -398,7 +398,8 @@ def test_deep_recall_asks_which_project_is_meant(nacre: Nacre) -> None:
 
 def test_deep_recall_refuses_what_it_does_not_take(nacre: Nacre) -> None:
     assert (
-        "--browse does not go with --deep" in nacre("recall", "--deep", "x", "--browse", code=2).err
+        "--browse cannot be combined with --deep"
+        in nacre("recall", "--deep", "x", "--browse", code=2).err
     )
 
 
@@ -437,6 +438,6 @@ def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:
     for given in (("--alpha", "2"), ("--mmr-lambda", "-1"), ("--threshold", "7")):
         assert "range" in nacre("recall", "ferry", *given, code=2).err
     assert (
-        "--fuzzy does not go with --deep"
+        "--fuzzy cannot be combined with --deep"
         in nacre("recall", "--deep", "ferry", "--fuzzy", code=2).err
     )

@@ -44,7 +44,7 @@ def test_explain_says_when_nothing_is_told(nacre: Nacre, tmp_path: Path) -> None
     )
     for option in ((), ("--lexical",)):
         told = " ".join(nacre(*arguments, *option).out.split())
-        assert "Nothing is told." in told
+        assert "No context." in told
 
 
 def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path) -> None:
 def test_the_owners_pages_are_written_told_brought_back_and_taken_away(
     nacre: Nacre, user_home: Path
 ) -> None:
-    assert nacre("page", "identity").out.startswith("There is no identity yet.")
+    assert nacre("page", "identity").out.startswith("There is no identity page yet.")
     assert (
         nacre("page", "identity", "You work for Ada, who keeps bees.").out == "Saved: identity.md\n"
     )
@@ -143,7 +143,7 @@ def test_the_owners_pages_are_written_told_brought_back_and_taken_away(
     assert (operation["action"], operation["subject"]) == ("page", "identity")
     nacre("undo", operation["operation"], "--yes")
     assert nacre("page", "identity").out == "You work for Ada, who keeps bees.\n"
-    assert nacre("page", "identity", "--remove").out == "Taken away: identity.md\n"
+    assert nacre("page", "identity", "--remove").out == "Deleted: identity.md\n"
     assert "Ada" not in nacre("context").out
     nacre("page", "identity", "", code=2)
     nacre("page", "identity", "--edit", code=2)

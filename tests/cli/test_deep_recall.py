@@ -55,15 +55,15 @@ def test_failing_provider_costs_an_answer_no_time_or_memories(
         took = time.monotonic() - began
     assert took < 10
     assert "make rollback" in shown
-    assert shown.count("the model did not help") == 1
+    assert shown.count("the model failed") == 1
 
 
 def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
-    assert "That needs no memory." in nacre("recall", "--deep", "thanks, go on").out
+    assert "This question needs no memory." in nacre("recall", "--deep", "thanks, go on").out
     answer = nacre("recall", "--deep", "thanks, go on", "--json").json
     assert (answer["route"], answer["message"], answer["context"]) == (
         "none",
-        "That needs no memory.",
+        "This question needs no memory.",
         "",
     )
 

@@ -58,14 +58,14 @@ def test_an_empty_context_says_why(
     monkeypatch.chdir(tmp_path)
     told = nacre("context")
     assert not told.out
-    assert f"Nothing to tell: {tmp_path} belongs to no known project" in " ".join(told.err.split())
+    assert f"No context: {tmp_path} belongs to no known project" in " ".join(told.err.split())
     assert "hint: nacre project list shows" in told.err
     assert not nacre("context", "thanks").err
     assert nacre("context", "--json").err == ""
 
 
 def test_an_empty_memory_says_that_it_is_why_a_context_is_empty(nacre: Nacre) -> None:
-    assert "nothing is remembered yet" in nacre("context").err
+    assert "there are no memories yet" in nacre("context").err
 
 
 def test_folder_named_like_a_project_gets_a_hint(

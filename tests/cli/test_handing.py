@@ -118,7 +118,7 @@ def test_an_agent_hands_over_nothing_in_the_words_of_a_page(
 def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: Path) -> None:
     nacre("ingest")
     shown = nacre("handoff", "--folder", "/code/acme")
-    assert "Nothing is handed over in acme." in shown.out
+    assert "No handoff in acme." in shown.out
     stored = nacre("handoff", "--store", "--folder", "/code/acme")
     assert "stored; waits for the next session" in stored.out
     assert ASKED in stored.out
@@ -132,7 +132,7 @@ def test_a_session_with_nothing_to_hand_over_says_so(nacre: Nacre, vault: Path) 
     talk(vault, "Which queue do the invoices go through?", "Through the queue invoices.")
     nacre("ingest")
     told = nacre("handoff", "--store", "--folder", "/code/acme").out
-    assert "Nothing is handed over in acme." in told
+    assert "No handoff in acme." in told
     assert "leaves nothing to hand over" in told
 
 
@@ -169,7 +169,9 @@ def test_what_waits_is_in_a_backup(
 
 
 def test_where_nothing_is_known_it_says_what_to_do(nacre: Nacre, tmp_path: Path) -> None:
-    assert "this folder belongs to no project" in nacre("handoff", "--folder", str(tmp_path)).out
+    assert (
+        "this folder belongs to no known project" in nacre("handoff", "--folder", str(tmp_path)).out
+    )
     assert "nacre ingest" in nacre("handoff", "--store", "--folder", str(tmp_path), code=3).err
     nacre("handoff", "--store", "--session", "claude-code:none", code=3)
 
@@ -186,6 +188,6 @@ def test_what_a_hook_left_is_done_and_told(nacre: Nacre, vault: Path, transcript
     listed = nacre("chores", "--list")
     assert "session-end" in listed.out
     assert nacre("chores", "--json").json["done"] >= 2
-    assert "Nothing waits." in nacre("chores", "--list").out
+    assert "No pending chores." in nacre("chores", "--list").out
     assert nacre("handoff", "--folder", "/code/acme", "--json").json["waits"] is True
     assert "chores" not in nacre("--help").out

@@ -158,7 +158,7 @@ def test_words_that_several_sessions_have_mean_the_last_one_of_this_folder(
 @pytest.mark.usefixtures("sessions")
 def test_where_nobody_sits_the_command_is_only_printed(process: Nacre, claude: Path) -> None:
     refused = process("resume", SESSION, code=2)
-    assert "not interactive: pass --print" in refused.err
+    assert "no terminal: pass --print" in refused.err
     assert process("resume", SESSION, "--print").out.endswith(f"claude --resume {SESSION}\n")
     assert not list(claude.parent.glob("claude.*"))
 
@@ -171,7 +171,7 @@ def test_a_tool_that_is_not_installed_is_named_with_the_command(
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     shown = terminal("resume", SESSION)
     assert shown.code == 5
-    assert "there is no claude on the PATH" in shown.out
+    assert "claude is not on the PATH" in shown.out
     assert f"claude --resume {SESSION}" in " ".join(shown.out.split())
 
 

@@ -91,7 +91,7 @@ def test_a_list_tells_project_branch_model_time_at_work_turns_and_tokens(
         listed["active_seconds"] == 240
     )  # from minute 1 to 4 and from 40 to 41: the rest was a pause
     names, line = nacre("sessions", "list").out.splitlines()
-    told = "session last tool project branch model at work turns tokens title"
+    told = "session last tool project branch model active turns tokens title"
     assert names.split() == told.split()
     assert all(
         told in line
@@ -121,9 +121,9 @@ def test_a_list_is_narrowed(nacre: Nacre, mended: Path, options: list[str], foun
 def test_a_session_and_its_sub_agent_lead_to_each_other(nacre: Nacre, mended: Path) -> None:
     parent = nacre("sessions", "show", SESSION[:8], "--json").json
     assert [child["session"] for child in parent["sent_out"]] == [f"claude-code:{CHILD}"]
-    assert "Sent out" in nacre("sessions", "show", SESSION[:8]).out
+    assert "Sub-agents" in nacre("sessions", "show", SESSION[:8]).out
     assert nacre("sessions", "show", CHILD, "--json").json["sent_by"] == f"claude-code:{SESSION}"
-    assert "sent by" in nacre("sessions", "show", CHILD).out
+    assert "started by" in nacre("sessions", "show", CHILD).out
 
 
 def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Path) -> None:
@@ -136,9 +136,9 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
         "left: Migrate the old amounts",
         "src/ledger.py",
         "0a1b2c3",
-        "4 min at work",
+        "4 min active",
         "182 k read (180 k of it cached), 1.0 k written",
-        "Sent out",
+        "Sub-agents",
     ):
         assert told in shown
     (summary,) = nacre("sessions", "summary", SESSION[:8], "--json").json["summaries"]

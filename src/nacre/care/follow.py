@@ -148,7 +148,7 @@ class Notices:
         self._threads: list[threading.Thread] = []
         self._failed: queue.Queue[str] = queue.Queue()
         self._heard: list[tuple[Path, int]] = []
-        self.why_not: str | None = "--polling is set" if polling else None
+        self.why_not: str | None = "--polling is on" if polling else None
 
     @property
     def mode(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import get_completion_class
@@ -16,9 +15,6 @@ from nacre.cli.command import (
     command,
     first_sentence,
 )
-
-if TYPE_CHECKING:
-    pass
 
 # ----------------------------------------------------------------------------
 # ``nacre completion``.
@@ -43,25 +39,25 @@ def completion(context: click.Context, shell: str) -> None:
     SHELL is bash, zsh or fish.
     """
     run: Run = context.obj
-    found = get_completion_class(shell)
-    if found is None:
-        raise click.UsageError(f"no completion for {shell}")
-    script = found(context.find_root().command, {}, "nacre", _VARIABLE)
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
+        raise click.UsageError(f"no completion for {shell}; use bash, zsh or fish")
+    script = completion_class(context.find_root().command, {}, "nacre", _VARIABLE)
     source = script.source_template % script.source_vars()
     run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))
 
 
 # ----------------------------------------------------------------------------
-# ``nacre man``: the manual page, from the same help as ``--help``.
+# ``nacre man``: the manual page, generated from the help texts.
 
 
 _EXIT_CODES = (
     ("0", "done"),
     ("1", "failed"),
-    ("2", "used wrongly"),
+    ("2", "wrong usage"),
     ("3", "not found"),
-    ("4", "in conflict with what is there"),
-    ("5", "something is unavailable: a lock, a disk, a model"),
+    ("4", "conflict with existing data"),
+    ("5", "a lock, disk or model is unavailable"),
     ("130", "interrupted"),
 )
 
@@ -71,7 +67,7 @@ _EXIT_CODES = (
 def manual(context: click.Context) -> None:
     """Print the manual page.
 
-    It says of every command what --help says, for man and for reading all of it in one place.
+    It contains the --help text of every command.
     """
     root = context.find_root()
     page = "\n".join(_page(root))
@@ -86,7 +82,7 @@ def _page(root: click.Context) -> Iterator[str]:
     yield from (".SH SYNOPSIS", f"nacre {_plain(' '.join(program.collect_usage_pieces(root)))}")
     yield from (
         ".SH DESCRIPTION",
-        "Every command takes \\-\\-json, to answer with one JSON object, and \\-\\-help.",
+        "Every command accepts \\-\\-json, which prints one JSON object, and \\-\\-help.",
     )
     yield ".SH COMMANDS"
     yield from _commands(root)
@@ -94,53 +90,56 @@ def _page(root: click.Context) -> Iterator[str]:
     for code, meaning in _EXIT_CODES:
         yield from (".TP", f".B {code}", meaning)
     yield from (".SH FILES", ".TP", ".B ~/.nacre")
-    yield "The home: config.toml, the vault of memories, the database. NACRE_HOME names another place."
+    yield "The home: config.toml, the vault of memories and the database. NACRE_HOME sets another folder."
     if isinstance(program, (Command, Group)):
         yield ".SH EXAMPLES"
         yield from _examples(program)
 
 
 def _commands(parent: click.Context) -> Iterator[str]:
-    """A group's commands, each followed by its own."""
+    """Yield the commands of a group, each followed by its subcommands."""
     group = parent.command
     if not isinstance(group, click.Group):
         return
     for name in group.list_commands(parent):
-        found = group.get_command(parent, name)
-        if found is None or found.hidden:
+        subcommand = group.get_command(parent, name)
+        if subcommand is None or subcommand.hidden:
             continue
-        context = click.Context(found, info_name=name, parent=parent)
+        context = click.Context(subcommand, info_name=name, parent=parent)
         yield from _command(context)
         yield from _commands(context)
 
 
 def _command(context: click.Context) -> Iterator[str]:
-    found = context.command
+    command = context.command
     yield f".SS {_plain(context.command_path)}"
-    yield f".B {_plain(' '.join([context.command_path, *found.collect_usage_pieces(context)]))}"
-    for paragraph in (found.help or "").split("\n\n"):
+    yield f".B {_plain(' '.join([context.command_path, *command.collect_usage_pieces(context)]))}"
+    for paragraph in (command.help or "").split("\n\n"):
         yield from (".PP", _line(" ".join(paragraph.split())))
-    for parameter in found.get_params(context):
-        told = parameter.get_help_record(context)
-        if told and told[0] not in ("--json", "-h, --help"):
-            yield from (".TP", f".B {_plain(told[0])}", _line(" ".join(told[1].split())))
-    if isinstance(found, (Command, Group)) and found.examples:
+    for parameter in command.get_params(context):
+        help_record = parameter.get_help_record(context)
+        if help_record and help_record[0] not in ("--json", "-h, --help"):
+            names, text = help_record
+            yield from (".TP", f".B {_plain(names)}", _line(" ".join(text.split())))
+    if isinstance(command, (Command, Group)) and command.examples:
         yield ".PP"
-        yield from _examples(found)
+        yield from _examples(command)
 
 
-def _examples(found: Command | Group) -> Iterator[str]:
+def _examples(command: Command | Group) -> Iterator[str]:
     yield from (".nf", ".RS")
-    yield from map(_line, found.examples)
+    yield from map(_line, command.examples)
     yield from (".RE", ".fi")
 
 
 def _line(text: str) -> str:
-    """A line of text that is none of the formatter's commands."""
+    """Return escaped text that roff does not read as a request."""
     plain = _plain(text)
     return f"\\&{plain}" if plain.startswith((".", "'")) else plain
 
 
 def _plain(text: str) -> str:
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
-    return "".join(one if one.isascii() else f"\\[u{ord(one):04X}]" for one in escaped)
+    return "".join(
+        character if character.isascii() else f"\\[u{ord(character):04X}]" for character in escaped
+    )

@@ -1,4 +1,4 @@
-"""One memory, as JSON and as lines: what every command shows of it."""
+"""JSON and text output of memories and search hits, shared by all commands."""
 
 from __future__ import annotations
 
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from nacre.memories.graph import Hop, LinkLine
     from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
 
-# ----------------------------------------------------------------------------
-# One memory, as JSON and as lines: what every command shows of it.
-
-
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
 _COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
@@ -65,11 +61,11 @@ _IN_DETAIL = frozenset(
         "extra",
     }
 )
-"""Fields that ``show`` alone prints, or that have another form in a record."""
+"""Fields that only ``show`` prints, or that have another form in a record."""
 
 
 def memory_record(memory: Memory) -> Record:
-    """One memory: its fields but for those of detail, its session and turns, and when it was retired."""
+    """Return a memory's record: its main fields, session, turns and retirement date."""
     tool, session_id = split_session(memory.source.session)
     return {
         **codec.plain_fields(
@@ -84,7 +80,7 @@ def memory_record(memory: Memory) -> Record:
 
 
 def evidence_record(evidence: Evidence) -> Record:
-    """Where a memory was said."""
+    """Return the record of a turn that states a memory."""
     tool, session_id = split_session(evidence.session_id)
     return {
         "session_id": session_id,
@@ -97,7 +93,7 @@ def evidence_record(evidence: Evidence) -> Record:
 
 
 def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
-    """One line a memory: id, day, kind, importance, project, subject. Date, project and subject go last."""
+    """Print memories as a table. In a narrow terminal, date, project and subject are dropped last."""
     rows = [
         (
             dim(short_id(memory)),
@@ -113,7 +109,7 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
 
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:
-    """Subject and content, for one line of a table."""
+    """Return subject and content for one table row, with a warning if expired or untrusted."""
     if memory.expires_on and memory.expires_on <= times.day_of(ids.utc_now()):
         return Span(f"expired {memory.expires_on}: ", "yellow"), text.shorten(
             full_text(memory), LINE_CHARACTERS
@@ -126,12 +122,12 @@ def subject_and_content(memory: Memory) -> tuple[Part, ...]:
 
 
 def waits_for_owner(run: Run, memory: Memory) -> bool:
-    """Whether an agent asked for a change of the owner's memory: that waits for review."""
+    """Return True if an agent's change to this memory has to wait for review by the owner."""
     return run.settings.actor.is_agent and memory.speaker is session_module.Speaker.OWNER
 
 
 def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
-    """What became of one memory."""
+    """Print the change made to a memory."""
     facts = joined((place_name(memory), f"importance {memory.importance}", short_id(memory)))
     paper.line(
         f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2
@@ -139,13 +135,13 @@ def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
 
 
 def render_outcomes(paper: Paper, verb: str, memories: Sequence[Memory]) -> None:
-    """What became of several."""
+    """Print the change made to each memory."""
     for memory in memories:
         render_outcome(paper, verb, memory)
 
 
 def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset: int) -> None:
-    """A page of memories and how many there are."""
+    """Print a page of memories and the total."""
     render_table(paper, memories)
     shown = offset + len(memories)
     if shown < total:
@@ -156,21 +152,21 @@ def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset:
 
 
 def full_text(memory: Memory) -> str:
-    """Subject and content in one, where the content does not begin with the subject."""
-    is_told = text.normalise(memory.content).startswith(text.normalise(memory.subject))
+    """Return the content, preceded by the subject unless the content begins with it."""
+    has_subject = text.normalise(memory.content).startswith(text.normalise(memory.subject))
     return text.shorten(
-        memory.content if is_told else f"{memory.subject}: {memory.content}", HIT_CHARACTERS
+        memory.content if has_subject else f"{memory.subject}: {memory.content}", HIT_CHARACTERS
     )
 
 
 def origin_of(memory: Memory) -> str:
-    """Where a memory was learned."""
-    where = memory.source.session or memory.source.file
-    return f"from {where}" if where else "of unknown origin"
+    """Return the session or file a memory was learned from, as text."""
+    source = memory.source.session or memory.source.file
+    return f"from {source}" if source else "of unknown origin"
 
 
 def link_facts(link: Hop | LinkLine | LinkView) -> str:
-    """What is not usual about a link: its strength, what made it, when it holds, why."""
+    """Return a link's strength, origin, validity and reason, without default values."""
     parts = (
         f"{round(link.strength, 2):g}" if link.strength != USUAL_STRENGTH else "",
         link.origin if link.origin != "manual" else "",
@@ -189,18 +185,18 @@ def _span_of(valid: Validity) -> str:
 
 
 # ----------------------------------------------------------------------------
-# What answers a question, as JSON and as lines: memories, turns of sessions, and what each lane did.
+# Search hits: memories, turns of sessions, and the states of lanes.
 
 
 _QUOTE_CHARACTERS = 180
 _INDENT = 4
 NOTHING = "Nothing matches."
-EMPTY = "There is nothing in memory yet."
+EMPTY = "There are no memories yet."
 _TITLE_CHARACTERS = 70
 
 
 def memory_hit_record(hit: MemoryHit) -> Record:
-    """One memory that answers."""
+    """Return the record of a memory found by a search."""
     return {
         **memory_record(hit.memory),
         "score": hit.score,
@@ -215,7 +211,7 @@ def memory_hit_record(hit: MemoryHit) -> Record:
 
 
 def turn_hit_record(hit: TurnHit) -> Record:
-    """One turn that answers."""
+    """Return the record of a turn found by a search."""
     return {
         "session_id": hit.session.native_id,
         "turn_id": hit.turn.id,
@@ -234,12 +230,12 @@ def turn_hit_record(hit: TurnHit) -> Record:
 
 
 def lane_records(lanes: Sequence[Lane]) -> list[Record]:
-    """What each lane did."""
+    """Return the state and note of each lane."""
     return [{"name": lane.name, "state": lane.state.value, "note": lane.note} for lane in lanes]
 
 
 def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:
-    """One memory that answers, with its evidence."""
+    """Print a memory with its evidence."""
     memory = hit.memory
     if memory.trust is session_module.Trust.UNTRUSTED:
         paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
@@ -275,7 +271,7 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
         keep = f"pending candidate; to keep it: nacre review keep {short_id(memory)}"
         paper.line(Span(keep, "yellow"), indent=_INDENT)
     if hit.outdated_by:
-        newer = joined([one[-SHORT_ID:] for one in hit.outdated_by], ", ")
+        newer = joined([memory_id[-SHORT_ID:] for memory_id in hit.outdated_by], ", ")
         paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
     if hit.doubt:
         paper.line(Span(f"may be out of date: {hit.doubt}", "yellow"), indent=_INDENT)
@@ -284,22 +280,21 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
 
 
 def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
-    first = next((one for one in evidence if one.speaker is memory.speaker), evidence[0])
+    first = next((item for item in evidence if item.speaker is memory.speaker), evidence[0])
     tool, _, native_id = first.session_id.partition(":")
     more = f" and {count(len(evidence) - 1, 'more turn')}" if len(evidence) > 1 else ""
-    said_by = speaker_name(memory.speaker, memory.author)
-    told_by = f"said by {said_by} in {tool} {short_session(native_id)}{more}"
+    speaker = speaker_name(memory.speaker, memory.author)
+    source = f"said by {speaker} in {tool} {short_session(native_id)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
     quote = text.shorten(first.excerpt, _QUOTE_CHARACTERS)
-    is_own = (
-        first.speaker is memory.speaker
-    )  # words of another are not quoted as the memory's speaker's
+    # Another speaker's words are not quoted as those of the memory's speaker.
+    is_own = first.speaker is memory.speaker
     quoted = f": “{quote}”" if is_own and not says_the_same(first.excerpt, memory.content) else ""
-    paper.line(dim(f"{joined((told_by, date), ', ')}{quoted}"), indent=_INDENT)
+    paper.line(dim(f"{joined((source, date), ', ')}{quoted}"), indent=_INDENT)
 
 
 def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
-    """What a score is made of, and how: lanes and bonuses add up, ``×`` multiplies, the rest are absolute signals."""
+    """Print the parts of a score: lanes and bonuses are added, ``×`` multiplies, the rest are absolute signals."""
     names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
     rows = [(dim("score"), dim(f"{score:.4f}{_formula(parts)}"))]
     rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
@@ -307,7 +302,7 @@ def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> N
 
 
 def _formula(parts: dict[str, float]) -> str:
-    """How a memory's score is worked out; those of turns are sums."""
+    """Return the formula of a memory's score; empty for turns, whose scores are sums."""
     factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
     return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
 
@@ -315,59 +310,58 @@ def _formula(parts: dict[str, float]) -> str:
 def render_turn_hits(
     paper: Paper, turns: Sequence[TurnHit], *, explain: bool, offset: int = 0
 ) -> None:
-    """Who said it in which session, and the words."""
+    """Print turns with their sessions and speakers."""
     for rank, hit in enumerate(turns, start=offset + 1):
         session = hit.session
         title = f"“{text.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
-        where = f"{session.tool} {short_session(session.native_id)}"
-        place = joined((hit.confidence.value, where, hit.project, when(hit.turn.time), title))
+        source = f"{session.tool} {short_session(session.native_id)}"
+        place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
         paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
-        who = speaker_name(hit.turn.speaker, hit.turn.author)
+        speaker = speaker_name(hit.turn.speaker, hit.turn.author)
         if hit.turn.trust is session_module.Trust.UNTRUSTED:
-            told = f"from {who} in {session.tool} {short_session(session.native_id)}"
-            paper.framed(hit.excerpt, told, indent=_INDENT)
+            paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
         else:
-            paper.line(Span(f"{who}:", "bold"), " ", hit.excerpt, indent=_INDENT)
+            paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
         if explain:
             _render_components(paper, hit.score, hit.components)
         paper.blank()
 
 
 def render_beginning(paper: Paper) -> None:
-    """How to begin."""
+    """Print that there are no memories, and the first commands to run."""
     paper.line(bold(EMPTY))
     paper.facts(
         (
-            ("nacre ingest", "reads the sessions of the agents on this machine"),
-            ('nacre store "…"', "keeps something you tell it"),
+            ("nacre ingest", "reads your agents' sessions on this machine"),
+            ('nacre store "…"', "stores a memory"),
         ),
         indent=2,
     )
 
 
 def render_nothing(paper: Paper, message: str) -> None:
-    """That nothing was found, and what to try."""
+    """Print that there is no match, and a hint."""
     paper.line(bold(message))
     paper.line(dim("Try other words, or fewer filters."), indent=2)
 
 
 def render_span(paper: Paper, result: RecallResult) -> None:
-    """The times that were asked for, and how to leave out those that were read from the question."""
+    """Print the time filter, and how to ignore one read from the question."""
     if not result.span:
         return
     paper.blank()
     if result.time_words:
         paper.line(
             dim(
-                f"“{result.time_words}”: what is {result.span} counts more. To leave this out: --ignore-time"
+                f"“{result.time_words}”: results {result.span} rank higher. To turn this off: --ignore-time"
             )
         )
     else:
-        paper.line(dim(f"Only what is {result.span}."))
+        paper.line(dim(f"Only results {result.span}."))
 
 
 def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
-    """What each lane did, or only those that did less than they should."""
+    """Print the states of all lanes with ``explain``, else of the degraded ones."""
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
     corrected = next(
         (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None
@@ -377,14 +371,14 @@ def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
         paper.line(dim(f"spelling: {corrected}"))
     if not lanes:
         return
-    told = describe_lanes(lanes)
+    description = describe_lanes(lanes)
     paper.blank()
     took = f" · {result.took_ms:.0f} ms" if explain else ""
-    paper.line(dim(f"lanes: {told}{took}" if explain else f"degraded: {told}"))
+    paper.line(dim(f"lanes: {description}{took}" if explain else f"degraded: {description}"))
 
 
 def describe_lanes(lanes: Sequence[Lane]) -> str:
-    """What each lane did, in one line."""
+    """Return the states of lanes in one line."""
     return "; ".join(
         f"{lane.name} {lane.state.value}{f' ({lane.note})' if lane.note else ''}" for lane in lanes
     )

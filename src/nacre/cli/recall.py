@@ -1,4 +1,4 @@
-"""``nacre recall``."""
+"""``nacre recall``, ``context``, ``handoff`` and ``chores``."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from nacre.values.session import ChoresReport, HandoffView
 
 _RANKING = ("topic", "prefer_kinds", "threshold", "fuzzy", "word_share", "mmr_lambda")
-"""Options of ranking that only ordinary recall knows."""
+"""Ranking options that ``--deep`` does not accept."""
 
-_WHO = {"model": "the model", "rules": "rules", "asker": "you"}
+_DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 
 
 @command(
@@ -69,23 +69,21 @@ _WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 @click.option(
     "--deep",
     is_flag=True,
-    help="What an agent should know before it answers: of one project, chosen by the model that is set, else by rules.",
+    help="Show what an agent should know first, from one project chosen by the configured model or by rules.",
 )
-@click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
+@click.option("--browse", is_flag=True, help="Sort by importance and date; no question needed.")
 @options("recall", "expand", "rerank")
 @option("recall", "budget_tokens", "--budget")
 @option("recall", "turns", default=None, show_default=False)
 @click.option(
-    "--explain", is_flag=True, help="Show what each score is made of, and what each lane did."
+    "--explain", is_flag=True, help="Show the parts of each score and the state of each lane."
 )
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
 @options("recall", "topic", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "word_share", "--word-share", "--alpha")
-@option(
-    "recall", "diversify", "--no-diversify", "--no-mmr", help="Also show what says nearly the same."
-)
+@option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
 @option("recall", "mmr_lambda")
 @NO_DAEMON
 def recall(  # noqa: PLR0913 - one parameter an option
@@ -110,7 +108,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Find the memories that answer a question.
 
-    Without a question, on a terminal, it opens a picker: what you type is searched for, Enter shows a memory.
+    Without a question, on a terminal, it opens a picker: type to search, press Enter to show a memory.
     """
     if not (text or deep or browse) and load("nacre.cli.terminal:can_be_drawn")(run):
         load("nacre.cli.terminal:browse")(run, wanted)
@@ -135,13 +133,10 @@ def recall(  # noqa: PLR0913 - one parameter an option
         return
     settings = run.settings
     ranking.pop("no_daemon")
-    asks_model = (
-        expand,
-        rerank or settings.text("recall.reranker") == "model",
-    )
-    result: RecallResult = (
-        operations.perform if any(asks_model) else operations.ask
-    )(  # a model takes its time, and is shown as it goes
+    rerank = rerank or settings.text("recall.reranker") == "model"
+    # A model can be slow, so its progress is shown.
+    request = operations.perform if expand or rerank else operations.ask
+    result: RecallResult = request(
         run,
         "recall",
         text=" ".join(text),
@@ -155,8 +150,8 @@ def recall(  # noqa: PLR0913 - one parameter an option
         boost=boost,
         update=update,
         session=session,
-        expand=asks_model[0],
-        rerank=asks_model[1],
+        expand=expand,
+        rerank=rerank,
         **ranking,
     )
     message = None
@@ -168,12 +163,10 @@ def recall(  # noqa: PLR0913 - one parameter an option
     )
 
 
-def _refuse_with_deep(given: dict[str, object]) -> None:
-    named = [name for name, value in given.items() if value is not None and value is not False]
-    if named:
-        raise click.UsageError(
-            f"{named[0]} does not go with --deep, which tells five memories at most"
-        )
+def _refuse_with_deep(values: dict[str, object]) -> None:
+    used = [name for name, value in values.items() if value is not None and value is not False]
+    if used:
+        raise click.UsageError(f"{used[0]} cannot be combined with --deep")
 
 
 def _recall_deep(
@@ -200,7 +193,7 @@ def _recall_deep(
 
 
 def recall_record(result: RecallResult, message: str | None) -> Record:
-    """The answer of ``recall``."""
+    """Return the JSON answer of ``recall``."""
     return {
         "query": result.query,
         "hits": [hits.memory_hit_record(hit) for hit in result.hits],
@@ -217,15 +210,18 @@ def recall_record(result: RecallResult, message: str | None) -> Record:
 
 
 def _deep_record(result: DeepResult, message: str | None) -> Record:
-    """The answer of ``recall --deep``."""
     return {
         "query": result.query,
         "route": result.route.value,
         "project": result.project,
         "clarify": list(result.clarify),
         "candidates": [
-            {"project": one.slug, "score": one.score, "named": one.named}
-            for one in result.candidates
+            {
+                "project": candidate.slug,
+                "score": candidate.score,
+                "named": candidate.named,
+            }
+            for candidate in result.candidates
         ],
         "hits": [hits.memory_hit_record(hit) for hit in result.hits],
         "context": result.context,
@@ -249,7 +245,7 @@ def _deep_record(result: DeepResult, message: str | None) -> Record:
 def _render_recall(
     paper: Paper, result: RecallResult, *, message: str | None, explain: bool
 ) -> None:
-    """Memories first, then turns, then what was less than it should be."""
+    """Print memories, then turns, then notes on the search."""
     if message == hits.EMPTY:
         hits.render_beginning(paper)
         return
@@ -267,20 +263,20 @@ def _render_notes(paper: Paper, result: RecallResult) -> None:
     hits.render_span(paper, result)
     if result.truncated:
         paper.blank()
-        paper.line(dim("More memories answer; the token budget left them out."))
+        paper.line(dim("More memories match, but exceed the token budget (--budget)."))
 
 
 def _message_of(result: DeepResult) -> str | None:
-    """Why there are no hits, where there are none."""
+    """Return why there are no hits, or ``None`` if there are hits or a project has to be chosen."""
     if result.hits or result.clarify:
         return None
     if result.route is deep_recall.Route.NONE:
-        return "That needs no memory."
-    return "Nothing beside what is known of you." if result.context else hits.NOTHING
+        return "This question needs no memory."
+    return "No match; the context has only your profile." if result.context else hits.NOTHING
 
 
 def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
-    """What was found, or which project has to be named, then who decided it."""
+    """Print the hits or the projects to choose from, then the steps taken."""
     if result.clarify:
         paper.line(bold("Which project do you mean?"))
         for slug in result.clarify:
@@ -289,40 +285,40 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         paper.line(bold(_message_of(result) or hits.NOTHING))
         if result.route is not deep_recall.Route.NONE:
             paper.line(
-                dim(
-                    "What draws on text from outside is never told here; nacre recall may show more."
-                ),
+                dim("Untrusted memories are left out here; nacre recall may show more."),
                 indent=2,
             )
     elif result.project:
-        paper.line(dim("of the project "), bold(result.project))
+        paper.line(dim("from project "), bold(result.project))
         paper.blank()
     for rank, hit in enumerate(result.hits, start=1):
         hits.render_hit(paper, rank, hit, explain=explain)
         paper.blank()
     if explain and result.context:
-        paper.heading("For an agent")
+        paper.heading("Context for an agent")
         paper.body(result.context, indent=2)
     _render_steps(paper, result, explain=explain)
 
 
 def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     paper.blank()
-    told = [f"{step.name} {step.outcome} (by {_WHO[step.by]})" for step in result.steps]
-    paper.line(dim("; ".join(told)), hang=2)
+    steps = [f"{step.name} {step.outcome} (by {_DECIDERS[step.by]})" for step in result.steps]
+    paper.line(dim("; ".join(steps)), hang=2)
     if result.problem:
         paper.line(
-            Span(f"the model did not help: {result.problem}; rules went on", "yellow"), hang=2
+            Span(f"the model failed: {result.problem}; rules were used instead", "yellow"), hang=2
         )
     elif result.model is None:
-        paper.line(dim("no language model is set: rules decided all of it (nacre setup)"), hang=2)
+        paper.line(
+            dim("no language model is set, so rules decided everything (nacre setup)"), hang=2
+        )
     lanes = result.lanes if explain else result.degraded
     if lanes:
         paper.line(
             dim(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}"), hang=2
         )
     if explain:
-        again = " · answered again from memory" if result.repeated else ""
+        again = " · cached answer" if result.repeated else ""
         paper.line(dim(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}"))
 
 
@@ -333,7 +329,7 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _TEXT_CHARACTERS = 100
 _SUBJECT_CHARACTERS = 60
-_MOST_NAMED = 3
+_SUBJECTS_SHOWN = 3
 
 
 @command(
@@ -345,24 +341,30 @@ _MOST_NAMED = 3
     ],
 )
 @argument("context", "prompt", nargs=-1)
-@click.option("--prompt", "asked", type=TEXT, help="The same; - reads it from standard input.")
+@click.option(
+    "--prompt", "prompt_option", type=TEXT, help="Same as PROMPT; - reads standard input."
+)
 @option(
     "context",
     "moment",
     default=None,
     show_default=False,
-    help="As a session starts, or with a prompt; by default the latter with one.",
+    help="Session start or prompt [default: prompt if one is given].",
 )
-@option("context", "folder", type=_FOLDER, help="Where the agent works; by default, here.")
+@option(
+    "context", "folder", type=_FOLDER, help="The agent's working folder [default: the current one]."
+)
 @options("context", "session", "occasion")
 @option("context", "budget_tokens", "--budget")
-@option("context", "parts", help="Only this part; may be given again.")
+@option("context", "parts", help="Only this part; repeatable.")
 @option("context", "alone", "--lexical")
-@click.option("--explain", is_flag=True, help="Why each thing is told, and what was left out.")
+@click.option(
+    "--explain", is_flag=True, help="Show why each item is included, and what was left out."
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write it there, where it changed.",
+    help="Write the context to this file if it changed.",
 )
 @NO_DAEMON
 @click.pass_obj
@@ -370,21 +372,21 @@ def context(  # noqa: PLR0913 - one parameter an option
     run: Run,
     /,
     prompt: tuple[str, ...],
-    asked: str | None,
+    prompt_option: str | None,
     moment: str | None,
     folder: Path | None,
     session: str | None,
     explain: bool,
     output: Path | None,
     no_daemon: bool,
-    **wanted: Any,
+    **parameters: Any,
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
-    Prints nothing where nothing is worth telling; why not, where that may surprise, is said on standard error. With
-    --output it is a file for agents that only read files.
+    Prints nothing if nothing is relevant; if that may be surprising, the reason goes to standard error. --output writes
+    a file for agents that only read files.
     """
-    text = sys.stdin.read() if asked == "-" else asked or " ".join(prompt)
+    text = sys.stdin.read() if prompt_option == "-" else prompt_option or " ".join(prompt)
     run.by_itself = no_daemon
     block: ContextBlock = operations.ask(
         run,
@@ -393,7 +395,7 @@ def context(  # noqa: PLR0913 - one parameter an option
         prompt=text,
         folder=str((folder or Path.cwd()).absolute()),
         session=session,
-        **wanted,
+        **parameters,
     )
     changed = categories.write_snapshot(output, block, territory(run.settings)) if output else None
     record = {
@@ -414,18 +416,17 @@ def context(  # noqa: PLR0913 - one parameter an option
         ):
             place = str((folder or Path.cwd()).absolute())
             if block.gate == values_context.HELD_OUT:
-                _say_nothing(
+                _explain_empty(
                     run,
                     values_context.HELD_OUT,
-                    "nacre usefulness shows the effect; the agent's own searches are answered",
+                    "nacre usefulness shows the effect; the agent can still search by itself",
                 )
             else:
-                _say_nothing(run, *_why_nothing(run, block.project, place))
+                _explain_empty(run, *_reason_for_empty(run, block.project, place))
     hooks.write_state(run.settings.home, session, block.state)
 
 
 def _context_record(block: ContextBlock) -> Record:
-    """The answer of ``context``."""
     return {
         "context": block.text,
         "project": block.project,
@@ -444,8 +445,8 @@ def _context_record(block: ContextBlock) -> Record:
             for item in block.items
         ],
         "left_out": [
-            {"part": one.part.value, "ref": one.ref, "why": one.why, "subject": one.subject}
-            for one in block.left_out
+            {"part": item.part.value, "ref": item.ref, "why": item.why, "subject": item.subject}
+            for item in block.left_out
         ],
         "lanes": hits.lane_records(block.lanes),
         "took_ms": round(block.took_ms, 2),
@@ -455,33 +456,35 @@ def _context_record(block: ContextBlock) -> Record:
 def _render_context(
     paper: Paper, block: ContextBlock, *, output: Path | None, changed: bool | None
 ) -> None:
-    """The block itself, or where it was written; nothing where there is nothing to tell."""
+    """Print the block, or the file it was written to; print nothing for an empty block."""
     if output:
-        told = f"{block.tokens:,} tokens in {output}" if changed else f"{output} says that already"
-        paper.line(bold("Written: ") if changed else "", told)
+        if changed:
+            paper.line(bold("Written: "), f"{block.tokens:,} tokens to {output}")
+        else:
+            paper.line(f"{output} is unchanged")
     elif block.text:
         paper.verbatim(block.text)
 
 
-def _say_nothing(run: Run, why: str, hint: str) -> None:
-    run.show(lambda paper: paper.line(dim(f"Nothing to tell: {why}."), hang=2))
+def _explain_empty(run: Run, why: str, hint: str) -> None:
+    run.show(lambda paper: paper.line(dim(f"No context: {why}."), hang=2))
     run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
 
 
-def _why_nothing(run: Run, project: str | None, folder: str) -> tuple[str, str]:
-    """Why a context is empty, and what helps."""
+def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
+    """Return why a context is empty, and a hint."""
     if operations.is_empty(run):
-        return "nothing is remembered yet", "nacre quickstart"
+        return "there are no memories yet", "nacre quickstart"
     if project:
-        return f"nothing that is remembered of {project} fits", "--explain tells what was left out"
+        return f"no memory of {project} fits", "--explain shows what was left out"
     namesake = operations.ask(run, "place", folder=folder).namesake
-    helps = tie_hint(namesake) if namesake else "nacre project list shows the projects"
-    return f"{folder} belongs to no known project, and no memory that holds everywhere fits", helps
+    hint = tie_hint(namesake) if namesake else "nacre project list shows the projects"
+    return f"{folder} belongs to no known project, and no global memory fits", hint
 
 
 def _render_explained(paper: Paper, block: ContextBlock) -> None:
-    """What is told and why, and what was left out and why."""
-    head = f"{block.tokens:,} tokens" if block.text else "Nothing is told."
+    """Print what is included and left out, with the reasons."""
+    head = f"{block.tokens:,} tokens" if block.text else "No context."
     paper.line(
         bold(head),
         dim(f"  {block.project or 'no project'}" + (f" · {block.gate}" if block.gate else "")),
@@ -489,7 +492,7 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
     part = None
     for item in block.items:
         if item.part is not part:
-            tokens = sum(one.tokens for one in block.items if one.part is item.part)
+            tokens = sum(other.tokens for other in block.items if other.part is item.part)
             paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
         paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2, hang=2)
@@ -504,24 +507,26 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
 
 
 def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
-    """What was left out by why, and of memories the first by name."""
-    alike: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
-    for one in left_out:
-        alike[one.part.value, one.why].append(one)
-    for (where, why), found in alike.items():
+    """Print omissions grouped by reason, with the subjects of the first memories."""
+    groups: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
+    for item in left_out:
+        groups[item.part.value, item.why].append(item)
+    for (part, why), items in groups.items():
         paper.line(
-            f"{where}: {why}", dim(f"  {len(found)}" if len(found) > 1 else ""), indent=2, hang=2
+            f"{part}: {why}", dim(f"  {len(items)}" if len(items) > 1 else ""), indent=2, hang=2
         )
-        named = [text.shorten(one.subject, _SUBJECT_CHARACTERS) for one in found if one.subject][
-            :_MOST_NAMED
-        ]
-        more = f" and {len(found) - len(named)} more" if len(found) > len(named) else ""
-        if named:
-            paper.line(dim(f"{'; '.join(named)}{more}"), indent=4)
+        subjects = [
+            text.shorten(item.subject, _SUBJECT_CHARACTERS) for item in items if item.subject
+        ][:_SUBJECTS_SHOWN]
+        more = f" and {len(items) - len(subjects)} more" if len(items) > len(subjects) else ""
+        if subjects:
+            paper.line(dim(f"{'; '.join(subjects)}{more}"), indent=4)
 
 
 # ----------------------------------------------------------------------------
 # ``nacre handoff`` and ``nacre chores``.
+
+_NO_CHORES = "No pending chores."
 
 
 @command(
@@ -536,34 +541,40 @@ def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
 @option(
     "handoff",
     "store",
-    help="Hand the session over now: in these words, else in what was said last.",
+    help="Hand over now, with the given text or else the last messages.",
 )
 @option(
-    "handoff", "session", help="As <tool>:<id>; by default the agent's own, else the last one here."
+    "handoff",
+    "session",
+    help="<tool>:<id> [default: the agent's own, else the last one in this folder].",
 )
-@option("handoff", "folder", type=_FOLDER, help="Where the agent works; by default, here.")
+@option(
+    "handoff", "folder", type=_FOLDER, help="The agent's working folder [default: the current one]."
+)
 @click.pass_obj
 def handoff(
     run: Run, words: tuple[str, ...], store: bool, session: str | None, folder: Path | None
 ) -> None:
     """Show the handoff of the last session, or write one now.
 
-    Sessions are handed over by themselves when they end, are reset or compacted; the next session of the project is
-    told as it starts.
+    Sessions are handed over automatically when they end, are reset or compacted; the next session of the project
+    receives the handoff at its start.
     """
     if words and not store:
-        raise click.UsageError("words are stored with --store", click.get_current_context())
+        raise click.UsageError("to store a text, add --store", click.get_current_context())
     place = str((folder or Path.cwd()).absolute())
-    said = " ".join(words) or None
     view: HandoffView = operations.perform(
-        run, "handoff", folder=place, store=store, session=session, words=said
+        run, "handoff", folder=place, store=store, session=session, words=" ".join(words) or None
     )
     run.answer(_handoff_record(view), lambda paper: _render_handoff(paper, view))
 
 
 @command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
 @click.option(
-    "--list", "only_list", is_flag=True, help="Tell what waits and what was given up; do nothing."
+    "--list",
+    "only_list",
+    is_flag=True,
+    help="List pending and abandoned chores without running them.",
 )
 @option("chores", "seconds")
 @click.pass_obj
@@ -571,25 +582,29 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
     """Do the work that hooks left: read sessions, write handoffs, learn."""
     if only_list:
         home = run.settings.home
-        there, lost = queue.waiting(home), queue.given_up(home)
+        pending, abandoned = queue.waiting(home), queue.given_up(home)
 
         def render_list(paper: Paper) -> None:
-            for one in there:
+            for chore in pending:
                 paper.line(
-                    bold(one.kind), f"  {one.session or one.folder or ''}", dim(f"  {one.note}")
+                    bold(chore.kind),
+                    f"  {chore.session or chore.folder or ''}",
+                    dim(f"  {chore.note}"),
                 )
-            for one in lost:
-                paper.line(bold("given up: "), f"{one.kind}  {one.session}", dim(f"  {one.note}"))
-            if not (there or lost):
-                paper.line("Nothing waits.")
+            for chore in abandoned:
+                paper.line(
+                    bold("given up: "), f"{chore.kind}  {chore.session}", dim(f"  {chore.note}")
+                )
+            if not (pending or abandoned):
+                paper.line(_NO_CHORES)
 
-        told = {
-            "waiting": [_chore_record(one) for one in there],
-            "given_up": [_chore_record(one) for one in lost],
+        record: Record = {
+            "waiting": [_chore_record(chore) for chore in pending],
+            "given_up": [_chore_record(chore) for chore in abandoned],
         }
-        run.answer(told, render_list)
+        run.answer(record, render_list)
         return
-    with acting(Actor(Face.DAEMON)):  # a hook started it, which an agent ran
+    with acting(Actor(Face.DAEMON)):  # started by a hook that an agent ran
         report: ChoresReport = operations.perform(run, "chores", seconds=seconds)
     record = {
         "done": report.done,
@@ -597,14 +612,13 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         "given_up": report.given_up,
         "left": report.left,
     }
-    told_as = ", ".join(
+    counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in record.items() if count
     )
-    run.answer(record, lambda paper: paper.line(told_as or "Nothing waits."))
+    run.answer(record, lambda paper: paper.line(counts or _NO_CHORES))
 
 
 def _handoff_record(view: HandoffView) -> Record:
-    """The answer of ``handoff``."""
     return {
         "project": view.project,
         "handoff": plain(view.handoff),
@@ -615,7 +629,6 @@ def _handoff_record(view: HandoffView) -> Record:
 
 
 def _chore_record(chore: Chore) -> Record:
-    """A chore."""
     return {
         "kind": chore.kind,
         "session": chore.session or None,
@@ -627,16 +640,16 @@ def _chore_record(chore: Chore) -> Record:
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:
-    """What is handed over, by which session, and who has it."""
+    """Print a handoff with its source session and receiver, or that there is none."""
     handoff = view.handoff
     if handoff is None:
-        place = (
-            f"in {view.project}"
+        message = (
+            f"No handoff in {view.project}."
             if view.project
-            else "here: this folder belongs to no project that was met"
+            else "No handoff: this folder belongs to no known project."
         )
-        hint = "" if view.note else "  nacre handoff --store hands the last session over"
-        paper.line(f"Nothing is handed over {place}.", dim(hint))
+        hint = "" if view.note else "  nacre handoff --store hands over the last session"
+        paper.line(message, dim(hint))
         if view.note:
             paper.line(dim(view.note), indent=2)
         return

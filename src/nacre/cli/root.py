@@ -86,9 +86,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "handoff": Entry(
             "recall:handoff", "Show the handoff of the last session, or write one now."
         ),
-        "sessions": Entry(
-            "sessions:sessions", "List, read and search the sessions with your agents."
-        ),
+        "sessions": Entry("sessions:sessions", "List, read and search your agents' sessions."),
         "resume": Entry("sessions:resume", "Continue a session in its own tool."),
         "did": Entry("work:did", "Show who changed a file, when and why."),
         "fix": Entry("work:fix", "Show earlier attempts to fix an error, and which worked."),

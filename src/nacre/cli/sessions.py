@@ -1,4 +1,4 @@
-"""``nacre sessions show`` and ``tail``: one session and its turns."""
+"""``nacre sessions`` (except ``search``) and ``nacre resume``."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ REFERENCE = click.argument(
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 _TURN_CHARACTERS = 2000
 _CALLS_SHOWN = 8
-_SENT_SHOWN = 12
+_CHILDREN_SHOWN = 12
 
 
 @command(
@@ -106,14 +106,14 @@ _SENT_SHOWN = 12
     "-n",
     default=None,
     show_default=False,
-    help=f"Turns at most; 0 for all [default: {_TURNS_SHOWN}; all with --json].",
+    help=f"Maximum number of turns; 0 for all [default: {_TURNS_SHOWN}; all with --json].",
 )
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj
 def show(run: Run, reference: str | None, first: int, limit: int | None, full: bool) -> None:
-    """Show one session turn by turn, and what was learned from it.
+    """Show a session's turns and the memories learned from it.
 
-    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder.
+    ID is the tool's session id or its beginning [default: the last session of this folder].
     """
     limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
     view = ask_session(run, reference, first=first, limit=limit or None)
@@ -126,7 +126,10 @@ def show(run: Run, reference: str | None, first: int, limit: int | None, full: b
 def ask_session(
     run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
 ) -> SessionView:
-    """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
+    """Return a session by its id or the beginning of it, by default the last one of this folder.
+
+    Without a limit, all its turns are included.
+    """
     here = str(Path.cwd())
     view: SessionView = operations.ask(
         run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here
@@ -136,11 +139,13 @@ def ask_session(
 
 
 def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
-    """Where the last session of this folder was wanted, and none of it is known, tell so before another is shown."""
+    """Warn if the default session is from another project because this folder has none."""
     if reference is None and (
         session.project is None or operations.place_of(run, None).project != session.project
     ):
-        click.echo("No session in this folder is known: this is the last one of all.", err=True)
+        click.echo(
+            "No session in this folder is known; showing the last session of any folder.", err=True
+        )
 
 
 @command(
@@ -153,20 +158,26 @@ def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
 )
 @REFERENCE
 @option(
-    "session", "limit", "--limit", "-n", type=click.IntRange(1), default=6, help="Turns at most."
+    "session",
+    "limit",
+    "--limit",
+    "-n",
+    type=click.IntRange(1),
+    default=6,
+    help="Maximum number of turns.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on as the session does, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new turns until Ctrl-C.")
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj
 def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) -> None:
     """Show the end of a session.
 
-    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. With
-    --follow its transcript is read again whenever it grows.
+    ID is the tool's session id or its beginning [default: the last session of this folder]. With --follow, new turns of
+    its transcript are read and shown.
     """
     if follow and run.as_json:
         raise click.UsageError(
-            "--follow does not end, and --json is one answer: leave one of them out"
+            "--follow and --json cannot be combined, since --json prints one object; omit one"
         )
     if follow:
         _follow(run, reference, limit, full=full)
@@ -193,7 +204,6 @@ def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
 
 
 def _session_record(stored: StoredSession) -> Record:
-    """One session."""
     session = stored.session
     return {
         "session_id": session.native_id,
@@ -216,7 +226,7 @@ def _session_record(stored: StoredSession) -> Record:
 
 
 def session_line_record(line: SessionLine) -> Record:
-    """One session of a list."""
+    """Return the record of a session in a list."""
     return {
         **_session_record(line.session),
         "active_seconds": _seconds(line.active),
@@ -225,7 +235,7 @@ def session_line_record(line: SessionLine) -> Record:
 
 
 def session_facts_record(view: SessionView) -> Record:
-    """A session with what belongs to it besides its turns."""
+    """Return the record of a session without its turns."""
     return {
         **_session_record(view.session),
         "active_seconds": _seconds(view.active),
@@ -244,7 +254,7 @@ def _seconds(span: timedelta | None) -> float | None:
 
 
 def session_view_record(view: SessionView, first: int) -> Record:
-    """One session with turns; ``turns`` are the turns here, ``total`` counts all."""
+    """Return the record of a session with its turns: ``turns`` has those shown, ``total`` counts all."""
     record = session_facts_record(view)
     return {
         **record,
@@ -256,7 +266,7 @@ def session_view_record(view: SessionView, first: int) -> Record:
 
 
 def turn_record(stored: StoredTurn) -> Record:
-    """One turn of a session."""
+    """Return the record of a turn."""
     turn = stored.turn
     return {
         "turn_id": turn.id,
@@ -272,7 +282,7 @@ def turn_record(stored: StoredTurn) -> Record:
 
 
 def call_record(call: ToolCall) -> Record:
-    """One tool call of an agent."""
+    """Return the record of an agent's tool call."""
     return {
         "name": call.name,
         "input": call.input,
@@ -285,18 +295,18 @@ def call_record(call: ToolCall) -> Record:
 
 
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
-    """A session's kind, and its title or its first request."""
+    """Return a session's kind (unless ``main``), and its title or first request."""
     session = line.session.session
     kind = (
         dim(f"{session.kind.value}: ")
         if session.kind is not values_session.SessionKind.MAIN
         else ""
     )
-    return kind, session.title or dim(line.opening or "nothing was said")
+    return kind, session.title or dim(line.opening or "no messages")
 
 
 def render_facts(paper: Paper, view: SessionView) -> None:
-    """A session's title and what is known of it."""
+    """Print a session's title and properties."""
     stored = view.session
     session = stored.session
     paper.line(bold(passages.one_line(session.title or view.opening or session.id)))
@@ -311,7 +321,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
                 "kind",
                 session.kind.value if session.kind is not values_session.SessionKind.MAIN else "",
             ),
-            ("sent by", _reference(view.parent) if view.parent else session.parent or ""),
+            ("started by", _reference(view.parent) if view.parent else session.parent or ""),
             ("model", _model(session)),
             ("time", _time(view)),
             ("turns", f"{stored.turns:,}"),
@@ -322,7 +332,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
 
 
 def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
-    """A session's facts, its turns, the sub-agents it sent out, and what was learned from it."""
+    """Print a session's properties, turns, sub-agents and memories."""
     render_facts(paper, view)
     _render_turns(paper, view.turns, full=full)
     left = view.session.turns - first - len(view.turns)
@@ -337,18 +347,18 @@ def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) 
 
 
 def render_outcome(paper: Paper, view: SessionView) -> None:
-    """What came of a session: the sub-agents it sent out, and what was learned from it."""
+    """Print a session's sub-agents and the memories learned from it."""
     if view.children:
-        _render_sent(paper, view)
+        _render_children(paper, view)
     if view.memories:
         paper.heading("Learned from it")
         hits.render_table(paper, view.memories, indent=2)
 
 
-def _render_sent(paper: Paper, view: SessionView) -> None:
-    """The sessions that it sent out: ``nacre sessions show`` takes their ids."""
-    paper.heading("Sent out")
-    shown = view.children[:_SENT_SHOWN]
+def _render_children(paper: Paper, view: SessionView) -> None:
+    """Print the sub-agents' sessions with ids for ``nacre sessions show``."""
+    paper.heading("Sub-agents")
+    shown = view.children[:_CHILDREN_SHOWN]
     paper.table(
         [
             (
@@ -368,7 +378,6 @@ def _render_sent(paper: Paper, view: SessionView) -> None:
 
 
 def _render_turns(paper: Paper, turns: Sequence[StoredTurn], *, full: bool) -> None:
-    """Turns as a conversation."""
     for item in turns:
         _render_turn(paper, item, full=full)
 
@@ -387,7 +396,7 @@ def _time(view: SessionView) -> str:
     span = " to ".join(
         part for part in (minute(stored.session.started), minute(stored.ended)) if part
     )
-    return joined((span, f"{duration(view.active)} at work" if view.active else ""))
+    return joined((span, f"{duration(view.active)} active" if view.active else ""))
 
 
 def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
@@ -397,14 +406,15 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
         for flag in turn.flags
         if flag.name and flag is not values_session.Flag.COMMAND
     ]
-    told = ", ".join([text for text in (minute(turn.time), *notes) if text])
+    details = ", ".join([text for text in (minute(turn.time), *notes) if text])
+    speaker = speaker_name(turn.speaker, turn.author)
     paper.blank()
-    paper.line(Span(speaker_name(turn.speaker, turn.author), _TINTS[turn.speaker]), "  ", dim(told))
+    paper.line(Span(speaker, _TINTS[turn.speaker]), "  ", dim(details))
     if turn.text:
         is_long = not full and len(turn.text) > _TURN_CHARACTERS
         text = turn.text[:_TURN_CHARACTERS] + " …" if is_long else turn.text
         if turn.trust is values_session.Trust.UNTRUSTED:
-            paper.framed(text, f"from {speaker_name(turn.speaker, turn.author)}", indent=2)
+            paper.framed(text, f"from {speaker}", indent=2)
         else:
             paper.body(text, indent=2)
     calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
@@ -432,7 +442,7 @@ _COLUMNS = (
     "project",
     "branch",
     "model",
-    "  at work",
+    "   active",
     "turns",
     "tokens",
     "title",
@@ -464,7 +474,7 @@ _PLACES = {
     ],
 )
 def sessions() -> None:
-    """List, read and search the sessions with your agents."""
+    """List, read and search your agents' sessions."""
 
 
 @sessions.command(
@@ -479,13 +489,15 @@ def sessions() -> None:
 @limit_option("sessions")
 @OFFSET
 @option(SessionFilter, "tool")
-@option(SessionFilter, "project", help="Only this project; . is the one of this folder.")
+@option(SessionFilter, "project", help="Only this project; . is this folder's project.")
 @option(
-    SessionFilter, "since", help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march."
+    SessionFilter,
+    "since",
+    help="Only sessions that ended after this time: 2026-11-20, 3d, 2w, yesterday, march.",
 )
-@option(SessionFilter, "until", help="That began before then.")
-@option(SessionFilter, "branch", help="Only sessions that began on this branch.")
-@option(SessionFilter, "model", help="Only sessions with a model whose name holds this, e.g. opus.")
+@option(SessionFilter, "until", help="Only sessions that started before this time.")
+@option(SessionFilter, "branch", help="Only sessions that started on this branch.")
+@option(SessionFilter, "model", help="Only sessions whose model name contains this, e.g. opus.")
 @options_options(SessionFilter, "kind", "subagents")
 @EVERYTHING
 @JSON_LINES
@@ -499,18 +511,18 @@ def list_sessions(
     project: str | None,
     everything: bool,
     as_lines: bool,
-    **wanted: Any,
+    **filters: Any,
 ) -> None:
-    """List sessions, the newest first.
+    """List sessions, newest first.
 
-    With WORDS only those that have them in the title, or, without a title, in what you said first.
+    WORDS select sessions by title, or by your first message if they have no title.
     """
-    wanted |= {"project": find_project(run, project), "words": " ".join(words) or None}
+    filters |= {"project": find_project(run, project), "words": " ".join(words) or None}
     has_more, most = False, None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
         nonlocal has_more
-        answer: SessionPage = operations.ask(run, "sessions", filter=wanted, limit=size, offset=at)
+        answer: SessionPage = operations.ask(run, "sessions", filter=filters, limit=size, offset=at)
         has_more = answer.more
         return answer.lines, has_more
 
@@ -518,21 +530,21 @@ def list_sessions(
     if as_lines:
         run.answer_lines(session_line_record(line) for line in lines)
         return
-    found = list(lines)
+    shown = list(lines)
     record = {
-        "sessions": [session_line_record(line) for line in found],
+        "sessions": [session_line_record(line) for line in shown],
         "more": has_more,
         "limit": most,
         "offset": offset,
     }
 
     def render(paper: Paper) -> None:
-        if found:
-            _render_sessions(paper, found, has_more=has_more, offset=offset)
+        if shown:
+            _render_sessions(paper, shown, has_more=has_more, offset=offset)
         elif operations.is_empty(run):
             hits.render_beginning(paper)
         else:
-            paper.line("No session fits.")
+            paper.line("No session matches. Try fewer filters.")
 
     run.answer(record, render)
 
@@ -540,7 +552,7 @@ def list_sessions(
 def _render_sessions(
     paper: Paper, lines: Sequence[SessionLine], *, has_more: bool, offset: int
 ) -> None:
-    """One line a session: id, day, tool, project, branch, model, how long, turns, tokens, title."""
+    """Print a table of sessions, and the option for the next page."""
     rows = [_row(line) for line in lines]
     paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_LEAST_TITLE)
     if has_more:
@@ -565,7 +577,7 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre sessions summary``: a session in brief.
+# ``nacre sessions summary``.
 
 
 _FILES_SHOWN = 12
@@ -578,7 +590,7 @@ _TINTS_SUMMARY = {
     "stopped": "bold yellow",
     "unknown": "dim",
 }
-_LOOSE = {
+_OPEN_END_LABELS = {
     "request": "unfinished",
     "question": "asked",
     "todo": "to do",
@@ -598,14 +610,17 @@ _LOOSE = {
 @argument("session-summary", "reference", metavar="[ID]...", nargs=-1)
 @click.pass_obj
 def summary(run: Run, reference: tuple[str, ...]) -> None:
-    """Sum up sessions: what was asked, how it ended, what was left, what was done.
+    """Summarise sessions: requests, outcome, open points and actions.
 
-    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. No model
-    is asked: the words are yours and the agent's own, none that draw on text from outside.
+    ID is the tool's session id or its beginning [default: the last session of this folder]. No model is used: the
+    summary quotes you and the agent, without untrusted text.
     """
-    here, named = str(Path.cwd()), dict.fromkeys(reference or (None,))
-    reports = [operations.ask(run, "session-summary", reference=one, folder=here) for one in named]
-    tell_which(run, next(iter(named)), reports[0].view.session)
+    here, ids = str(Path.cwd()), dict.fromkeys(reference or (None,))
+    reports = [
+        operations.ask(run, "session-summary", reference=session_id, folder=here)
+        for session_id in ids
+    ]
+    tell_which(run, next(iter(ids)), reports[0].view.session)
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):
@@ -619,7 +634,6 @@ def summary(run: Run, reference: tuple[str, ...]) -> None:
 
 
 def _summary_record(report: SessionReport) -> Record:
-    """What a session was about."""
     summary = report.summary
     return {
         **session_facts_record(report.view),
@@ -687,42 +701,42 @@ def _outcome_record(outcome: SessionOutcome) -> Record:
 
 
 def _render_summary(paper: Paper, report: SessionReport) -> None:
-    """Facts, what was asked, how it ended, what was left, what was done."""
+    """Print a session's properties, requests, outcome, open points and actions."""
     summary = report.summary
     render_facts(paper, report.view)
     if summary.topics:
         paper.heading("Asked for")
         for topic in summary.topics:
-            who = (
+            speaker = (
                 ""
                 if topic.speaker is values_session.Speaker.OWNER
                 else f"{speaker_name(topic.speaker)}: "
             )
-            paper.line("· ", dim(who), topic.text, indent=2, hang=2)
+            paper.line("· ", dim(speaker), topic.text, indent=2, hang=2)
     paper.heading("Ended")
     _render_outcome(paper, summary.outcome)
     if summary.open_ends:
         paper.heading("Left open")
         for end in summary.open_ends:
-            paper.line("· ", dim(f"{_LOOSE[end.kind]}: "), end.text, indent=2, hang=2)
+            paper.line("· ", dim(f"{_OPEN_END_LABELS[end.kind]}: "), end.text, indent=2, hang=2)
     _render_work(paper, summary)
-    unmended = [error for error in summary.errors if not error.mended]
-    if unmended:
-        _render_errors(paper, unmended)
+    unresolved = [error for error in summary.errors if not error.mended]
+    if unresolved:
+        _render_errors(paper, unresolved)
     render_outcome(paper, report.view)
 
 
-def _to_you(reason: str) -> str:
-    """A reason as the person reads it whom it calls the owner."""
-    for told, said in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
-        reason = reason.replace(told, said)
+def _address_owner(reason: str) -> str:
+    """Return a reason with "the owner" replaced by "you"."""
+    for old, new in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
+        reason = reason.replace(old, new)
     return reason
 
 
 def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
     paper.line(
         Span(outcome.ending.value, _TINTS_SUMMARY[outcome.ending]),
-        dim(f"  {_to_you(outcome.reason)}"),
+        dim(f"  {_address_owner(outcome.reason)}"),
         indent=2,
     )
     if outcome.words and outcome.speaker:
@@ -738,7 +752,7 @@ def _render_work(paper: Paper, summary: Summary) -> None:
         f"{command.name}{_times(command.runs)}{_failed(command.failed)}"
         for command in summary.commands
     ]
-    mended = sum(1 for error in summary.errors if error.mended)
+    resolved = sum(1 for error in summary.errors if error.mended)
     if not any(
         (changed, read, tools, commands, summary.commits, summary.pull_requests, summary.packages)
     ):
@@ -752,7 +766,7 @@ def _render_work(paper: Paper, summary: Summary) -> None:
             ("commits", ", ".join(summary.commits)),
             ("requests", ", ".join(summary.pull_requests)),
             ("packages", ", ".join(summary.packages)),
-            ("errors", f"{count(mended, 'error')} met and mended" if mended else ""),
+            ("errors", f"{resolved:,} resolved" if resolved else ""),
             ("pages", " ".join(summary.urls)),
         ),
         indent=2,
@@ -760,18 +774,18 @@ def _render_work(paper: Paper, summary: Summary) -> None:
 
 
 def _render_errors(paper: Paper, errors: Sequence[ErrorMet]) -> None:
-    paper.heading("Met and not seen to work after")
+    paper.heading("Unresolved errors")
     for error in errors[:_ERRORS_SHOWN]:
         paper.line(dim(f"{error.call}{_times(error.times)}"), indent=2, hang=2)
-        paper.framed(error.text, "what a tool put out", indent=4)
+        paper.framed(error.text, "tool output", indent=4)
     if len(errors) > _ERRORS_SHOWN:
-        paper.line(dim(f"and {len(errors) - _ERRORS_SHOWN:,} more: --json has them"), indent=2)
+        paper.line(dim(f"and {len(errors) - _ERRORS_SHOWN:,} more with --json"), indent=2)
 
 
 def _list(items: Iterable[str], most: int) -> str:
-    found = list(items)
-    more = f" and {len(found) - most:,} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+    parts = list(items)
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more
 
 
 def _times(number: int) -> str:
@@ -783,7 +797,7 @@ def _failed(number: int) -> str:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre resume``: a session is opened in its own tool, in the place of this process.
+# ``nacre resume`` replaces this process with the session's tool.
 
 
 @command(
@@ -795,55 +809,56 @@ def _failed(number: int) -> str:
     ],
 )
 @argument("resume", "what", metavar="[ID|WORDS]...", nargs=-1)
-@click.option("--print", "only_print", is_flag=True, help="Print the command, and open nothing.")
+@click.option("--print", "only_print", is_flag=True, help="Print the command without running it.")
 @click.pass_obj
 def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
     """Continue a session in its own tool.
 
-    ID is the session's id or the beginning of it; WORDS are those of its title, or of what was said in it. Without
-    them it is the last session of this folder's project. It is opened in the folder where it worked: by claude
-    --resume, codex resume, gemini --resume, copilot --resume, cursor-agent --resume or opencode --session.
+    ID is the session's id or its beginning; WORDS are from its title or text. The default is the last session of this
+    folder's project. The tool starts in the session's folder: claude --resume, codex resume, gemini --resume, copilot
+    --resume, cursor-agent --resume or opencode --session.
     """
-    found: Resumption = operations.ask(
+    resumption: Resumption = operations.ask(
         run, "resume", what=" ".join(what) or None, folder=str(Path.cwd())
     )
     if run.as_json or only_print:
         record = {
-            **session_line_record(found.line),
-            "command": list(found.command),
-            "folder": found.folder,
+            **session_line_record(resumption.line),
+            "command": list(resumption.command),
+            "folder": resumption.folder,
         }
-        run.answer(record, lambda paper: paper.verbatim(_typed(found)))
+        run.answer(record, lambda paper: paper.verbatim(_shell_command(resumption)))
         return
     if not (run.is_interactive and sys.stdout.isatty()):
-        raise click.UsageError("not interactive: pass --print")
-    program = shutil.which(found.command[0])
+        raise click.UsageError("no terminal: pass --print")
+    program = shutil.which(resumption.command[0])
     if program is None:
         raise Unavailable(
-            f"there is no {found.command[0]} on the PATH", hint=f"where it is: {_typed(found)}"
+            f"{resumption.command[0]} is not on the PATH",
+            hint=f"run where it is installed: {_shell_command(resumption)}",
         )
     run.show(
         lambda paper: paper.line(
-            *session_title(found.line), dim(f"  {shlex.join(found.command)}"), hang=2
+            *session_title(resumption.line), dim(f"  {shlex.join(resumption.command)}"), hang=2
         )
     )
     run.close()
-    _become(run, program, found)
+    _exec_tool(run, program, resumption)
 
 
-def _typed(found: Resumption) -> str:
-    """As a person would type it."""
-    typed = shlex.join(found.command)
-    return f"cd {shlex.quote(found.folder)} && {typed}" if found.folder else typed
+def _shell_command(resumption: Resumption) -> str:
+    """Return the command for a shell, with ``cd`` to the session's folder."""
+    command = shlex.join(resumption.command)
+    return f"cd {shlex.quote(resumption.folder)} && {command}" if resumption.folder else command
 
 
-def _become(run: Run, program: str, found: Resumption) -> NoReturn:
-    """Go on as the tool. Raises OSError."""
-    if found.folder:
-        os.chdir(found.folder)
+def _exec_tool(run: Run, program: str, resumption: Resumption) -> NoReturn:
+    """Replace this process with the tool. Raises OSError."""
+    if resumption.folder:
+        os.chdir(resumption.folder)
     if run.umask is not None:
         os.umask(run.umask)
-    os.execv(program, found.command)  # noqa: S606 - the command of the adapter, with an id that cannot be an option
+    os.execv(program, resumption.command)  # noqa: S606 - the adapter's command; the id cannot be an option
 
 
 # ----------------------------------------------------------------------------
@@ -868,7 +883,7 @@ _ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".jso
     "--format",
     "form",
     type=click.Choice(_FORMS),
-    help="Without it, the ending of the file decides; without a file it is markdown.",
+    help="Output format [default: by the file's extension, else markdown].",
 )
 @click.option(
     "--output",
@@ -883,19 +898,19 @@ _ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".jso
 def export_session(
     run: Run, reference: str | None, form: str | None, output: Path, force: bool
 ) -> None:
-    """Write one session to a file that others can read.
+    """Export a session to a file for sharing.
 
-    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. Secrets
-    are taken out once more; who said what, and what draws on text from outside, stays visible.
+    ID is the tool's session id or its beginning [default: the last session of this folder]. Secrets are removed again;
+    speakers and untrusted text stay marked.
     """
     to_stdout = str(output) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError(
-            "standard output can hold the session or the report: --output FILE, or --format json"
+            "--json needs --output FILE; for the session as JSON, use --format json"
         )
-    chosen = form or _ENDINGS.get(output.suffix.lower(), "markdown")
+    form = form or _ENDINGS.get(output.suffix.lower(), "markdown")
     view = ask_session(run, reference, limit=None)
-    data = "".join(f"{line}\n" for line in _lines(view, chosen)).encode("utf-8", "replace")
+    data = "".join(f"{line}\n" for line in _lines(view, form)).encode("utf-8", "replace")
     if to_stdout:
         click.echo(data, nl=False)
         return
@@ -908,7 +923,7 @@ def export_session(
         file.write(data)
     record = {
         "path": str(path),
-        "format": chosen,
+        "format": form,
         "session": view.session.session.id,
         "turns": len(view.turns),
         "bytes": len(data),
@@ -950,9 +965,9 @@ def _lines(view: SessionView, form: str) -> Iterable[str]:
 )
 @click.pass_obj
 def restore(run: Run, reference: str, folder: Path | None) -> None:
-    """Write a session's transcript again, from the archive.
+    """Restore a session's transcript from the archive.
 
-    Without --to, where it was, so that its tool finds it. Secrets are not in it, nor images.
+    Without --to, it is restored to its original place, where its tool finds it. It contains no secrets or images.
     """
     restored: Restored = operations.perform(
         run, "session-restore", reference=reference, folder=folder
@@ -961,7 +976,6 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
 
 def _restored_record(restored: Restored) -> Record:
-    """A transcript that was written again."""
     return {
         "session": restored.session,
         "path": str(restored.path),
@@ -971,13 +985,10 @@ def _restored_record(restored: Restored) -> Record:
 
 
 def _render_restored(paper: Paper, restored: Restored) -> None:
-    """Where a transcript is now."""
     paper.line(bold("Wrote"), f" {restored.path} ", dim(f"({size(restored.size)})"))
     if restored.is_whole:
-        paper.line(
-            dim("Secrets, and images and other encoded bytes, are left out of it."), indent=2
-        )
+        paper.line(dim("Secrets, images and other encoded data are not included."), indent=2)
     else:
         paper.line(
-            dim("Only its turns were kept, as JSON lines: its tool cannot read them."), indent=2
+            dim("Only its turns were archived, as JSON lines; its tool cannot read them."), indent=2
         )

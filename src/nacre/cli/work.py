@@ -1,4 +1,4 @@
-"""``nacre did`` and ``nacre fix``: what agents did, and what came of it."""
+"""``nacre did``, ``fix``, ``sessions search`` and ``gateway search``."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     )
 
 _INDENT = 4
-_WORDS = 280
-_CALL = 120
+_TURN_CHARACTERS = 280
+_CALL_CHARACTERS = 120
 _PATHS_SHOWN = 6
 
 
@@ -65,8 +65,8 @@ _PATHS_SHOWN = 6
 @argument("did", "path")
 @limit_option("did")
 @OFFSET
-@option("did", "reads", help="Also when it was only read.")
-@option("did", "commands", help="Also commands that name it.")
+@option("did", "reads", help="Also show turns that only read it.")
+@option("did", "commands", help="Also show commands that name it.")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
@@ -86,7 +86,7 @@ def did(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Show who changed a file, when and why.
 
-    PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
+    PATH is a file or folder; src/app.py finds it below any folder where agents worked.
     """
     wanted = {"project": find_project(run, project), "tool": tool, "since": since, "until": until}
     history: FileHistory = operations.ask(
@@ -130,7 +130,7 @@ def fix(
 ) -> None:
     """Show earlier attempts to fix an error, and which worked.
 
-    ERROR is one line or a whole trace; - reads it from standard input.
+    ERROR is a line or a whole trace; - reads standard input.
     """
     wanted = {"project": find_project(run, project), "tool": tool, "since": since}
     result: FixResult = operations.ask(
@@ -141,7 +141,6 @@ def fix(
 
 
 def _history_record(history: FileHistory, offset: int) -> Record:
-    """The answer of ``did``."""
     return {
         "path": history.asked,
         "files": list(history.paths),
@@ -155,7 +154,6 @@ def _history_record(history: FileHistory, offset: int) -> Record:
 
 
 def _fix_record(result: FixResult) -> Record:
-    """The answer of ``fix``."""
     return {
         "error": result.error,
         "troubles": [_trouble_record(trouble) for trouble in result.troubles],
@@ -174,8 +172,8 @@ def _change_record(change: FileChange) -> Record:
         "reads": change.reads,
         "failed": change.failed,
         "commands": [call_record(call) for call in change.commands],
-        "request": _said_record(change.request),
-        "words": _said_record(change.words),
+        "request": _turn_record(change.request),
+        "words": _turn_record(change.words),
     }
 
 
@@ -200,7 +198,7 @@ def _repair_record(repair: Repair) -> Record:
         "worked": repair.worked,
         "attempts": repair.attempts,
         "steps": [call_record(call) for call in repair.steps],
-        "words": _said_record(repair.words),
+        "words": _turn_record(repair.words),
     }
 
 
@@ -216,7 +214,7 @@ def _place_record(session: Session, project: str | None) -> Record:
     }
 
 
-def _said_record(turn: Turn | None) -> Record | None:
+def _turn_record(turn: Turn | None) -> Record | None:
     if turn is None:
         return None
     return {
@@ -229,23 +227,23 @@ def _said_record(turn: Turn | None) -> Record | None:
 
 
 def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
-    """What was done to a file, the newest first."""
+    """Print the changes to a file, newest first."""
     if empty:
         hits.render_beginning(paper)
         return
     if not history.paths and not history.changes:
-        paper.line(bold(f"No agent is known to have touched {history.asked}."))
+        paper.line(bold(f"No recorded session touched {history.asked}."))
         return
     paths = history.paths[:_PATHS_SHOWN]
     paper.line(bold(paths[0] if len(paths) == 1 else history.asked))
-    told = joined(
+    counts = joined(
         (
             f"edited {_turns(history.edits)}",
             f"read {_turns(history.reads)}",
             f"{count(history.sessions, 'session')}",
         )
     )
-    paper.line(dim(told))
+    paper.line(dim(counts))
     if len(history.paths) > 1:
         for path in paths:
             paper.line(dim(path), indent=2)
@@ -253,7 +251,7 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
             paper.line(dim(f"and {len(history.paths) - len(paths):,} more"), indent=2)
     if not history.changes:
         paper.blank()
-        paper.line("It was never changed, only read: --reads shows when.")
+        paper.line("It was only read, never changed; --reads shows when.")
     for rank, change in enumerate(history.changes, start=offset + 1):
         paper.blank()
         _render_change(paper, rank, change, names_file=len(history.paths) > 1)
@@ -263,7 +261,7 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
 
 
 def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
-    """What followed errors like this one."""
+    """Print what followed similar errors."""
     if empty:
         hits.render_beginning(paper)
         return
@@ -272,15 +270,15 @@ def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
             paper.blank()
         _render_trouble(paper, trouble)
     if result.talk:
-        paper.line(bold("No command failed with this, but it was talked about:"))
+        paper.line(bold("No command failed with this error, but it was discussed:"))
         paper.blank()
         hits.render_turn_hits(paper, result.talk, explain=False)
     if result.lessons:
-        paper.heading("Learned before")
+        paper.heading("Lessons")
         for rank, hit in enumerate(result.lessons, start=1):
             hits.render_hit(paper, rank, hit, explain=False)
     if not (result.troubles or result.talk or result.lessons):
-        paper.line(bold("This error was never met in your sessions."))
+        paper.line(bold("This error does not occur in your sessions."))
 
 
 def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
@@ -292,21 +290,23 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
     )
     if names_file and change.path:
         paper.line(change.path, indent=_INDENT, hang=2)
-    _render_said(paper, change.request, "asked", change.session)
-    _render_said(paper, change.words, "said", change.session)
-    done = [f"edited {_turns(change.edits)}"] if change.edits else []
-    done += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
-    done += [f"{change.failed} of it failed"] if change.failed else []
-    if done:
-        paper.line(dim(joined(done)), indent=_INDENT)
+    _render_turn(paper, change.request, "asked", change.session)
+    _render_turn(paper, change.words, "said", change.session)
+    counts = [f"edited {_turns(change.edits)}"] if change.edits else []
+    counts += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
+    counts += [f"{change.failed} failed"] if change.failed else []
+    if counts:
+        paper.line(dim(joined(counts)), indent=_INDENT)
     for call in change.commands[:3]:
         _render_call(paper, call, indent=_INDENT)
 
 
 def _render_trouble(paper: Paper, trouble: Trouble) -> None:
-    paper.framed(trouble.error, "what a tool put out")
-    met = joined((f"met {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}"))
-    paper.line(dim(met if trouble.mended else f"{met} · nothing is known to have worked"))
+    paper.framed(trouble.error, "tool output")
+    counts = joined(
+        (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
+    )
+    paper.line(dim(counts if trouble.mended else f"{counts} · no known fix"))
     for repair in trouble.repairs:
         paper.blank()
         _render_repair(paper, repair)
@@ -329,31 +329,33 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
         for call in repair.steps:
             _render_call(paper, call, indent=_INDENT + 2)
     else:
-        paper.line(dim(joined((again, "not seen to work after"))), indent=_INDENT)
-    _render_said(paper, repair.words, "said", repair.session)
+        paper.line(dim(joined((again, "no later success"))), indent=_INDENT)
+    _render_turn(paper, repair.words, "said", repair.session)
 
 
-def _render_said(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
+def _render_turn(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
     if turn is None or not turn.text:
         return
-    who = (
+    speaker = (
         "the other agent"
         if verb == "asked" and turn.speaker is values_session.Speaker.AGENT
         else speaker_name(turn.speaker)
     )
-    text = passages.shorten(passages.one_line(turn.text), _WORDS)
+    text = passages.shorten(passages.one_line(turn.text), _TURN_CHARACTERS)
     if turn.trust is values_session.Trust.UNTRUSTED:
         paper.framed(
-            text, f"{who} in {session.tool} {short_session(session.native_id)}", indent=_INDENT
+            text, f"{speaker} in {session.tool} {short_session(session.native_id)}", indent=_INDENT
         )
     else:
-        paper.line(Span(f"{who}:", "bold"), " ", text, indent=_INDENT)
+        paper.line(Span(f"{speaker}:", "bold"), " ", text, indent=_INDENT)
 
 
 def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
     outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
     paper.line(
-        dim(f"{call.name}: {passages.shorten(call.input, _CALL)}{outcome}"), indent=indent, hang=2
+        dim(f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}"),
+        indent=indent,
+        hang=2,
     )
 
 
@@ -392,26 +394,24 @@ def _times(number: int) -> str:
     "aspect",
     "--scope",
     type=click.Choice(ASPECTS.split("|")),
-    help="Only turns about these, or with calls of tools.",
+    help="Only turns of this type.",
 )
 @option(
     "search-sessions",
     "role",
     type=click.Choice(ROLES.split("|")),
-    help="Only your turns (owner), or those of agents.",
+    help="Only turns of this speaker; owner is you.",
 )
 @click.option(
-    "--regex", is_flag=True, help="Search all turns for a regular expression, the latest first."
+    "--regex", is_flag=True, help="Search all turns for a regular expression, newest first."
 )
-@click.option(
-    "--semantic", is_flag=True, help="By meaning alone, not by words: the same as --mode vector."
-)
-@option("search-sessions", "around", help="Prefer turns from about then.")
+@click.option("--semantic", is_flag=True, help="Search by meaning only; same as --mode vector.")
+@option("search-sessions", "around", help="Prefer turns around this time.")
 @option("search-sessions", "ignore_time")
 @LANES
 @option("search-sessions", "fuzzy")
 @click.option(
-    "--explain", is_flag=True, help="Show what each score is made of, and what each lane did."
+    "--explain", is_flag=True, help="Show the parts of each score and the state of each lane."
 )
 @JSON_LINES
 def search(  # noqa: PLR0913 - one parameter an option
@@ -431,7 +431,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     explain: bool,
     as_lines: bool,
 ) -> None:
-    """Search everything that was said and done."""
+    """Search the turns and tool calls of all sessions."""
     words = " ".join(question)
     if regex:
         _match(
@@ -445,13 +445,12 @@ def search(  # noqa: PLR0913 - one parameter an option
             as_lines=as_lines,
         )
         return
-    chosen = "vector" if semantic else mode or "hybrid"
     result: RecallResult = operations.ask(
         run,
         "search-sessions",
         text=words,
         filter=wanted,
-        mode=chosen,
+        mode="vector" if semantic else mode or "hybrid",
         limit=limit,
         around=around,
         offset=offset,
@@ -488,8 +487,8 @@ def _match(
     role: str,
     as_lines: bool,
 ) -> None:
-    """Match in this process: many seconds of one processor, which the daemon's other callers would wait for."""
-    found: Matches = operations.perform(
+    """Match in this process, since it can use many seconds of CPU and would block the daemon's other callers."""
+    matches: Matches = operations.perform(
         run,
         "match-sessions",
         expression=expression,
@@ -499,27 +498,24 @@ def _match(
         aspect=aspect,
         role=role,
     )
-    message = None if found.turns else _nothing(run)
-    if found.unread:
+    message = None if matches.turns else _nothing(run)
+    if matches.unread:
         run.warnings.append(
-            "not all turns were looked at in the time there is: narrow it with --since or --project"
+            "time limit reached before all turns were searched; narrow with --since or --project"
         )
-    if found.given_up:
-        run.warnings.append(
-            f"on {found.given_up} turns the expression takes too long; they were left out"
-        )
-    record = _matches_record(found, expression, message, offset)
+    if matches.given_up:
+        run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
+    record = _matches_record(matches, expression, message, offset)
     if as_lines:
         run.answer_lines(record["hits"])
         return
     run.answer(
         record,
-        lambda paper: _render_matches(paper, found, message=message, offset=offset),
+        lambda paper: _render_matches(paper, matches, message=message, offset=offset),
     )
 
 
 def _search_record(result: RecallResult, message: str | None) -> Record:
-    """The answer of ``sessions search``."""
     return {
         "query": result.query,
         "hits": [hits.turn_hit_record(hit) for hit in result.turns],
@@ -533,23 +529,22 @@ def _search_record(result: RecallResult, message: str | None) -> Record:
     }
 
 
-def _matches_record(found: Matches, expression: str, message: str | None, offset: int) -> Record:
-    """The answer of ``sessions search --regex``."""
+def _matches_record(matches: Matches, expression: str, message: str | None, offset: int) -> Record:
     return {
         "query": expression,
-        "hits": [hits.turn_hit_record(hit) for hit in found.turns],
+        "hits": [hits.turn_hit_record(hit) for hit in matches.turns],
         "message": message,
-        "more": found.more,
+        "more": matches.more,
         "offset": offset,
-        "unread": found.unread,
-        "given_up": found.given_up,
+        "unread": matches.unread,
+        "given_up": matches.given_up,
     }
 
 
 def _render_search(
     paper: Paper, result: RecallResult, *, message: str | None, explain: bool, offset: int = 0
 ) -> None:
-    """Turns, then what was less than it should be."""
+    """Print turns, then the time filter and lanes."""
     if message == hits.EMPTY:
         hits.render_beginning(paper)
         return
@@ -562,22 +557,18 @@ def _render_search(
         paper.line(dim(f"more: --offset {offset + len(result.turns)}"))
 
 
-def _render_matches(paper: Paper, found: Matches, *, message: str | None, offset: int) -> None:
-    """Turns that match an expression."""
+def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offset: int) -> None:
     if message == hits.EMPTY:
         hits.render_beginning(paper)
     elif message:
         paper.line(bold(message))
-    hits.render_turn_hits(paper, found.turns, explain=False, offset=offset)
-    if found.more:
-        paper.line(dim(f"more: --offset {offset + len(found.turns)}"))
+    hits.render_turn_hits(paper, matches.turns, explain=False, offset=offset)
+    if matches.more:
+        paper.line(dim(f"more: --offset {offset + len(matches.turns)}"))
 
 
 # ----------------------------------------------------------------------------
-# ``nacre gateway search``: a search of conversations in channels.
-
-
-_NOTHING = "Nothing that was said in a channel comes near."
+# ``nacre gateway search``.
 
 
 @command(
@@ -607,8 +598,8 @@ def search_chats(
     since: datetime | None,
     until: datetime | None,
 ) -> None:
-    """Search what was said in channels: passages of question and answer."""
-    found: Passages = operations.ask(
+    """Search channel conversations for passages of question and answer."""
+    result: Passages = operations.ask(
         run,
         "search-chats",
         query=" ".join(question),
@@ -618,11 +609,14 @@ def search_chats(
         since=since,
         until=until,
     )
-    record = {"query": found.query, "passages": [_record(one) for one in found.passages]}
-    run.answer(record, lambda paper: _render(paper, found))
+    record = {
+        "query": result.query,
+        "passages": [_passage_record(passage) for passage in result.passages],
+    }
+    run.answer(record, lambda paper: _render_passages(paper, result))
 
 
-def _record(passage: Passage) -> Record:
+def _passage_record(passage: Passage) -> Record:
     return {
         "text": passage.text,
         "score": passage.score,
@@ -634,10 +628,10 @@ def _record(passage: Passage) -> Record:
     }
 
 
-def _render(paper: Paper, found: Passages) -> None:
-    if not found.passages:
-        paper.line(bold(_NOTHING))
-    for rank, passage in enumerate(found.passages, start=1):
+def _render_passages(paper: Paper, result: Passages) -> None:
+    if not result.passages:
+        paper.line(bold("No channel conversation matches. Try other words."))
+    for rank, passage in enumerate(result.passages, start=1):
         tool, _, native = passage.session.partition(":")
         place = joined(
             (
