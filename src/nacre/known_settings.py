@@ -81,6 +81,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "session turns shown with the memories", is_hidden=True),
     Setting(
+        "recall.deep_seconds",
+        int,
+        60,
+        "maximum time of a model for recall --deep, in seconds",
+        is_hidden=True,
+    ),
+    Setting(
         "recall.reranker",
         str,
         "none",
@@ -496,6 +503,7 @@ _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url
 
 _LEAST = {
     "recall.limit": 1,
+    "recall.deep_seconds": 1,
     "models.timeout_seconds": 1,
     "gateway.answer_seconds": 1,
     "gateway.answers_a_minute": 1,

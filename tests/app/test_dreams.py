@@ -270,7 +270,7 @@ def test_dream_is_one_operation_with_diary_and_undone_exactly(world: World) -> N
     assert report.diary
     told = (world.vault / report.diary).read_text()
     assert "The build machine is borrowed. (" in told
-    assert "- stays: Honey is sold in jars of 500 g!" in told
+    assert "- kept: Honey is sold in jars of 500 g!" in told
     assert len([path for path in vault(world) if path.startswith("retired/")]) == 2
     with world.open() as memory:
         assert [one.operation.action for one in memory.log(limit=1)] == ["dream"]

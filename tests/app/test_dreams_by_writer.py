@@ -188,10 +188,10 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("Honey is sold in jars at the yard, because they stack.", "leave out 500"),
-        ("Honey is sold in jars of 500 g at the yard by Meier, because they stack.", "add Meier"),
-        ("Honey is sold in jars of 500 g and 250 g at the yard, because they stack.", "add 250"),
-        ("Honey is sold in jars of -500 g at the yard, because they stack.", "add -500"),
+        ("Honey is sold in jars at the yard, because they stack.", "leaves out 500"),
+        ("Honey is sold in jars of 500 g at the yard by Meier, because they stack.", "adds Meier"),
+        ("Honey is sold in jars of 500 g and 250 g at the yard, because they stack.", "adds 250"),
+        ("Honey is sold in jars of -500 g at the yard, because they stack.", "adds -500"),
         ("Honey is never sold in jars of 500 g at the yard, because they stack.", "denial"),
     ],
 )
@@ -328,7 +328,7 @@ def test_writer_that_merges_known_different_pairs_is_not_trusted(world: World, w
     assert (report.operation, report.plan.refused, report.plan.settled) == (None, (), ())
     assert (
         report.plan.note
-        == "1 of 1 answers of the writer are not used: it took for the same, or for over, what surely is not"
+        == "1 of 1 answers of the writer are not used: it mistook different statements for equal or outdated"
     )
     assert set(active(world)) == {one.id, other.id}
 
@@ -402,7 +402,7 @@ def test_ended_memory_becomes_history_and_is_restored_exactly(
             "smaller jars (scripted:1)",
         )
         assert (
-            "over: Honey is sold in jars of 500 g"
+            "ended: Honey is sold in jars of 500 g"
             in (world.vault / (report.diary or "")).read_text()
         )
         memory.undo(report.operation)

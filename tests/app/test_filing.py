@@ -63,7 +63,7 @@ def filed(found: DreamPlan) -> dict[str, tuple[str, str]]:
         (
             "Labels are made in /code/hivelog-shop/labels.",
             "hivelog-shop",
-            "a path of it, below /code/hivelog-shop",
+            "names one of its paths, below /code/hivelog-shop",
         ),
         (
             "See https://github.com/lena-io/hivelog-shop/issues/5 first.",
@@ -205,7 +205,7 @@ def test_what_three_dreams_could_not_file_in_a_week_is_retired(known: World) -> 
     with known.open() as memory:
         gone = memory.get(one.id).retired
     assert gone
-    assert "nobody could say where it holds" in (gone.reason or "")
+    assert "no project found for it" in (gone.reason or "")
     assert report.diary
     assert (known.vault / "retired/inbox").is_dir()
 

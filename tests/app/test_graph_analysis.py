@@ -99,7 +99,7 @@ def test_a_brief_is_short_and_new_after_whatever_is_written(world: World) -> Non
         third: Brief = memory.call("graph-brief")
     assert (first.links, second.links, first.unlinked, second.unlinked) == (9, 10, 1, 0)
     assert "10 memories in 1 project, 9 links between them" in first.text
-    assert "Decided lately: We decided to mend the weir in May" in third.text
+    assert "Recent decisions: We decided to mend the weir in May" in third.text
     assert len(third.text.split()) < 150
 
 

@@ -173,7 +173,7 @@ def test_a_vault_inside_another_repository_never_commits_there(world: World) -> 
             lambda world: (world.vault / ".git/MERGE_HEAD").write_text(
                 git(world, "rev-parse", "HEAD")
             ),
-            "merge is going",
+            "merge is in progress",
         ),
         (lambda world: (world.vault / ".git" / "HEAD").write_text("nonsense"), "is broken"),
         (lambda world: git(world, "config", "core.bare", "true"), "bare"),

@@ -141,7 +141,7 @@ def test_dream_joins_projects_in_one_operation_with_diary(two: World) -> None:
     report = dreamt(two)
     assert projects(two) == {"mill"}
     assert (
-        "### Projects that are one\n\n- grinder into mill: both list the remote"
+        "### Merged projects\n\n- grinder into mill: both list the remote"
         in (two.vault / str(report.diary)).read_text()
     )
     assert not (two.vault / "projects/grinder/project.md").exists()

@@ -278,7 +278,7 @@ def test_a_writer_that_takes_anything_for_borne_out_fills_nothing(world: World) 
     assert pages(found) == []
     assert (
         found.note
-        == "1 of 1 pages of the writer's are not used: it took for borne out what surely is not"
+        == "1 of 1 pages by the writer are not used: it accepted a statement that its sources do not support"
     )
     assert found.looked == ()
 

@@ -313,7 +313,7 @@ def test_estimate_falls_back_to_the_week_before(
         memory.ingest()
     found = foresee(world)
     assert round(found.sessions * 7) == 3
-    assert "by the week to 2026-11-05" in found.in_words
+    assert "based on the week to 2026-11-05" in found.in_words
 
 
 def foresee(world: World) -> Foreseen:

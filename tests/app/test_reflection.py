@@ -64,7 +64,7 @@ def test_memories_that_share_a_name_are_asked_about_the_later_one_first(
     stored(world, "The honey is sold on Saturdays.")
     (question,) = asked(world)
     assert (question.second.id, question.first.id) == scale
-    assert question.why == "both name tools/read_scale.py; no link"
+    assert question.why == "both name tools/read_scale.py; not linked"
     assert question.id == f"{scale[1][-8:]}+{scale[0][-8:]}"
 
 
@@ -79,7 +79,7 @@ def test_what_is_near_in_meaning_is_asked_about_without_a_name(world: World) -> 
     )
     (question,) = asked(world)
     assert pairs((question,)) == [{first, second}]
-    assert question.why == "near in meaning; no link"
+    assert question.why == "similar in meaning; not linked"
 
 
 @pytest.mark.parametrize("more", [{"project": "mill"}, {"trust": Trust.UNTRUSTED}])

@@ -159,7 +159,7 @@ def test_a_writer_that_connects_what_has_nothing_in_common_is_not_believed(
     report = dreamt(world)
     assert report.operation is None
     assert report.plan.note == (
-        "1 of 1 answers of the writer are not used: it connected what has nothing in common"
+        "1 of 1 answers of the writer are not used: it connected unrelated memories"
     )
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 1
 

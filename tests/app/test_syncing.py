@@ -518,7 +518,7 @@ def test_a_merge_in_progress_and_a_detached_head_are_refused_with_words(
 ) -> None:
     one, _ = pair
     (one.vault / ".git/MERGE_HEAD").write_text(one.git("rev-parse", "HEAD"))
-    with pytest.raises(RepositoryUnusable, match="a merge is going on"):
+    with pytest.raises(RepositoryUnusable, match="a merge is in progress"):
         one.sync()
     (one.vault / ".git/MERGE_HEAD").unlink()
     one.git("switch", "--quiet", "--detach")

@@ -344,7 +344,7 @@ def test_a_vault_that_is_away_for_a_moment_retires_nothing(world: World) -> None
     (world.vault / "global").rename(away)
     context = world.context()
     scan(context)
-    assert "30 of 30 memory files are gone at once" in context.problems[0]
+    assert "30 of 30 memory files are missing at once" in context.problems[0]
     away.rename(world.vault / "global")
     with world.open() as memory:
         assert len(memory.list()) == 30

@@ -345,7 +345,7 @@ def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_p
     secret.write_text("outside")
     (kept / "vault/outside.md").symlink_to(secret)
     told = nacre("backup", "create", str(tmp_path / "b.zip"), "--json").json
-    assert told["notes"] == ["vault/outside.md is a link or not a regular file, and was left out"]
+    assert told["notes"] == ["vault/outside.md is a link or not a regular file; it was left out"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are bytes elsewhere")

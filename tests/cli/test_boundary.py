@@ -90,7 +90,7 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("recall", "x" * 30_000), "the question is longer than"),
         (("store", "x", "--kind", "rumour"), "'rumour' is not one of"),
         (("store", "x", "--importance", "11"), "invalid value for '--importance'"),
-        (("store", "  "), "a memory needs content"),
+        (("store", "  "), "the memory has no content"),
         (("store",), "missing argument 'content'"),
         (("sessions", "search"), "the question is empty"),
         (("sessions", "shwo"), "did you mean show?"),
@@ -179,7 +179,7 @@ def test_a_broken_memory_file_never_stops_recall_and_is_not_written_over(
     assert "warning: global/fact/deploys.md: broken YAML at line" in answer.err
     assert nacre("recall", "deploy", "--json").json["hits"]
     for change in (("edit", "Deploys", "--importance", "9"), ("retire", "Deploys")):
-        assert "mend the file" in nacre(*change, code=2).err
+        assert "correct the file" in nacre(*change, code=2).err
     assert file.read_text(encoding="utf-8") == broken
 
 

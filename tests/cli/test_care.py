@@ -33,7 +33,7 @@ def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(
     answer = nacre("doctor", code=1)
     assert "failure" in answer.out
     assert "global/fact/deploys.md: broken YAML" in answer.out
-    assert "mend the file" in answer.out
+    assert "correct the file" in answer.out
 
 
 def _damage_ledger(home: Path) -> None:

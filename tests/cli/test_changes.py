@@ -105,7 +105,7 @@ def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[s
 @pytest.mark.embedding
 def test_health_counts_the_vectors_of_memories_that_no_session_told(nacre: Nacre) -> None:
     nacre("store", "The gate listens on port 8080")
-    assert "of 1 memory and 0 passages of sessions" in nacre("doctor").out
+    assert "for 1 memory and 0 passages of sessions" in nacre("doctor").out
 
 
 @pytest.mark.embedding

@@ -119,7 +119,7 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
     "text of a memory is lost": (
         "full text",
         execute("DELETE FROM memories_fts"),
-        "cannot be found",
+        "are missing in the full text",
         True,
     ),
     "text of turns is lost": (
@@ -172,13 +172,13 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
         execute(
             "INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact', 'x')"
         ),
-        "a write of global/fact waits",
+        "a write of global/fact is pending",
         False,
     ),
     "a row refers to nothing": (
         "database",
         execute("INSERT INTO confirmations (memory, ordinal, at) VALUES ('x', 0, 0)"),
-        "belong",
+        "orphaned",
         False,
     ),
 }
@@ -269,7 +269,10 @@ def test_of_many_transcripts_a_sample_is_read_and_all_on_request(
     execute("DELETE FROM turns")(user_home / ".nacre")
     few = nacre("doctor", "--deep", "--json", code=1).json["findings"]
     every = nacre("doctor", "--deep", "--all", "--json", code=1).json["findings"]
-    lost = [sum("not in the index" in one["sentence"] for one in found) for found in (few, every)]
+    lost = [
+        sum("are missing in the index" in one["sentence"] for one in found)
+        for found in (few, every)
+    ]
     assert 10 <= lost[0] <= 20
     assert lost[1] == 30
 

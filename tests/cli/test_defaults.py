@@ -28,7 +28,7 @@ def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
     for command in (("tail",), ("show",), ("summary",), ("export", "--format", "markdown")):
         shown = nacre("sessions", *command)
         assert "PostgreSQL" in shown.out
-        assert "this is the last one of all" in shown.err
+        assert "showing the last session of any folder" in shown.err
 
 
 def test_that_another_folders_session_is_shown_stands_above_it(
@@ -36,7 +36,7 @@ def test_that_another_folders_session_is_shown_stands_above_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shown = terminal("sessions", "tail").out
-    assert shown.index("this is the last one of all") < shown.index("PostgreSQL")
+    assert shown.index("showing the last session of any folder") < shown.index("PostgreSQL")
 
 
 def test_the_last_session_of_this_folder_is_shown_without_a_word(
@@ -78,7 +78,7 @@ def test_folder_named_like_a_project_gets_a_hint(
         "namesake": BILLING,
         "known": [BILLING],
     }
-    assert f"{checkout} belongs to {BILLING} now" in " ".join(
+    assert f"{checkout} now belongs to {BILLING}" in " ".join(
         nacre("project", "tie", BILLING).out.split()
     )
     assert f"This folder belongs to {BILLING}" in nacre("project").out

@@ -42,7 +42,7 @@ def test_the_answer_goes_into_a_file_that_is_not_there_yet(
     file = tmp_path / "found.md"
     assert "Wrote 2 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
     assert file.read_text(encoding="utf-8").startswith("# codex:")
-    assert "exists already" in nacre("extract", str(transcript), "--output", str(file), code=2).err
+    assert "already exists" in nacre("extract", str(transcript), "--output", str(file), code=2).err
     other = tmp_path / "found.json"
     nacre("extract", str(transcript), "--json", "--output", str(other))
     assert json.loads(other.read_text(encoding="utf-8"))["memories"] == 2

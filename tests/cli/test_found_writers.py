@@ -115,7 +115,7 @@ def test_provider_with_a_key_is_proposed_with_daily_cost(
     nacre("config", "set", "models.daily_budget_usd", "0.25")
     told = proposed(dialog, says="y")
     assert "OpenAI, gpt-6-luna can read each session once" in told
-    assert "It never costs more than US$ 0.25 a day, billed to the key in $OPENAI_API_KEY" in told
+    assert "It never costs more than US$ 0.25 a day, bill the key in $OPENAI_API_KEY" in told
     assert "Let OpenAI, gpt-6-luna write memories, for at most US$ 0.25 a day?" in told
     assert nacre("writer", "--json").json["writer"] == "openai:gpt-6-luna"
     assert nacre("config", "get", "models.daily_budget_usd", "--json").json["value"] == 0.25
@@ -253,7 +253,7 @@ def test_macos_agent_keeps_its_key_without_login_file(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
     key, told = seen()
     assert key == "a-key-of-a-test"
-    assert "would be billed to the key in $ANTHROPIC_API_KEY" in told
+    assert "would bill the key in $ANTHROPIC_API_KEY" in told
     signed_in(user_home)
     assert seen() == (None, "")
 
@@ -268,7 +268,7 @@ def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
         "writer", "set", "opencode-cli:default", "--tokens-per-day", "100000", code=None
     )
     assert refused.code != 0
-    assert "OpenCode would be billed to the key in $ANTHROPIC_API_KEY" in refused.err
+    assert "OpenCode would bill the key in $ANTHROPIC_API_KEY" in refused.err
     nacre("config", "set", "models.daily_budget_usd", "0")
     stopped = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "100000", code=2)
     assert "models.daily_budget_usd is 0" in stopped.err
@@ -294,7 +294,7 @@ def test_a_sign_in_that_is_an_api_key_is_billed(
     kept.parent.mkdir(parents=True)
     kept.write_text('{"openai": {"type": "api", "key": "another-key"}}', encoding="utf-8")
     refused = nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "10000", code=None)
-    assert f"billed to the key in {kept}" in " ".join(refused.err.split())
+    assert f"bill the key in {kept}" in " ".join(refused.err.split())
     kept.write_text(
         '{"anthropic": {"type": "oauth", "access": "a", "refresh": "b", "expires": 1}}',
         encoding="utf-8",
@@ -372,7 +372,7 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
     asked = ("setup", "--model", "claude-cli:haiku", "--background")
     assert "--tokens-per-day" in nacre(*asked, code=2).err
     assert (
-        "1,000 tokens a day hold not one small session"
+        "1,000 tokens a day are too few for one small session"
         in nacre(*asked, "--tokens-per-day", "1000", code=2).err
     )
     assert nacre("config", "get", "models.default").out == "none\n"

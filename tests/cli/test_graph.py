@@ -113,8 +113,8 @@ def test_links_are_found_by_former_project_name_with_warning(
 ) -> None:
     nacre("project", "rename", "pottery", "workshop")
     assert nacre("graph", "list", "--project", "pottery", "--json").json["total"] == 3
-    assert "no project is called 'potery'" in nacre("graph", "list", "--project", "potery").err
-    assert "no project is called 'potery'" in nacre("graph", "brief", "--project", "potery").err
+    assert "there is no project 'potery'" in nacre("graph", "list", "--project", "potery").err
+    assert "there is no project 'potery'" in nacre("graph", "brief", "--project", "potery").err
     assert (
         "3 removed"
         in nacre("graph", "unlink", "--origin", "manual", "--project", "pottery", "--yes").out

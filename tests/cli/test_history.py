@@ -131,7 +131,7 @@ def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
     nacre("undo", last(nacre, "retire"))
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
     assert nacre("undo", last(nacre, "retire"), code=4).err.startswith(
-        "error: nothing of this operation is left"
+        "error: this operation is already fully undone"
     )
 
 
@@ -171,7 +171,8 @@ def test_doctor_names_a_secret_that_is_kept_out_of_history(
         check for check in nacre("doctor", "--json").json["checks"] if check["name"] == "history"
     ]
     assert any(
-        "global/fact/lamp.md holds what looks like a secret" in check["detail"] for check in checks
+        "global/fact/lamp.md contains what looks like a secret" in check["detail"]
+        for check in checks
     )
     assert all(check["hint"] for check in checks if check["state"] != "ok")
 

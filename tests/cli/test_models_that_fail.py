@@ -87,7 +87,7 @@ def test_failing_model_prints_one_line_and_rules_continue(
         said = " ".join(found.out.split())
         assert told in said
         assert remedy in said
-        assert "by its rules for 1 of 1 part" in said
+        assert "used rules for 1 of 1 part" in said
         assert KEY not in shown.err + shown.out + found.out + found.err
     assert stored(nacre) == sorted(SAID)
     nacre("ingest")

@@ -107,6 +107,6 @@ def test_a_backup_is_not_restored_into_the_home_nor_over_a_file(
         told = nacre(
             "backup", "restore", str(out), "--to", str(target), "--force", "--json", code=4
         ).error
-        assert told["hint"].startswith("name a")
+        assert told["hint"].startswith("give a")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert nacre("list", "--json").json

@@ -259,7 +259,7 @@ def test_of_a_host_that_has_none_it_is_told_so(nacre: Nacre, own: Path, project:
         "isolate",
         "--yes",
     ).err
-    assert "Claude Code in a project: no memory" in more
+    assert "Claude Code in a project has no memory" in more
 
 
 def test_interrupted_change_is_restored_completely(nacre: Nacre, own: Path) -> None:

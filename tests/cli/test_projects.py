@@ -178,7 +178,7 @@ def test_rename_is_undone_exactly_with_sessions_since(
     [
         ("shop", 4, "nacre project merge mill shop"),
         ("Corner Shop", 4, "nacre project merge mill shop"),
-        ("mill", 4, "is called mill already"),
+        ("mill", 4, "is already called mill"),
         ("!!!", 2, "cannot be used as a folder name"),
     ],
 )
@@ -347,8 +347,8 @@ def test_what_was_forgotten_by_a_projects_name_keeps_both_from_a_merge(
     nacre("forget", "--project", "mill-old", "--before", "2026-11-19", "--yes")
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
     for source, into in (("mill-old", "mill"), ("mill", "mill-old")):
-        assert "is forgotten" in nacre("project", "merge", source, into, "--yes", code=4).err
-    assert "is forgotten" in nacre("project", "rename", "mill-old", "elsewhere", code=4).err
+        assert "were forgotten" in nacre("project", "merge", source, into, "--yes", code=4).err
+    assert "were forgotten" in nacre("project", "rename", "mill-old", "elsewhere", code=4).err
     assert len(ids(nacre)) == 2
 
 
@@ -413,7 +413,7 @@ def test_a_dependency_follows_the_project_to_its_other_names(nacre: Nacre) -> No
 
 def test_a_dependency_that_is_unknown_or_itself_is_refused(nacre: Nacre) -> None:
     nacre("store", "The shop sells jars", "--project", "shop")
-    assert "known: shop" in nacre("project", "depend", "shop", "mill", code=3).err
+    assert "known projects: shop" in nacre("project", "depend", "shop", "mill", code=3).err
     assert "cannot depend on itself" in nacre("project", "depend", "shop", "shop", code=4).err
 
 

@@ -314,7 +314,7 @@ def test_a_key_of_another_method_is_told_apart(
     failed = nacre(
         "setup", "--auth", auth, "--key-stdin", "--model", "claude-haiku-5-5", stdin=secret, code=1
     )
-    assert f"no credential for {auth}" in failed.err
+    assert f"not a valid credential for {auth}" in failed.err
     assert secret not in failed.err
     assert not (home / "credentials.toml").exists()
 
@@ -332,7 +332,7 @@ def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
         "claude-haiku-5-5",
         stdin=KEY,
     )
-    assert "$ANTHROPIC_API_KEY holds another key" in done.err
+    assert "$ANTHROPIC_API_KEY has another key" in done.err
 
 
 def test_a_setting_is_written_also_where_no_writer_can_be_proposed(

@@ -140,7 +140,7 @@ def test_without_systemd_the_way_out_is_told(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     missing = nacre("watcher", "install", "--json", code=5).error
-    assert missing["message"] == "there is no systemctl here"
+    assert missing["message"] == "systemctl is not available here"
     assert "nacre watcher start" in missing["hint"]
     program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
     assert (

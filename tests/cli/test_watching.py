@@ -224,7 +224,7 @@ def test_a_dry_run_changes_nothing(user_home: Path, nacre: Nacre) -> None:
 def test_a_path_that_is_not_there_is_named(nacre: Nacre) -> None:
     assert (
         nacre("watch", "/nowhere/at/all", "--json", code=3).error["message"]
-        == "there is nothing at /nowhere/at/all"
+        == "/nowhere/at/all does not exist"
     )
 
 

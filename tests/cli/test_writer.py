@@ -160,7 +160,7 @@ def test_one_that_a_subscription_pays_needs_a_bound(nacre: Nacre, claude: Path) 
 def least_bound(nacre: Nacre) -> int:
     """The least that is taken for a bound."""
     refused = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000", code=2)
-    (least,) = re.findall("that takes ([0-9,]+) at least", refused.err)
+    (least,) = re.findall("at least ([0-9,]+)", refused.err)
     return int(least.replace(",", ""))
 
 
@@ -171,7 +171,7 @@ def test_limit_below_the_smallest_session_is_refused_with_minimum(
     assert nacre("writer", "--json").json["writer"] == "none"
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", str(least))
     few = nacre("config", "set", "writer.tokens_per_day", str(least - 100)).err
-    assert "hold not one small session for claude-cli:haiku" in few
+    assert "are too few for one small session with claude-cli:haiku" in few
 
 
 def test_smallest_limit_still_covers_a_small_session(
@@ -248,7 +248,7 @@ def test_a_bound_of_calls_holds_beside_that_of_tokens(
     told = nacre("writer", "--json").json
     assert (told["calls_today"], told["state"]) == (1, "spent")
     assert "writer.calls_per_day" in told["hint"]
-    assert "of 50,000 in 1 call waiting" in " ".join(nacre("writer").out.split())
+    assert "of 50,000 in 1 call pending" in " ".join(nacre("writer").out.split())
     assert contents(nacre) == []
     nacre("config", "set", "writer.calls_per_day", "0")
     nacre("ingest")
@@ -453,7 +453,7 @@ def test_estimate_counts_remaining_subscription_tokens(
     nacre("config", "set", "models.daily_budget_usd", "0")
     session("0123two0-0000", timedelta(minutes=45))
     few = nacre("ingest", "--estimate")
-    assert "1,000 tokens and 100 calls are left" in few.out
+    assert "1,000 tokens and 100 calls of the" in few.out
     assert "on the next days" in few.out
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert nacre("ingest", "--estimate", "--json").json["now"] == 1
@@ -461,7 +461,7 @@ def test_estimate_counts_remaining_subscription_tokens(
     nacre("config", "set", "writer.calls_per_day", "1")
     one = nacre("ingest", "--estimate", "--json").json
     assert (one["now"], one["calls_left"]) == (0, 1)
-    assert "50,000 tokens and 1 call are left" in nacre("ingest", "--estimate").out
+    assert "50,000 tokens and 1 call of the" in nacre("ingest", "--estimate").out
     nacre("config", "set", "writer.calls_per_day", "0")
     unbound = nacre("ingest", "--estimate", "--json").json
     assert (unbound["now"], unbound["calls_left"]) == (1, None)
@@ -636,7 +636,7 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
     session("0123new0-0000", timedelta(hours=5))
     told = " ".join(nacre("quickstart").out.split())
     assert "Claude Code, haiku can write the rest after each session, about one session and" in told
-    assert "tokens a week, by your last week: nacre writer set" in told
+    assert "tokens a week, based on your last week: nacre writer set" in told
     reached = nacre("quickstart", "--json").json["reach"]
     assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == (
         "none",
@@ -921,7 +921,7 @@ def test_a_writer_whose_command_is_gone_cannot_be_reached(
     found = check()
     assert found["state"] == "warning"
     assert found["hint"]
-    assert "cannot be reached" in nacre("writer").out
+    assert "not reachable" in nacre("writer").out
 
 
 def test_a_writer_whose_price_nobody_knows_is_not_set(

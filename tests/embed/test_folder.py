@@ -121,7 +121,7 @@ def test_what_is_wrong_with_a_folder_is_told_with_a_hint(tmp_path: Path, folder:
         (folder, "nacre-embedding.toml"),
         (empty, "model.onnx"),
         (tmp_path / "no", "no folder"),
-        (Path("here"), "whole"),
+        (Path("here"), "absolute"),
     ):
         with pytest.raises(EmbedderUnavailable, match=told) as caught:
             load_folder(wrong)

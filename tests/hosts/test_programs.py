@@ -82,7 +82,7 @@ def test_what_is_newest_is_asked_and_installed_once(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert "9.8.7 installed in" in told[0]
-    assert "9.8.7 is there" in told[1]
+    assert "9.8.7 is installed" in told[1]
     assert notes.read_text().split() == [str(hosts / "newest/codex")]
     assert Programs(hosts, is_newest=True).installed("codex") == {"@openai/codex": "9.8.7"}
     assert not (hosts / "codex").exists()

@@ -301,7 +301,10 @@ def test_an_export_that_is_not_whole_is_refused(
         if spoil == "cut"
         else data.replace(b"PostgreSQL", b"MongoDB!!!")
     )
-    assert "is not whole" in nacre("import", str(out), "--json", code=2).error["message"]
+    assert (
+        "is incomplete or was changed"
+        in nacre("import", str(out), "--json", code=2).error["message"]
+    )
 
 
 def test_a_zip_of_markdown_files_comes_back_and_its_paths_stay_inside(

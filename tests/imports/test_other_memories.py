@@ -183,7 +183,7 @@ def test_agent_file_imports_blocks_without_persona_and_conversations(
     told = nacre(
         "import", str(others.written(tmp_path / "quartermaster.af", others.AGENT_FILE)), "--json"
     ).json
-    assert left_out(told) == {"no memories": 3, "what the agent is told of itself": 1}
+    assert left_out(told) == {"no memories": 3, "a description of the agent": 1}
     assert {item["where"]: item["count"] for item in told["skipped"]} == {
         "quartermaster: persona": 1,
         "quartermaster.af: messages of conversations": 2,

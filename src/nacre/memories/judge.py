@@ -39,7 +39,6 @@ from nacre.memories.statements import (
     adds,
     cues,
     exchanges,
-    has_word,
     leaves_out,
     lost,
     lost_denial,
@@ -68,7 +67,6 @@ _MAX_RARE_SHARE = 0.0004
 _MAX_RARE_SHARE_AT_HOME = 0.02
 _MIN_COMMON_SHARE = 0.34
 _MIN_OVERLAP = 0.7
-_MIN_GONE_SHARE = 0.65
 _MAX_BLOCK_WORDS = 3
 _CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
@@ -229,25 +227,15 @@ def _has_inverting_word(statement: Statement) -> bool:
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
     """Return the verdict if the later statement says that something asserted by the earlier one is gone."""
     for departure in new.departures:
-        is_whole = departure.gone <= old.words
-        known = [word for word in departure.gone if has_word(old.words, word)]
-        if len(known) < _MIN_GONE_SHARE * len(departure.gone) or _denies(old, departure):
+        if not departure.gone <= old.words or departure.case - old.words or _denies(old, departure):
             continue
-        if any(not has_word(old.words, word) for word in departure.case):
-            continue
-        gone_words = [
-            word.text.lower()
-            for word in old.tokens
-            if any(has_word({word.stem}, gone) for gone in known)
-        ]
+        gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.gone]
         is_rare = rarity.has_rare(gone_words)
         if is_rare or (
             2 * len(departure.beside & old.words) >= len(departure.beside)
             and _common(old, new) >= _MIN_COMMON_SHARE
         ):
-            is_certain = (
-                is_whole and is_rare and _asserts(old, departure) and departure.beside <= old.words
-            )
+            is_certain = is_rare and _asserts(old, departure) and departure.beside <= old.words
             relation = Relation.SUPERSEDES if is_certain else Relation.DOUBTS
             return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
     if (

@@ -21,8 +21,6 @@ _NAME = re.compile(r"[/_@#\d]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]")
 _SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
 _CONTRACTED = re.compile(r"'(?:s|re|ve|ll|m|d)$")
 _CASE = re.compile(r"\b(?:for|in|on|at|für|im|in|beim?|auf) ((?:\S+ ?){1,3})", re.IGNORECASE)
-_CONJUNCTION = re.compile(r"\s(?:and|so|but|while|und|also|aber)\s", re.IGNORECASE)
-_PREPOSITIONS = frozenset("for in on at of with by für im am an von mit bei".split())
 _PLURAL = re.compile(r"^([A-Z]{2,})s$")
 _CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
@@ -202,8 +200,7 @@ class Statement:
                 continue
             gone = self._telling(clause) - cues().calendar
             told = " ".join(one.text for one in _tokens(clause) if one.stem in gone)
-            case = gone & self._telling(" ".join(_CASE.findall(clause)))
-            found.append(Departure(gone, told, case=case))
+            found.append(Departure(gone, told))
         return [one for one in found if one and one.gone]
 
     def _departure(self, pattern: re.Pattern[str], *, leads: bool) -> Departure | None:
@@ -212,9 +209,6 @@ class Statement:
             return None
         phrase, come = match["gone"].strip(), match.groupdict().get("come") or ""
         places = [one for one in _tokens(phrase) if one.text.lower() in cues().border]
-        if places and leads and places[-1].text.lower() in _PREPOSITIONS:
-            phrase = phrase[: places[-1].start]
-            places = [place for place in places if place.text.lower() not in _PREPOSITIONS]
         if places:
             last = places[-1]
             phrase = phrase[last.start + len(last.text) :] if leads else phrase[: places[0].start]
@@ -226,9 +220,7 @@ class Statement:
         began = max((one.end() for one in _CLAUSE.finditer(self.text[: match.start()])), default=0)
         said = self.text[began:end]
         beside = self._telling(said) - gone - self._telling(come) - cues().calendar
-        own = self.text[began : match.start("gone")]
-        own += _CONJUNCTION.split(self.text[match.start("gone") : end], maxsplit=1)[0]
-        case = self._telling(" ".join(_CASE.findall(own))) - gone - cues().calendar
+        case = beside & self._telling(" ".join(_CASE.findall(said)))
         return Departure(gone, phrase.strip(" ."), beside, case)
 
     def _telling(self, text: str) -> frozenset[str]:

@@ -468,9 +468,6 @@ def _folded(text: str) -> str:
 
 _PROFILE = "profile.md"
 _CATCH_UP_SECONDS = 0.2
-_MODEL_SECONDS = 60
-"""Total time that a model may take for one deep recall."""
-
 _MAX_RANKED = 20
 """Number of best hits that enter the manifest regardless of their age."""
 
@@ -546,7 +543,7 @@ def deep_recall(
     if result:
         result = replace(result, repeated=True)
     else:
-        with advised(home, _MODEL_SECONDS, clock) as adviser:
+        with advised(home, home.settings.whole("recall.deep_seconds"), clock) as adviser:
             result = _answer(home, query, adviser)
         home.deep_answers.put(key, result)
     if query.update and result.hits:

@@ -64,6 +64,11 @@ class VaultWatch:
         self._until = 0.0
         self._times: Mapping[str, tuple[int, int]] = {}
 
+    @property
+    def is_live(self) -> bool:
+        """True if the system reports changes."""
+        return self._current is not None
+
     def times(self) -> Mapping[str, tuple[int, int]]:
         """Return the same as :meth:`Vault.times`, as a mapping that does not change later."""
         with self._guard:
