@@ -253,7 +253,7 @@ def test_macos_agent_keeps_its_key_without_login_file(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
     key, told = seen()
     assert key == "a-key-of-a-test"
-    assert "would bill the key in $ANTHROPIC_API_KEY" in told
+    assert "would be billed to the key in $ANTHROPIC_API_KEY" in told
     signed_in(user_home)
     assert seen() == (None, "")
 
