@@ -34,12 +34,7 @@ _NUMBER = re.compile(r"\bnumber (\d+-\d+)\b")
 _DUPLICATES, _REFUSALS, _CUTS = 0.05, 0.03, 0.02
 _BATCH, _AROUND = 20, 50
 _MOST_ANSWER_SECONDS = 0.02
-_SETTINGS = """
-[gateway]
-debounce_seconds = 0
-answers_a_minute = 100000
-most_waiting = {most_waiting}
-"""
+_SETTINGS = "[gateway]\ndebounce_seconds = 0\nanswers_a_minute = 100000\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +163,11 @@ def measure_gateway(
     *,
     messages: int,
     conversations: int,
-    most_waiting: int = 0,
     patience: float = 3600.0,
 ) -> GatewayResult:
-    """Simulate a crowd of people on the gateway of a new home.
-
-    At most ``most_waiting`` messages wait (default: half the people, so that most are answered separately).
-    """
+    """Simulate a crowd of people on the gateway of a new home."""
     place.mkdir(parents=True, exist_ok=True)
-    settings_text = _SETTINGS.format(most_waiting=most_waiting or max(1, conversations // 2))
-    (place / "config.toml").write_text(settings_text, encoding="utf-8")
+    (place / "config.toml").write_text(_SETTINGS, encoding="utf-8")
     settings = load_settings(place)
     agent = QuickAgent()
     with closing(Homes(lambda: open_home(settings), place, settings.config)) as homes:

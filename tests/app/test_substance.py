@@ -128,9 +128,7 @@ def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> 
         stored = context.sessions.get(row)
         turns = [item.turn for item in context.sessions.turns_of(row)]
         name = Path(stored.file or "").name
-        worth[name] = worth.get(name, False) or is_worth_asking(
-            stored.session, turns, context.settings
-        )
+        worth[name] = worth.get(name, False) or is_worth_asking(stored.session, turns)
     asked = {
         item.slug
         for name, item in labelled.items()

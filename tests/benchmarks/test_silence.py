@@ -63,12 +63,12 @@ def test_a_list_that_is_none_is_refused_with_its_form(
         benchmarks, ["silence", "--suite", "locomo", "--data", str(data), "--absent", str(absent)]
     )
     assert result.exit_code == 3
-    assert "is no list of questions" in result.output
+    assert "is not a list of questions" in result.output
 
 
 def test_people_get_tables(tmp_path: Path) -> None:
     told = run("--suite", "coding", "--cache", str(tmp_path / "cache"), "--no-vectors")
-    assert "Nothing shown for what is not there" in told
+    assert "Nothing shown for questions without an answer" in told
     assert "If the border of confidence lay elsewhere" in told
 
 

@@ -115,7 +115,7 @@ def test_provider_with_a_key_is_proposed_with_daily_cost(
     nacre("config", "set", "models.daily_budget_usd", "0.25")
     told = proposed(dialog, says="y")
     assert "OpenAI, gpt-6-luna can read each session once" in told
-    assert "It never costs more than US$ 0.25 a day, bill the key in $OPENAI_API_KEY" in told
+    assert "It never costs more than US$ 0.25 a day, billed to the key in $OPENAI_API_KEY" in told
     assert "Let OpenAI, gpt-6-luna write memories, for at most US$ 0.25 a day?" in told
     assert nacre("writer", "--json").json["writer"] == "openai:gpt-6-luna"
     assert nacre("config", "get", "models.daily_budget_usd", "--json").json["value"] == 0.25

@@ -180,7 +180,9 @@ def test_an_interrupted_ingest_ends_its_processes_and_the_next_reads_on(
         check=False,
     )
     assert ended.returncode in (130, -signal.SIGINT), ended.stderr
-    assert b"run it again to continue" in ended.stderr or ended.returncode == -signal.SIGINT
+    assert (
+        b"run the command again to continue" in ended.stderr or ended.returncode == -signal.SIGINT
+    )
     with pytest.raises(ProcessLookupError):
         os.kill(int((folder / "2.txt.pid").read_text()), 0)
     (folder / "2.txt").write_text("heron goes on\n", encoding="utf-8")

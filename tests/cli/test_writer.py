@@ -665,7 +665,7 @@ def test_init_shows_the_writers_usage_before_consent(
         in before
     )
     assert (
-        "by your last week; it stops at 100,000 tokens or 100 calls a day (the last answer may exceed this slightly)"
+        "based on your last week; it stops at 100,000 tokens or 100 calls a day (the last answer may exceed this slightly)"
         in before
     )
     assert "Nobody seems to be signed in to Claude Code." in before
@@ -693,7 +693,7 @@ def test_examples_are_excluded_from_the_writers_estimate(
         dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split()
     )
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in told
-    assert "by the week to " in told
+    assert "based on the week to " in told
 
 
 def test_sessions_that_are_not_read_yet_count_by_when_they_were_held(
@@ -703,7 +703,7 @@ def test_sessions_that_are_not_read_yet_count_by_when_they_were_held(
     told = " ".join(
         dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split()
     )
-    assert "by the week to " in told
+    assert "based on the week to " in told
 
 
 def test_the_agent_to_which_somebody_is_signed_in_is_proposed_first(

@@ -264,7 +264,7 @@ def test_who_goes_by_other_settings_is_not_answered_by_the_daemons(
         environ={"NACRE_RECALL_TURNS": "0"},
     )
     assert other.json["turns"] == []
-    with pytest.raises(Away, match="other settings"):
+    with pytest.raises(Away, match="different settings"):
         ask_whole(str(home()), "list", {}, seconds=20, settings="others")
 
 

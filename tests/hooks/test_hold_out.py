@@ -135,7 +135,7 @@ def test_people_see_that_a_session_is_held_out(hooked: Hooked, untold: str) -> N
     health = subprocess.run(
         [sys.executable, "-m", "nacre", "doctor"], capture_output=True, check=False
     ).stdout.decode()
-    assert "50% of sessions are told nothing" in health
+    assert "50% of sessions get no memories" in health
 
 
 def test_switched_off_it_is_over_at_once(hooked: Hooked, untold: str) -> None:

@@ -314,7 +314,7 @@ def test_a_tenant_with_another_memory_is_left_alone(
         memory.store("The other home knows this", kind="fact")
     with pytest.raises(Conflict, match="already has a memory"):
         carry(to=True)
-    with pytest.raises(Conflict, match="memory of its own"):
+    with pytest.raises(Conflict, match="its own memory"):
         carry(to=False)
     assert not load_settings().server
 
