@@ -69,7 +69,7 @@ def test_a_list_that_is_none_is_refused_with_its_form(
 def test_people_get_tables(tmp_path: Path) -> None:
     told = run("--suite", "coding", "--cache", str(tmp_path / "cache"), "--no-vectors")
     assert "Nothing shown for questions without an answer" in told
-    assert "If the border of confidence lay elsewhere" in told
+    assert "Other borders of confidence" in told
 
 
 def test_words_alone_keep_silent_on_what_no_coding_session_holds(tmp_path: Path) -> None:

@@ -665,8 +665,8 @@ def test_init_shows_the_writers_usage_before_consent(
         in before
     )
     assert (
-        "based on your last week; it stops at 100,000 tokens or 100 calls a day (the last answer may exceed this slightly)"
-        in before
+        "based on your last week; it stops at 100,000 tokens or 100 calls a day "
+        "(the last answer may exceed this slightly)" in before
     )
     assert "Nobody seems to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before

@@ -27,7 +27,7 @@ def value(home: Path, key: str) -> object:
 def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?q=recall.limit")
     field = page.get_by_label("recall.limit", exact=True)
-    field.fill("0")
+    field.fill("7")
     field.press("Enter")
     expect(page.get_by_text("recall.limit is saved")).to_be_visible()
     expect(row(page, "recall.limit").get_by_text("Default: 10")).to_be_visible()
