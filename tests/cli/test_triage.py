@@ -129,8 +129,9 @@ def test_no_key_decides_where_no_word_of_it_is_seen(
 ) -> None:
     terminal = triage()
     terminal.resize(20, 5)
-    terminal.until("too")
-    terminal.press("kd?w").until("quits")
+    terminal.until("quits")
+    for key in "kd?w":
+        terminal.press(key).until("quits")
     terminal.resize(80, 24)
     terminal.until(waiting[0][:40])
     terminal.press("s").until(waiting[1][:40])
