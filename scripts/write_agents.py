@@ -32,7 +32,7 @@ DRIVEN = """
 ## Driven for real
 
 The test suite [runs these hosts](hosts.md#driven-for-real), from connecting them to reading the transcripts that they
-wrote. It found no unknown records. `nacre doctor hosts` shows these versions next to the installed one.
+wrote. It found no unknown records. `nacre admin doctor hosts` shows these versions next to the installed one.
 
 | host | in CI | newest | date |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""Measure how well equivalent questions are grouped. ``nacre gaps`` shows a group as one question.
+"""Measure how well equivalent questions are grouped. ``nacre review gaps`` shows a group as one question.
 
 ``data/unanswered.json`` has invented questions, 60 groups of two to four, written before any likeness was computed.
 Topics alternate between two halves: borders are chosen on the first half and evaluated on the second. Groups of one

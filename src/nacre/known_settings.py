@@ -41,7 +41,7 @@ SETTINGS: tuple[Setting, ...] = (
         "embedding.sends_to",
         list[str],
         [],
-        "hosts that may receive texts for their vectors; nacre embed switch asks first",
+        "hosts that may receive texts for their vectors; nacre writer embedding switch asks first",
         is_hidden=True,
     ),
     Setting(
@@ -277,7 +277,7 @@ SETTINGS: tuple[Setting, ...] = (
         "models.auth",
         str,
         "",
-        "how nacre signs in to Anthropic or OpenAI (nacre setup); empty: automatic",
+        "how nacre signs in to Anthropic or OpenAI (nacre writer setup); empty: automatic",
         is_hidden=True,
     ),
     Setting(
@@ -308,7 +308,12 @@ SETTINGS: tuple[Setting, ...] = (
         "commit, and judge new memories, in the background after commands",
         is_hidden=True,
     ),
-    Setting("remote.url", str, "", "server that this home is synchronised with (nacre remote add)"),
+    Setting(
+        "remote.url",
+        str,
+        "",
+        "server that this home is synchronised with (nacre server remote add)",
+    ),
     Setting(
         "remote.private",
         bool,

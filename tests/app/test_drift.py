@@ -38,7 +38,7 @@ def session(
 def formats(nacre: Nacre) -> Callable[[], list[str]]:  # noqa: F811
     def read() -> list[str]:
         nacre("ingest", "--no-extract", code=None)
-        checks = nacre("doctor", "--json", code=None).json["checks"]
+        checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
         return [check["detail"] for check in checks if check["name"].startswith("format")]
 
     return read

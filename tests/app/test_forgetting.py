@@ -730,7 +730,7 @@ def test_the_report_names_what_could_not_be_reached(talk: World) -> None:
         "copies elsewhere",
     }
     assert told["transcript"].where.endswith("cheese.jsonl")
-    assert told["git history"].remedy == "nacre scrub --history"
+    assert told["git history"].remedy == "nacre admin scrub --history"
     assert told["git remote"].where == "ssh://git@example.org/vault.git"
     assert told["still contains it"].where.endswith("notes.txt")
 

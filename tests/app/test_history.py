@@ -353,7 +353,7 @@ def test_a_repository_whose_making_was_cut_short_is_made_whole(world: World) -> 
 def test_two_committers_at_once_do_each_operation_once(world: World, processes: Processes) -> None:
     store(world, *(f"Lamp number {number} is green." for number in range(30)))
     environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "nacre", "commit", "--json"]
+    command = [sys.executable, "-m", "nacre", "admin", "commit", "--json"]
     running = [
         processes.start(
             command, env={**environ, "NACRE_HOME": str(world.home)}, stdout=subprocess.PIPE

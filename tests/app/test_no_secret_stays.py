@@ -158,8 +158,8 @@ def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
         target.parent.mkdir(parents=True)
         target.write_text(variant, encoding="utf-8")
     nacre("ingest", str(tmp_path / "in"), code=None)
-    nacre("commit")
-    tools = json.loads(nacre("db", "stats", "--json"))["tools"]
+    nacre("admin", "commit")
+    tools = json.loads(nacre("admin", "db", "stats", "--json"))["tools"]
     assert tools
     assert is_kept(home) == []
 
@@ -176,9 +176,9 @@ def test_secrets_in_transcript_or_folder_names_do_not_stay(home: Path, tmp_path:
     assert first["turns"] > len(EXAMPLES)
     again = json.loads(nacre("ingest", str(tmp_path / "in"), "--json", code=None))
     assert (again["turns"], again["files"]) == (0, 0)
-    nacre("commit")
-    nacre("db", "rebuild", "--yes", code=None)
-    nacre("commit")
+    nacre("admin", "commit")
+    nacre("admin", "db", "rebuild", "--yes", code=None)
+    nacre("admin", "commit")
     assert is_kept(home) == []
 
 
@@ -224,15 +224,23 @@ def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Pat
     )
     nacre("todo", "add", f"Rotate {SECRET}")
     nacre("recall", f"what is {SECRET}", "--session", f"s {SECRET}", code=None)
-    nacre("sessions", "search", f"{SECRET}", code=None)
+    nacre("search", f"{SECRET}", code=None)
     nacre("show", second, "--session", f"s {SECRET}")
-    nacre("feedback", second, "--session", f"s {SECRET}", code=None, stdin=f"I used {SECRET}")
-    nacre("eval", "add", f"where is {SECRET}?", "--id", f"q-{SECRET}")
-    nacre("eval", "run", "--save", code=None)
+    nacre(
+        "review",
+        "feedback",
+        second,
+        "--session",
+        f"s {SECRET}",
+        code=None,
+        stdin=f"I used {SECRET}",
+    )
+    nacre("admin", "eval", "add", f"where is {SECRET}?", "--id", f"q-{SECRET}")
+    nacre("admin", "eval", "run", "--save", code=None)
     nacre("retire", second, "--reason", f"leaked {SECRET}", "--yes")
     nacre("retire", f"nothing {SECRET}", "--yes", code=None)
-    nacre("doctor")
-    nacre("commit")
+    nacre("admin", "doctor")
+    nacre("admin", "commit")
     assert is_kept(home) == []
 
 
@@ -246,6 +254,7 @@ def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it
     out.mkdir()
     for name in ("all.jsonl", "all.md", "all.zip"):
         nacre(
+            "data",
             "export",
             str(out / name),
             "--sessions",
@@ -254,9 +263,11 @@ def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it
             f"p {SECRET}",
             code=None,
         )
-        nacre("export", str(out / name), "--sessions", "--include-retired", "--force")
+        nacre("data", "export", str(out / name), "--sessions", "--include-retired", "--force")
     for form in FORMS.values():
-        nacre("import", str(out / "all.jsonl"), "--trust", "--yes", "--project", f"q {form}")
+        nacre(
+            "data", "import", str(out / "all.jsonl"), "--trust", "--yes", "--project", f"q {form}"
+        )
     nacre("forget", "--match", SECRET, "--yes", code=None)
     nacre("forget", "--match", f"{SECRET}.*|painted", "--regex", "--yes")
     nacre("forget", "--project", f"p {SECRET}", "--yes", code=None)
@@ -266,11 +277,11 @@ def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it
     nacre("retire", "--contains", f"{SECRET} hook", "--persist", "--yes")
     nacre("sync", "--remote", str(tmp_path / SECRET), code=None)
     nacre("sync", "--remote", f"https://me:{SECRET}@127.0.0.1:9/x.git", "--timeout", "1", code=None)
-    nacre("backup", "create", str(out / "backup"), code=None)
+    nacre("data", "backup", "create", str(out / "backup"), code=None)
     nacre("undo", SECRET, code=None)
-    nacre("unretire", SECRET, code=None)
+    nacre("retire", "--restore", SECRET, code=None)
     nacre("show", lamp)
-    nacre("commit")
+    nacre("admin", "commit")
     assert is_kept(home) == []
 
 
@@ -286,10 +297,19 @@ def test_api_key_is_stored_only_in_credentials_toml(home: Path, tmp_path: Path, 
 
     with FakeProvider(reply) as provider:
         address = ("--provider", "mine", "--base-url", f"{provider.url}/v1", "--key-stdin")
-        told = nacre("setup", *address, "--model", "m", "--background", "--json", stdin=key)
-        told += nacre("setup", *address, "--model", "other", stdin=key, code=1)
+        told = nacre(
+            "writer", "setup", *address, "--model", "m", "--background", "--json", stdin=key
+        )
+        told += nacre("writer", "setup", *address, "--model", "other", stdin=key, code=1)
         told += nacre(
-            "setup", *address, "--model", "other", "--json", stdin=f"{key} and more", code=2
+            "writer",
+            "setup",
+            *address,
+            "--model",
+            "other",
+            "--json",
+            stdin=f"{key} and more",
+            code=2,
         )
         for name, (file, text) in list(EXAMPLES.items())[:3]:
             path = tmp_path / "in" / name / file
@@ -309,9 +329,9 @@ def test_api_key_is_stored_only_in_credentials_toml(home: Path, tmp_path: Path, 
         "log",
     ):
         told += nacre(*words.split(), code=None)
-    nacre("export", str(tmp_path / "all.jsonl"), "--sessions")
-    nacre("backup", "create", str(tmp_path / "backup.zip"))
-    nacre("backup", "restore", str(tmp_path / "backup.zip"), "--to", str(tmp_path / "back"))
+    nacre("data", "export", str(tmp_path / "all.jsonl"), "--sessions")
+    nacre("data", "backup", "create", str(tmp_path / "backup.zip"))
+    nacre("data", "backup", "restore", str(tmp_path / "backup.zip"), "--to", str(tmp_path / "back"))
     assert key not in told
     assert key in (home / "credentials.toml").read_text(encoding="utf-8")
     assert {place.partition(": ")[0] for place in is_kept(home)} == {str(home / "credentials.toml")}
@@ -342,13 +362,13 @@ def test_private_addresses_and_paths_are_removed_everywhere_if_enabled(
     nacre("store", f"The pier: {words}.", "--subject", f"Pier of {ADDRESS}", "--tag", "pier")
     nacre("recall", f"where is the plan of {words}?")
     nacre("recall", f"nobody knows {words}")
-    nacre("handoff", "--store", f"Goes on: {words}", code=None)
-    nacre("commit")
+    nacre("context", "--handoff", "--store", f"Goes on: {words}", code=None)
+    nacre("admin", "commit")
     subprocess.run(
         ["git", "init", "--quiet", "--bare", "-b", "main", str(tmp_path / "remote.git")], check=True
     )
     nacre("sync", "--remote", str(tmp_path / "remote.git"))
-    nacre("export", str(tmp_path / "out.jsonl"))
+    nacre("data", "export", str(tmp_path / "out.jsonl"))
     assert "[REDACTED:email] keeps the plan in ~/pier.md" in nacre(
         "recall", "who keeps the plan of the pier?"
     )
@@ -416,7 +436,7 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
         raise RuntimeError(f"cannot reach https://me:{SECRET}@db.example")
 
     monkeypatch.setattr("nacre.cli.operations.perform", broken)
-    nacre("doctor", code=1)
+    nacre("admin", "doctor", code=1)
     assert (home / "logs" / "errors.log").exists()
     assert is_kept(home) == []
 
@@ -437,7 +457,7 @@ def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(
     transcript.write_text("".join(json.dumps(line) + "\n" for line in said), encoding="utf-8")
     nacre("ingest", str(transcript))
     nacre("store", f"The gate opens with {words} in the evening", "--tag", words)
-    nacre("commit")
+    nacre("admin", "commit")
     nacre("store", f"Second note on {words} and lamps")
     nacre(
         "retire",
@@ -446,29 +466,31 @@ def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(
         f"has {words}",
         "--yes",
     )
-    nacre("eval", "add", f"where is {words}?")
-    nacre("commit")
+    nacre("admin", "eval", "add", f"where is {words}?")
+    nacre("admin", "commit")
     (home / "nacre.db.old").write_bytes(b"an older copy")
     nacre("config", "set", "redaction.patterns", json.dumps([f"(?i)zz-{CORE}-4711"]))
     (home / "config.toml").rename(tmp_path / "config.toml")
     os.environ["NACRE_CONFIG"] = str(tmp_path / "config.toml")
     try:
         before = len(is_kept(home))
-        dry = json.loads(nacre("scrub", "--dry-run", "--history", "--json"))
+        dry = json.loads(nacre("admin", "scrub", "--dry-run", "--history", "--json"))
         assert dry["total"] > 0
         assert len(is_kept(home)) == before
-        nacre("scrub", "--history", "--remove-copies", code=2)
-        report = json.loads(nacre("scrub", "--history", "--remove-copies", "--yes", "--json"))
+        nacre("admin", "scrub", "--history", "--remove-copies", code=2)
+        report = json.loads(
+            nacre("admin", "scrub", "--history", "--remove-copies", "--yes", "--json")
+        )
         assert report["turns"] == 2
         assert report["commits"] >= 2
         assert report["removed"] == [str(home / "nacre.db.old")]
         assert any("replace a leaked key" in place for place in report["elsewhere"])
-        nacre("commit")
+        nacre("admin", "commit")
         assert is_kept(home) == []
-        assert json.loads(nacre("scrub", "--history", "--yes", "--json"))["total"] == 0
+        assert json.loads(nacre("admin", "scrub", "--history", "--yes", "--json"))["total"] == 0
         assert "northern gate" in nacre("recall", "wombat key of the northern gate")
-        assert "northern gate" in nacre("sessions", "search", "northern gate")
-        assert nacre("doctor")
+        assert "northern gate" in nacre("search", "northern gate")
+        assert nacre("admin", "doctor")
         status = subprocess.run(
             ["git", "-C", str(home / "vault"), "status", "--short"],
             capture_output=True,

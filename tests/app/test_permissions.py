@@ -97,7 +97,7 @@ def test_a_home_that_others_may_read_works_and_is_mended_on_request(world: World
         path.chmod(0o755 if path.is_dir() else 0o644)
     context = world.context()
     told = {check.name: check for check in doctor(context)}["permissions"]
-    assert (told.state, told.hint) == ("warning", "nacre doctor --repair")
+    assert (told.state, told.hint) == ("warning", "nacre admin doctor --repair")
     told = {check.name: check for check in doctor(context, repair=True)}["permissions"]
     assert told.state == "ok"
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only

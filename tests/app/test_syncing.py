@@ -681,7 +681,7 @@ def test_a_secret_in_what_is_to_be_sent_stops_the_push(pair: tuple[Machine, Mach
         one.sync()
     assert "notes.txt" in found.value.message
     assert SECRET not in found.value.message
-    assert "nacre scrub" in (found.value.hint or "")
+    assert "nacre admin scrub" in (found.value.hint or "")
     assert git(one.remote, "rev-parse", "HEAD") == before
 
 

@@ -61,7 +61,7 @@ def held(world: World) -> World:
 
 
 class Asked:
-    """What nacre usefulness answers."""
+    """What nacre admin usefulness answers."""
 
     def __init__(self, found: Usefulness) -> None:
         self.found = found

@@ -1,4 +1,4 @@
-"""The benchmark of ``nacre gaps``, and the border it stands on."""
+"""The benchmark of ``nacre review gaps``, and the border it stands on."""
 
 from __future__ import annotations
 

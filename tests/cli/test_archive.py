@@ -1,4 +1,4 @@
-"""``nacre archive``: what was cut short is finished by the same command."""
+"""``nacre data archive``: what was cut short is finished by the same command."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def forget_pack(user_home: Path, statement: str) -> None:
 def test_a_damaged_pack_is_made_anew_by_a_repair(nacre: Nacre, pack: Path) -> None:
     sound = pack.read_bytes()
     pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
-    assert len(nacre("archive", "verify", "--json", code=1).json["problems"]) == 1
-    assert nacre("archive", "verify", "--repair", "--json").json["repaired"] == 1
+    assert len(nacre("data", "archive", "verify", "--json", code=1).json["problems"]) == 1
+    assert nacre("data", "archive", "verify", "--repair", "--json").json["repaired"] == 1
     assert pack.read_bytes() == sound
 
 
@@ -42,24 +42,24 @@ def test_interrupted_repair_is_finished_by_the_next_one(
     forget_pack(
         user_home, "UPDATE archived SET pack = NULL, until = 0, size = 0, raw = 0, changed = 0"
     )
-    assert nacre("archive", "status", "--json").json["waiting"] == 1
-    assert nacre("archive", "verify", "--repair", "--json").json["problems"] == []
+    assert nacre("data", "archive", "status", "--json").json["waiting"] == 1
+    assert nacre("data", "archive", "verify", "--repair", "--json").json["problems"] == []
     assert pack.read_bytes() == sound
-    assert nacre("archive", "status", "--json").json["waiting"] == 0
+    assert nacre("data", "archive", "status", "--json").json["waiting"] == 0
 
 
 def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     forget_pack(user_home, "DELETE FROM archived")
-    assert nacre("archive", "verify", "--json").json == {
+    assert nacre("data", "archive", "verify", "--json").json == {
         "files": 0,
         "problems": [],
         "repaired": 0,
         "not_archived": [],
     }
     nacre("ingest")
-    assert nacre("archive", "verify", "--json").json == {
+    assert nacre("data", "archive", "verify", "--json").json == {
         "files": 1,
         "problems": [],
         "repaired": 0,
@@ -77,7 +77,7 @@ def test_repair_archives_a_transcript_copied_to_another_disk(
     os.replace(copy, transcript)
     nacre("ingest")
     pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
-    nacre("archive", "verify", "--repair")
+    nacre("data", "archive", "verify", "--repair")
     assert pack.read_bytes() == sound
 
 

@@ -125,7 +125,7 @@ def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> No
 
 @pytest.mark.parametrize(
     "arguments",
-    [("recall", "anything"), ("list",), ("sessions", "list"), ("sessions", "search", "anything")],
+    [("recall", "anything"), ("list",), ("sessions", "list"), ("search", "anything")],
 )
 def test_an_empty_memory_tells_how_to_begin(nacre: Nacre, arguments: tuple[str, ...]) -> None:
     answer = nacre(*arguments)
@@ -306,7 +306,7 @@ def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
 def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(
     nacre: Nacre, learned: dict[str, Any]
 ) -> None:
-    answer = nacre("sessions", "search", "ledger transactions", "--json").json
+    answer = nacre("search", "ledger transactions", "--json").json
     assert set(answer) >= {"query", "hits", "lanes", "took_ms"}
     hit = answer["hits"][0]
     assert set(hit) == {
@@ -332,11 +332,11 @@ def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(
 
 
 def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
-    own = nacre("sessions", "search", "linter commit", "--mine", "--json").json["hits"]
-    assert nacre("sessions", "search", "linter commit", "--user-only", "--json").json["hits"] == own
+    own = nacre("search", "linter commit", "--mine", "--json").json["hits"]
+    assert nacre("search", "linter commit", "--user-only", "--json").json["hits"] == own
     assert {hit["speaker"] for hit in own} == {"owner"}
-    assert nacre("sessions", "search", "linter", "--tool", "codex", "--json").json["hits"] == []
-    assert "Nothing matches." in nacre("sessions", "search", "linter", "--tool", "codex").out
+    assert nacre("search", "linter", "--tool", "codex", "--json").json["hits"] == []
+    assert "Nothing matches." in nacre("search", "linter", "--tool", "codex").out
 
 
 @pytest.mark.embedding
@@ -352,8 +352,8 @@ def test_a_memory_that_may_be_meant_is_a_weak_hit(nacre: Nacre) -> None:
 @pytest.mark.embedding
 def test_words_that_nobody_ever_said_find_no_session(nacre: Nacre, transcript: Path) -> None:
     nacre("ingest")
-    assert "Nothing matches." in nacre("sessions", "search", "flurbl", "grommit", "xyzzy").out
-    assert nacre("sessions", "search", "which", "database", "engine", "--json").json["hits"]
+    assert "Nothing matches." in nacre("search", "flurbl", "grommit", "xyzzy").out
+    assert nacre("search", "which", "database", "engine", "--json").json["hits"]
 
 
 def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[str, Any]) -> None:
@@ -414,8 +414,8 @@ def test_misspelt_question_is_corrected_if_enabled_and_reported(
 
 
 def test_a_search_of_sessions_may_be_misspelt_too(nacre: Nacre, learned: dict[str, Any]) -> None:
-    assert not nacre("sessions", "search", "emulatde", "--json").json["hits"]
-    assert nacre("sessions", "search", "emulatde", "--fuzzy", "--json").json["hits"]
+    assert not nacre("search", "emulatde", "--json").json["hits"]
+    assert nacre("search", "emulatde", "--fuzzy", "--json").json["hits"]
 
 
 def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:

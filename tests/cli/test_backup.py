@@ -36,49 +36,54 @@ def test_a_backup_comes_back_as_it_was(
     nacre: Nacre, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, other = tmp_path / "b.zip", tmp_path / "other"
-    told = nacre("backup", "create", str(out), "--json").json
+    told = nacre("data", "backup", "create", str(out), "--json").json
     assert out.stat().st_mode & 0o777 == 0o600
     assert (told["bytes"], told["notes"]) == (out.stat().st_size, [])
     before = nacre("show", "Deploys", "--no-update", "--json").json
     listed = nacre("list", "--json").json
-    assert nacre("backup", "restore", str(out), "--to", str(other), "--json").json["kept"] is None
+    assert (
+        nacre("data", "backup", "restore", str(out), "--to", str(other), "--json").json["kept"]
+        is None
+    )
     monkeypatch.setenv("NACRE_HOME", str(other))
     after = nacre("show", "Deploys", "--no-update", "--json").json
     assert after.pop("path").removeprefix(str(other)) == before.pop("path").removeprefix(str(kept))
     assert after == before
     assert before["recall_count"] == 1
     assert nacre("list", "--json").json == listed
-    assert nacre("doctor", "--deep", "--all", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--all", "--json").json["findings"] == []
 
 
 def test_the_drill_proves_a_backup_and_touches_nothing(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
     before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
-    answer = nacre("backup", "verify", str(out), "--json").json
+    answer = nacre("data", "backup", "verify", str(out), "--json").json
     assert answer["ok"] is True
     names = {check["name"] for check in answer["checks"]}
     assert {"archive", "database", "vault", "ledger", "counts", "recall", "git"} <= names
     assert {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()} == before
-    assert "all hashes match" in nacre("backup", "verify", str(out)).out
+    assert "all hashes match" in nacre("data", "backup", "verify", str(out)).out
 
 
 def test_a_home_that_is_there_is_asked_about_and_kept_aside(
     nacre: Nacre, terminal: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
     nacre("store", "Something newer than the backup", "--subject", "Newer")
-    assert nacre("backup", "restore", str(out), "--json", code=4).error["code"] == "conflict"
-    assert terminal("backup", "restore", str(out), typed="n\n").code == 1
+    assert (
+        nacre("data", "backup", "restore", str(out), "--json", code=4).error["code"] == "conflict"
+    )
+    assert terminal("data", "backup", "restore", str(out), typed="n\n").code == 1
     assert nacre("show", "Newer", "--no-update").out
-    answer = nacre("backup", "restore", str(out), "--force", "--json").json
+    answer = nacre("data", "backup", "restore", str(out), "--force", "--json").json
     nacre("show", "Newer", "--no-update", code=3)
     aside = Path(answer["kept"])
     assert list(aside.rglob("newer.md"))
-    again = nacre("backup", "restore", str(out), "--force", "--json").json
+    again = nacre("data", "backup", "restore", str(out), "--force", "--json").json
     assert again["kept"] != answer["kept"]
     assert not [path for path in kept.parent.iterdir() if path.name.endswith(".restoring")]
 
@@ -88,9 +93,9 @@ def test_interrupted_restore_is_finished_on_next_open(
 ) -> None:
     nacre("config", "set", "redaction.patterns", '["pier-[0-9]+"]')
     out = tmp_path / "b.zip"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
     nacre(
-        "backup", "restore", str(out), "--to", str(kept.with_name("..nacre.restored"))
+        "data", "backup", "restore", str(out), "--to", str(kept.with_name("..nacre.restored"))
     )  # whole, and not in place yet
     nacre("store", "Only the old home knows this")
     kept.rename(kept.with_name(".nacre.before-restore"))
@@ -102,20 +107,20 @@ def test_interrupted_restore_is_finished_on_next_open(
     assert "Deploys" in subjects
     assert "Only the old home knows this" not in subjects
     assert not kept.with_name("..nacre.restored").exists()
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
 def test_a_home_that_waits_for_its_place_takes_no_other_ones(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
     waiting = kept.with_name("..nacre.restored")
-    nacre("backup", "restore", str(out), "--to", str(waiting))
+    nacre("data", "backup", "restore", str(out), "--to", str(waiting))
     nacre("store", "The home in use knows this", "--subject", "In use")
     assert nacre("show", "In use", "--json").json["subject"] == "In use"
     nacre(
-        "backup", "restore", str(out), "--force"
+        "data", "backup", "restore", str(out), "--force"
     )  # what waited was of a restore that was cut short: it goes
     assert not waiting.exists()
     nacre("show", "In use", code=3)
@@ -136,8 +141,8 @@ def test_temporary_file_of_a_killed_process_is_removed_on_write(
     for path in (*left, alive):
         path.write_text("half of it")
     nacre("config", "set", "recall.limit", "5")
-    nacre("export", str(tmp_path / "memories.jsonl"))
-    nacre("backup", "create", str(tmp_path / "home.zip"))
+    nacre("data", "export", str(tmp_path / "memories.jsonl"))
+    nacre("data", "backup", "create", str(tmp_path / "home.zip"))
     assert [path.name for path in left if path.exists()] == []
     assert alive.exists()  # another process may be writing it just now
 
@@ -156,10 +161,10 @@ def test_a_backup_holds_history_and_no_credentials(
     ):
         subprocess.run(["git", *arguments], cwd=kept / "vault", check=True)
     out, other = tmp_path / "b.zip", tmp_path / "other"
-    told = nacre("backup", "create", str(out), "--json").json
+    told = nacre("data", "backup", "create", str(out), "--json").json
     assert any("vault/.git/config" in note for note in told["notes"])
-    assert nacre("backup", "verify", str(out), "--json").json["ok"] is True
-    nacre("backup", "restore", str(out), "--to", str(other))
+    assert nacre("data", "backup", "verify", str(out), "--json").json["ok"] is True
+    nacre("data", "backup", "restore", str(out), "--to", str(other))
     assert password not in (other / "vault/.git/config").read_text()
     log = subprocess.run(
         ["git", "log", "--oneline"], cwd=other / "vault", check=True, capture_output=True, text=True
@@ -191,9 +196,9 @@ def test_a_history_without_loose_files_comes_back(
             capture_output=True,
         )
     out, other = tmp_path / "b.zip", tmp_path / "other"
-    nacre("backup", "create", str(out))
-    assert nacre("backup", "verify", str(out), "--json").json["ok"] is True
-    nacre("backup", "restore", str(out), "--to", str(other))
+    nacre("data", "backup", "create", str(out))
+    assert nacre("data", "backup", "verify", str(out), "--json").json["ok"] is True
+    nacre("data", "backup", "restore", str(out), "--to", str(other))
     asked = ["git", "--git-dir", ".git", "log", "--all", "--format=%s"]
     told = subprocess.run(asked, cwd=other / "vault", check=True, capture_output=True, text=True)
     assert told.stdout.split() == ["one"] * (len(commands) > 1)
@@ -220,10 +225,10 @@ def test_a_backup_is_whole_while_others_write(nacre: Nacre, kept: Path, tmp_path
         for number in range(4):
             before = len(stored)
             out, other = tmp_path / f"{number}.zip", tmp_path / f"home{number}"
-            nacre("backup", "create", str(out))
-            answer = nacre("backup", "verify", str(out), "--json", code=None).json
+            nacre("data", "backup", "create", str(out))
+            answer = nacre("data", "backup", "verify", str(out), "--json", code=None).json
             assert failures(answer) == []
-            nacre("backup", "restore", str(out), "--to", str(other))
+            nacre("data", "backup", "restore", str(out), "--to", str(other))
             with open_memory(other) as home:
                 for memory in stored[:before]:
                     home.get(memory, update=False)
@@ -289,10 +294,12 @@ def test_a_harmed_backup_is_refused_and_leaves_nothing(
     nacre: Nacre, kept: Path, tmp_path: Path, harm: str
 ) -> None:
     out, other = tmp_path / "b.zip", tmp_path / "below" / "other"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
     changed = rewritten(out, HARM[harm])
     for arguments in (["verify", str(changed)], ["restore", str(changed), "--to", str(other)]):
-        assert nacre("backup", *arguments, "--json", code=2).error["code"] == "invalid_input"
+        assert (
+            nacre("data", "backup", *arguments, "--json", code=2).error["code"] == "invalid_input"
+        )
     assert not other.exists()
     assert not list(tmp_path.rglob("outside.txt"))
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".restoring")]
@@ -302,14 +309,15 @@ def test_a_backup_with_spoiled_bytes_is_refused_wherever_they_lie(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
     whole = out.read_bytes()
     with zipfile.ZipFile(out) as archive:
         start = archive.getinfo("vault/ledger.jsonl").header_offset + len("vault/ledger.jsonl") + 60
     for at in range(start, start + 24, 3):
         out.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
         assert (
-            nacre("backup", "verify", str(out), "--json", code=2).error["code"] == "invalid_input"
+            nacre("data", "backup", "verify", str(out), "--json", code=2).error["code"]
+            == "invalid_input"
         )
 
 
@@ -318,10 +326,12 @@ def test_what_is_no_backup_is_told_so(nacre: Nacre, tmp_path: Path, data: bytes)
     path = tmp_path / "b.zip"
     path.write_bytes(data)
     assert nacre(
-        "backup", "restore", str(path), "--to", str(tmp_path / "x"), "--json", code=2
+        "data", "backup", "restore", str(path), "--to", str(tmp_path / "x"), "--json", code=2
     ).error["hint"]
     assert (
-        nacre("backup", "verify", str(tmp_path / "none.zip"), "--json", code=3).error["code"]
+        nacre("data", "backup", "verify", str(tmp_path / "none.zip"), "--json", code=3).error[
+            "code"
+        ]
         == "not_found"
     )
 
@@ -331,12 +341,12 @@ def test_the_drill_finds_a_backup_whose_parts_do_not_fit(
 ) -> None:
     """Every hash agrees, and yet a memory that the backup counts is not in it."""
     out = tmp_path / "b.zip"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
 
     def claim(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
         manifest["counts"]["memories"] += 1
 
-    answer = nacre("backup", "verify", str(rewritten(out, claim)), "--json", code=1).json
+    answer = nacre("data", "backup", "verify", str(rewritten(out, claim)), "--json", code=1).json
     assert [check["name"] for check in failures(answer)] == ["counts"]
 
 
@@ -344,7 +354,7 @@ def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_p
     secret = tmp_path / "secret.txt"
     secret.write_text("outside")
     (kept / "vault/outside.md").symlink_to(secret)
-    told = nacre("backup", "create", str(tmp_path / "b.zip"), "--json").json
+    told = nacre("data", "backup", "create", str(tmp_path / "b.zip"), "--json").json
     assert told["notes"] == ["vault/outside.md is a link or not a regular file; it was left out"]
 
 
@@ -356,10 +366,10 @@ def test_a_file_whose_name_is_no_utf8_is_left_out_and_named(
     Path(os.fsdecode(odd)).write_text("# Cafe\n\nIt opens at nine.\n")
     Path(os.fsdecode(os.fsencode(kept) + b"/note-\xff")).write_text("mine")
     out = tmp_path / "b.zip"
-    told = nacre("backup", "create", str(out), "--json").json
+    told = nacre("data", "backup", "create", str(out), "--json").json
     assert [note for note in told["notes"] if "rename it" in note and "caf\\xe9.md" in note]
     assert [note for note in told["notes"] if "note-\\xff" in note]
-    assert "rename it" in nacre("backup", "create", str(out), "--force").out
-    assert failures(nacre("backup", "verify", str(out), "--json", code=None).json) == []
-    nacre("export", str(tmp_path / "all.zip"))
-    nacre("commit")
+    assert "rename it" in nacre("data", "backup", "create", str(out), "--force").out
+    assert failures(nacre("data", "backup", "verify", str(out), "--json", code=None).json) == []
+    nacre("data", "export", str(tmp_path / "all.zip"))
+    nacre("admin", "commit")

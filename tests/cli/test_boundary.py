@@ -92,9 +92,9 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("store", "x", "--importance", "11"), "invalid value for '--importance'"),
         (("store", "  "), "the memory has no content"),
         (("store",), "missing argument 'content'"),
-        (("sessions", "search"), "the question is empty"),
+        (("search"), "the question is empty"),
         (("sessions", "shwo"), "did you mean show?"),
-        (("completion", "tcsh"), "invalid value for 'shell': 'tcsh' is not one of"),
+        (("admin", "completion", "tcsh"), "invalid value for 'shell': 'tcsh' is not one of"),
         (("list", "--frobnicate"), "no such option"),
     ],
 )
@@ -127,7 +127,7 @@ def test_invalid_database_is_reported_and_can_be_rebuilt(nacre: Nacre, user_home
         file.write_bytes(os.urandom(5000))
     answer = nacre("recall", "deploy", code=1)
     assert "is not a nacre database" in answer.err
-    assert "nacre db rebuild" in answer.err
+    assert "nacre admin db rebuild" in answer.err
     nacre("db", "rebuild", "--yes")
     assert nacre("list", "--json").json["memories"][0]["id"] == memory
 

@@ -116,7 +116,7 @@ def test_rebuild_keeps_pending_candidates_and_no_dropped_ones(
     before = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     assert len(before) >= 2
     nacre("review", "drop", before[0]["id"])
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert nacre("review", "list", "--only", "candidate", "--json").json["items"] == before[1:]
     nacre("ingest", "--force")
     assert left(nacre) == waiting[1:]
@@ -125,7 +125,7 @@ def test_rebuild_keeps_pending_candidates_and_no_dropped_ones(
 def test_undo_in_review_works_after_a_rebuild(nacre: Nacre, waiting: list[str]) -> None:
     (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found["id"])
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     nacre("review", "undo", found["id"])
     assert memories(nacre) == set()
     assert left(nacre) == waiting
@@ -137,7 +137,7 @@ def test_undo_in_review_is_refused_after_a_rebuild_without_git(
     monkeypatch.setenv("NACRE_GIT_ENABLED", "false")
     (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found["id"])
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert "nacre retire" in nacre("review", "undo", found["id"], code=4).err
     assert memories(nacre) == {found["content"]}
     assert found["content"] not in left(nacre)
@@ -168,7 +168,7 @@ def test_a_rebuild_keeps_none_of_a_session_that_another_machine_forgot(
     shutil.copy(home / "vault" / "ledger.jsonl", here / "vault" / "ledger.jsonl")
     shutil.rmtree(home)
     here.rename(home)
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert left(nacre) == []
 
 
@@ -181,5 +181,7 @@ def test_a_rebuild_says_that_candidates_cannot_be_read_any_more(
         database,
     ):
         database.execute("UPDATE candidates SET memory = '{}'")
-    assert "candidates could not be read" in " ".join(nacre("db", "rebuild", "--yes").out.split())
+    assert "candidates could not be read" in " ".join(
+        nacre("admin", "db", "rebuild", "--yes").out.split()
+    )
     assert left(nacre) == []

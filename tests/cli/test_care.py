@@ -18,11 +18,14 @@ from tests.cli.conftest import Nacre, said, write_transcript
 
 
 def test_doctor_is_content_with_a_home_in_order(nacre: Nacre, learned: dict[str, Any]) -> None:
-    assert nacre("doctor", "--json").json["ok"] is True
-    checks = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}
+    assert nacre("admin", "doctor", "--json").json["ok"] is True
+    checks = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
     assert checks["memories"]["state"] == "ok"
     assert "1 claude-code" in checks["sessions"]["detail"]
-    assert all(line.startswith(("ok", "warning", " ")) for line in nacre("doctor").out.splitlines())
+    assert all(
+        line.startswith(("ok", "warning", " "))
+        for line in nacre("admin", "doctor").out.splitlines()
+    )
 
 
 def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(
@@ -30,7 +33,7 @@ def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(
 ) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     _break(user_home)
-    answer = nacre("doctor", code=1)
+    answer = nacre("admin", "doctor", code=1)
     assert "failure" in answer.out
     assert "global/fact/deploys.md: broken YAML" in answer.out
     assert "correct the file" in answer.out
@@ -81,10 +84,12 @@ def test_doctor_reports_damage_of_what_is_kept(
     name: str,
     damage: Callable[[Path], object],
 ) -> None:
-    nacre("commit")
-    assert all(check["state"] != "failure" for check in nacre("doctor", "--json").json["checks"])
+    nacre("admin", "commit")
+    assert all(
+        check["state"] != "failure" for check in nacre("admin", "doctor", "--json").json["checks"]
+    )
     damage(user_home / ".nacre")
-    checks = nacre("doctor", "--json", code=None).json["checks"]
+    checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
     assert any(
         check["hint"] for check in checks if check["name"] == name and check["state"] != "ok"
     )
@@ -106,34 +111,34 @@ def test_a_store_that_fails_after_it_became_durable_may_be_stored(
 def test_a_home_that_others_may_read_is_a_warning(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays")
     (user_home / ".nacre").chmod(0o755)
-    found = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}
+    found = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
     assert found["permissions"]["state"] == "warning"
-    assert found["permissions"]["hint"] == "nacre doctor --repair"
-    nacre("doctor", "--repair")
+    assert found["permissions"]["hint"] == "nacre admin doctor --repair"
+    nacre("admin", "doctor", "--repair")
     assert (user_home / ".nacre").stat().st_mode & 0o777 == 0o700
-    assert {check["state"] for check in nacre("doctor", "--json").json["checks"]} <= {
+    assert {check["state"] for check in nacre("admin", "doctor", "--json").json["checks"]} <= {
         "ok",
         "warning",
     }
 
 
 def test_db_stats_counts_everything(nacre: Nacre, learned: dict[str, Any]) -> None:
-    stats = nacre("db", "stats", "--json").json
+    stats = nacre("admin", "db", "stats", "--json").json
     assert stats["tools"][0]["tool"] == "claude-code"
     assert stats["tools"][0]["turns"] == 6
     assert stats["database_bytes"] > 0
-    assert f"{learned['memories']} memor" in nacre("db", "stats").out
+    assert f"{learned['memories']} memor" in nacre("admin", "db", "stats").out
 
 
 def test_db_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> None:
-    assert nacre("db", "path").out == f"{user_home}/.nacre/nacre.db\n"
+    assert nacre("admin", "db", "path").out == f"{user_home}/.nacre/nacre.db\n"
 
 
 def test_a_rebuild_brings_back_the_same_memories(nacre: Nacre, learned: dict[str, Any]) -> None:
     nacre("store", "Deploy on Fridays", "--tag", "ops")
     before = nacre("list", "--json").json
     answer = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
-    rebuilt = nacre("db", "rebuild", "--yes", "--json").json
+    rebuilt = nacre("admin", "db", "rebuild", "--yes", "--json").json
     assert rebuilt["total"] == before["total"]
     assert nacre("list", "--json").json == before
     again = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
@@ -167,7 +172,7 @@ def test_rebuild_leaves_unlearned_sessions_to_the_next_ingest(
     tell("5e550001-read", "Hello there, how are you today?", "dock", day="2026-10-01")
     tell("5e550003-old", "old", day="2026-09-01")
     tell("5e550004-new", "new", day="2026-10-03")
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert nacre("list", "--json").json["memories"] == []
     nacre("ingest")
     learned = " ".join(one["content"] for one in nacre("list", "--json").json["memories"])
@@ -182,7 +187,7 @@ def test_rebuild_leaves_unlearned_sessions_to_the_next_ingest(
 def test_a_rebuild_from_nothing_but_the_vault_works(nacre: Nacre, user_home: Path) -> None:
     memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
     (user_home / ".nacre" / "nacre.db").unlink()
-    assert "1 memory" in nacre("db", "rebuild").out
+    assert "1 memory" in nacre("admin", "db", "rebuild").out
     assert nacre("show", memory, "--json").json["content"] == "Deploy on Fridays"
 
 
@@ -190,44 +195,46 @@ def test_a_rebuild_names_the_files_it_could_not_read(nacre: Nacre, user_home: Pa
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     nacre("store", "Ship on Mondays")
     _break(user_home)
-    answer = nacre("db", "rebuild", "--yes", code=1)
+    answer = nacre("admin", "db", "rebuild", "--yes", code=1)
     assert "1 memory" in answer.out
     assert "warning: global/fact/deploys.md: broken YAML" in answer.err
 
 
 def test_a_rebuild_asks_on_a_terminal(nacre: Nacre, terminal: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays")
-    declined = terminal("db", "rebuild", typed="n\n")
+    declined = terminal("admin", "db", "rebuild", typed="n\n")
     assert declined.code == 1
     assert "Nothing was changed." in declined.out
     assert "error:" not in declined.out
-    broken_off = terminal("db", "rebuild", typed="\x04", environ={"NO_COLOR": "1"})
+    broken_off = terminal("admin", "db", "rebuild", typed="\x04", environ={"NO_COLOR": "1"})
     assert (broken_off.code, "\nerror: interrupted" in broken_off.out) == (130, True)
     assert not (user_home / ".nacre" / "nacre.db.old").exists()
-    assert terminal("db", "rebuild", typed="y\n").code == 0
+    assert terminal("admin", "db", "rebuild", typed="y\n").code == 0
     assert (user_home / ".nacre" / "nacre.db.old").exists()
 
 
 def test_a_backup_is_a_database_and_overwrites_nothing(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "Deploy on Fridays")
     target = tmp_path / "deep" / "copy.db"
-    assert nacre("db", "backup", str(target), "--json").json["bytes"] == target.stat().st_size
+    assert (
+        nacre("admin", "db", "backup", str(target), "--json").json["bytes"] == target.stat().st_size
+    )
     with sqlite3.connect(target) as copy:
         assert copy.execute("SELECT content FROM memories").fetchall() == [("Deploy on Fridays",)]
     copy.close()
-    assert nacre("db", "backup", str(target), "--json", code=4).error["code"] == "conflict"
-    assert Path(nacre("db", "backup", "--json").json["path"]).is_file()
+    assert nacre("admin", "db", "backup", str(target), "--json", code=4).error["code"] == "conflict"
+    assert Path(nacre("admin", "db", "backup", "--json").json["path"]).is_file()
 
 
 def test_a_reset_keeps_the_vault_and_a_copy(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays")
-    assert "--yes" in nacre("db", "reset", code=2).err
-    answer = nacre("db", "reset", "--yes", "--json").json
+    assert "--yes" in nacre("admin", "db", "reset", code=2).err
+    answer = nacre("admin", "db", "reset", "--yes", "--json").json
     assert Path(answer["copy"]).is_file()
     assert not (user_home / ".nacre" / "nacre.db").exists()
     assert nacre("recall", "deploy", "--json").json["hits"]  # the vault was read again
-    nacre("db", "reset", "--yes")
-    assert nacre("db", "reset", "--yes").out == "There is no database to remove.\n"
+    nacre("admin", "db", "reset", "--yes")
+    assert nacre("admin", "db", "reset", "--yes").out == "There is no database to remove.\n"
 
 
 def test_config_shows_each_value_with_its_origin(
@@ -315,7 +322,7 @@ def test_config_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> Non
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script(nacre: Nacre, shell: str) -> None:
-    script = nacre("completion", shell).out
+    script = nacre("admin", "completion", shell).out
     assert "_NACRE_COMPLETE" in script
     assert f"{shell}_complete" in script
 
@@ -371,9 +378,9 @@ def test_completion_completes_ids_projects_tools_hosts_and_settings(
 
 
 def test_the_manual_page_holds_every_command_and_option(nacre: Nacre) -> None:
-    page = nacre("man").out
+    page = nacre("admin", "man").out
     assert page.startswith(".TH NACRE 1 ")
-    assert nacre("man", "--json").json["page"] == page.rstrip("\n")
+    assert nacre("admin", "man", "--json").json["page"] == page.rstrip("\n")
     for told in (
         ".SS nacre recall",
         ".SS nacre sessions tail",
@@ -412,13 +419,13 @@ def _break(user_home: Path) -> None:
 
 def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
     nacre("config", "set", "recall.reranker", "/nowhere")
-    found = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}
+    found = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
     assert found["reranker"]["state"] == "warning"
     assert "none" in found["reranker"]["hint"]
     for off in ("", "none"):
         nacre("config", "set", "recall.reranker", off)
         assert "reranker" not in {
-            check["name"] for check in nacre("doctor", "--json").json["checks"]
+            check["name"] for check in nacre("admin", "doctor", "--json").json["checks"]
         }
         assert [lane["name"] for lane in nacre("recall", "anything", "--json").json["lanes"]] == [
             "lexical",
@@ -440,17 +447,17 @@ def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) ->
 def test_database_check_finds_and_repairs_orphaned_text(
     nacre: Nacre, learned: dict[str, Any], user_home: Path
 ) -> None:
-    assert nacre("doctor", "--deep", "--json").json["ok"]
+    assert nacre("admin", "doctor", "--deep", "--json").json["ok"]
     database = apsw.Connection(
         str(user_home / ".nacre" / "nacre.db")
     )  # the system's own SQLite may be too old
     database.execute("INSERT INTO memories_parts (rowid, identifiers) VALUES (99999, 'lost_name')")
     database.close()
-    broken = nacre("doctor", "--deep", "--json", code=1).json
+    broken = nacre("admin", "doctor", "--deep", "--json", code=1).json
     assert [check["name"] for check in broken["checks"] if check["state"] == "failure"] == [
         "full text"
     ]
-    assert nacre("doctor", "--deep", "--repair", "--json").json["ok"]
+    assert nacre("admin", "doctor", "--deep", "--repair", "--json").json["ok"]
 
 
 def test_vacuuming_gives_the_space_of_what_was_deleted_back(nacre: Nacre, user_home: Path) -> None:
@@ -460,23 +467,29 @@ def test_vacuuming_gives_the_space_of_what_was_deleted_back(nacre: Nacre, user_h
         database.execute("INSERT INTO filler SELECT hex(randomblob(500000))")
         database.execute("DROP TABLE filler")
     database.close()
-    done = nacre("db", "vacuum", "--json").json
+    done = nacre("admin", "db", "vacuum", "--json").json
     assert done["is_clean"]
     assert done["bytes_before"] - done["bytes_after"] > 500_000
     assert done["bytes_after"] == (user_home / ".nacre" / "nacre.db").stat().st_size
 
 
 def test_the_version_of_the_database_names_schema_and_engine(nacre: Nacre) -> None:
-    found = nacre("db", "version", "--json").json
+    found = nacre("admin", "db", "version", "--json").json
     assert found["schema"] >= 1
     assert found["sqlite"].startswith("3.")
-    assert str(found["schema"]) in nacre("db", "version").out
+    assert str(found["schema"]) in nacre("admin", "db", "version").out
 
 
 def test_an_export_is_found_beside_the_database_too(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path
 ) -> None:
-    for words in (("export",), ("db", "export")):
+    for words in (
+        (
+            "data",
+            "export",
+        ),
+        ("data", "export"),
+    ):
         nacre(*words, str(tmp_path / f"{words[0]}.jsonl"))
     assert (
         (tmp_path / "export.jsonl").read_text().count("\n")

@@ -82,22 +82,22 @@ def test_list_and_recall_answer_for_a_day_in_the_past(
 
 def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
     assert (
-        nacre("unretire", "The gate listens on port 8080", "--json").json["unretired"][0][
-            "superseded_by"
-        ]
+        nacre("retire", "--restore", "The gate listens on port 8080", "--json").json["unretired"][
+            0
+        ]["superseded_by"]
         is None
     )
     assert {one["id"] for one in nacre("list", "--json").json["memories"]} == set(changed)
     nacre("retire", changed[1])
-    assert "Brought back" in nacre("unretire", changed[1]).out
-    assert nacre("unretire", changed[1], "--json", code=4).error["code"] == "conflict"
+    assert "Brought back" in nacre("retire", "--restore", changed[1]).out
+    assert nacre("retire", "--restore", changed[1], "--json", code=4).error["code"] == "conflict"
 
 
 @pytest.mark.embedding
 def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[str, Any]) -> None:
     old = nacre("store", "The gate listens on port 8080", "--json").json["id"]
     new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
-    for command in (("retire", new), ("unretire", new), ("unretire", old)):
+    for command in (("retire", new), ("retire", "--restore", new), ("retire", "--restore", old)):
         nacre(*command)
         assert _vectors(nacre) == "ok", command
 
@@ -105,7 +105,7 @@ def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[s
 @pytest.mark.embedding
 def test_health_counts_the_vectors_of_memories_that_no_session_told(nacre: Nacre) -> None:
     nacre("store", "The gate listens on port 8080")
-    assert "for 1 memory and 0 passages of sessions" in nacre("doctor").out
+    assert "for 1 memory and 0 passages of sessions" in nacre("admin", "doctor").out
 
 
 @pytest.mark.embedding
@@ -114,7 +114,7 @@ def test_what_a_review_brings_back_has_its_vector_again(
 ) -> None:
     nacre("store", "The gate listens on port 8080")
     new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
-    nacre("feedback", new, "--bad")
+    nacre("review", "feedback", new, "--bad")
     nacre("review", "drop", new, "--yes")
     assert _vectors(nacre) == "ok"
 
@@ -143,7 +143,7 @@ def test_what_a_review_keeps_has_its_vector_again(
 
 
 def _vectors(nacre: Nacre) -> str:
-    state: str = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}[
-        "vectors"
-    ]["state"]
+    state: str = {
+        check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]
+    }["vectors"]["state"]
     return state

@@ -106,7 +106,8 @@ def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, A
 def test_backfill_without_model_explains_settings_and_judges_nothing(nacre: Nacre) -> None:
     nacre("store", OLD)
     assert (
-        "nacre setup" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
+        "nacre writer setup"
+        in nacre("writer", "backfill-claims", "--estimate", "--json", code=None).error["hint"]
     )
     assert nacre("review", "judge", "--json").json["judged"] == 0
 
@@ -124,9 +125,9 @@ def test_handwritten_claim_is_shown_and_exported(
     shown = nacre("show", memory["id"], "--json").json["claim"]
     assert (shown["entity"], shown["object"], shown["confidence"]) == ("gallery", "10 MB", 0.5)
     assert "gallery/upload_limit is 10 MB" in nacre("show", memory["id"]).out
-    nacre("export", str(tmp_path / "all.jsonl"))
+    nacre("data", "export", str(tmp_path / "all.jsonl"))
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "other"))
-    nacre("import", str(tmp_path / "all.jsonl"), "--trust")
+    nacre("data", "import", str(tmp_path / "all.jsonl"), "--trust")
     assert nacre("show", memory["id"], "--json").json["claim"] == shown
 
 
@@ -155,7 +156,7 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
         nacre("store", "Pictures lie on the tower in the cellar", "--project", "acme")
         nacre("store", "Scans come straight from a bucket", "--project", "acme")
-        assert "2 new memories are waiting" in nacre("doctor").out
+        assert "2 new memories are waiting" in nacre("admin", "doctor").out
         report = nacre("review", "judge", "--json").json
         assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (
             2,
@@ -172,7 +173,7 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         assert pair["detail"] == "Two places for one thing."
         shown = nacre("review").out
         assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
-        assert nacre("backfill-claims", "--json").json["claimed"] == 0
+        assert nacre("writer", "backfill-claims", "--json").json["claimed"] == 0
 
 
 def test_two_memories_that_doubt_each_other_are_one_entry(

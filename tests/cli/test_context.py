@@ -122,28 +122,30 @@ def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path) -> None:
 def test_the_owners_pages_are_written_told_brought_back_and_taken_away(
     nacre: Nacre, user_home: Path
 ) -> None:
-    assert nacre("page", "identity").out.startswith("There is no identity page yet.")
+    assert nacre("project", "page", "identity").out.startswith("There is no identity page yet.")
     assert (
-        nacre("page", "identity", "You work for Ada, who keeps bees.").out == "Saved: identity.md\n"
+        nacre("project", "page", "identity", "You work for Ada, who keeps bees.").out
+        == "Saved: identity.md\n"
     )
     nacre(
+        "project",
         "page",
         "profile",
         "-",
         stdin="Always answer briefly.\nThe key is " + "ghp_" + "a1B2" * 9 + "\n",
     )
-    assert nacre("page", "identity").out == "You work for Ada, who keeps bees.\n"
+    assert nacre("project", "page", "identity").out == "You work for Ada, who keeps bees.\n"
     told = nacre("context").out
     assert "> You work for Ada, who keeps bees." in told
     assert "> Always answer briefly." in told
     assert "a1B2" not in (user_home / ".nacre" / "vault" / "profile.md").read_text(encoding="utf-8")
-    long = nacre("page", "identity", "You work for Ada. " * 60, "--json").json
+    long = nacre("project", "page", "identity", "You work for Ada. " * 60, "--json").json
     assert long["tokens"] > long["told_tokens"]
     operation = nacre("log", "--json").json["operations"][0]
-    assert (operation["action"], operation["subject"]) == ("page", "identity")
+    assert (operation["action"], operation["subject"]) == ("project", "page", "identity")
     nacre("undo", operation["operation"], "--yes")
-    assert nacre("page", "identity").out == "You work for Ada, who keeps bees.\n"
-    assert nacre("page", "identity", "--remove").out == "Deleted: identity.md\n"
+    assert nacre("project", "page", "identity").out == "You work for Ada, who keeps bees.\n"
+    assert nacre("project", "page", "identity", "--remove").out == "Deleted: identity.md\n"
     assert "Ada" not in nacre("context").out
-    nacre("page", "identity", "", code=2)
-    nacre("page", "identity", "--edit", code=2)
+    nacre("project", "page", "identity", "", code=2)
+    nacre("project", "page", "identity", "--edit", code=2)

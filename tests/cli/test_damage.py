@@ -56,15 +56,15 @@ def test_rows_that_cannot_be_read_are_told_of_and_made_anew(
 ) -> None:
     before = nacre("list", "--all", "--json").json["memories"]
     spoil(home, statement)
-    told = nacre("doctor", "--deep", "--json", code=1).json
+    told = nacre("admin", "doctor", "--deep", "--json", code=1).json
     repairs = [one["repair"] for one in told["findings"] if one["severity"] == "failure"]
-    assert any("nacre db rebuild" in repair for repair in repairs)
-    assert nacre("doctor", "--json", code=None).json["checks"]
+    assert any("nacre admin db rebuild" in repair for repair in repairs)
+    assert nacre("admin", "doctor", "--json", code=None).json["checks"]
     for command in (("list",), ("recall", "pond"), ("ingest",), ("log",)):
         answer = nacre(*command, "--json", code=None)
-        assert answer.code == 0 or "nacre db rebuild" in answer.error["hint"]
-    nacre("db", "rebuild", "--yes")
-    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+        assert answer.code == 0 or "nacre admin db rebuild" in answer.error["hint"]
+    nacre("admin", "db", "rebuild", "--yes")
+    assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
     after = nacre("list", "--all", "--json").json["memories"]
     assert {(one["id"], one["content"]) for one in after} == {
         (one["id"], one["content"]) for one in before
@@ -75,13 +75,13 @@ def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, h
     trace = "INSERT INTO traces (id, kind, subject, began, seconds, outcome, steps)"
     spoil(home, "INSERT INTO model_health (model, until, told) VALUES ('m:1', 0, BAD)")
     spoil(home, f"{trace} VALUES ('t', 'recall', '', unixepoch() * 1000, 1.0, '', '[3]')")
-    told = nacre("db", "rebuild", "--yes", "--json").json
+    told = nacre("admin", "db", "rebuild", "--yes", "--json").json
     assert [
         one for one in told["problems"] if "which models failed could not be read" in one["message"]
     ]
     assert [one for one in told["problems"] if "traces could not be read" in one["message"]]
-    assert nacre("traces", "--json").json
-    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+    assert nacre("writer", "traces", "--json").json
+    assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
 
 
 def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(
@@ -91,29 +91,29 @@ def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(
     ledger.write_bytes(ledger.read_bytes() + DEEP + b"\n")
     nacre("sync", "--remote", str(_remote(tmp_path)))
     nacre("sync")
-    nacre("scrub", "--yes")
+    nacre("admin", "scrub", "--yes")
     nacre("store", "The gate squeaks", "--subject", "Gate")
-    nacre("export", str(tmp_path / "all.jsonl"))
-    nacre("backup", "create", str(tmp_path / "b.zip"))
-    (found,) = nacre("doctor", "--deep", "--json").json["findings"]
+    nacre("data", "export", str(tmp_path / "all.jsonl"))
+    nacre("data", "backup", "create", str(tmp_path / "b.zip"))
+    (found,) = nacre("admin", "doctor", "--deep", "--json").json["findings"]
     assert "of ledger.jsonl is not an entry" in found["sentence"]
     ledger.write_bytes(
         b"".join(line for line in ledger.read_bytes().splitlines(True) if not line.startswith(DEEP))
     )
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
 def test_deep_lines_in_spools_and_exports_are_passed_over(
     nacre: Nacre, home: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "all.jsonl"
-    nacre("export", str(out))
+    nacre("data", "export", str(out))
     out.write_bytes(out.read_bytes() + DEEP + b"\n")
     for spool in ("usage.jsonl", "notes.jsonl", "watcher.health.json", "hosts/wiring.json"):
         (home / spool).parent.mkdir(exist_ok=True)
         (home / spool).write_bytes(DEEP + b"\n")
-    nacre("import", str(out), "--yes", code=None)
-    assert nacre("doctor", "--json", code=None).json["checks"]
+    nacre("data", "import", str(out), "--yes", code=None)
+    assert nacre("admin", "doctor", "--json", code=None).json["checks"]
     assert nacre("recall", "pond", "--json").json["hits"]
     chores = home / "run" / "chores"
     chores.mkdir(parents=True, exist_ok=True)
@@ -131,16 +131,16 @@ def _remote(folder: Path) -> Path:
 
 def test_key_of_a_missing_project_affects_nothing(nacre: Nacre, home: Path) -> None:
     spoil(home, "UPDATE project_keys SET project = 'nothing'")
-    told = nacre("doctor", "--deep", "--json", code=1).json
-    assert [one["repair"] for one in told["findings"]] == ["nacre doctor --deep --repair"]
-    assert nacre("doctor", "--deep", "--repair", "--json").json["findings"] == []
+    told = nacre("admin", "doctor", "--deep", "--json", code=1).json
+    assert [one["repair"] for one in told["findings"]] == ["nacre admin doctor --deep --repair"]
+    assert nacre("admin", "doctor", "--deep", "--repair", "--json").json["findings"] == []
 
 
 def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(
     nacre: Nacre, home: Path, tmp_path: Path
 ) -> None:
     nacre("sync", "--remote", str(_remote(tmp_path)))
-    nacre("doctor")
+    nacre("admin", "doctor")
     spoil(home, "UPDATE git_state SET value = '[' WHERE key = 'sync'", "DELETE FROM usage_values")
     for value in ("'[['", "'[3]'", "'{}'", "'[\"x\", [1]]'"):
         (home / "usage.0000.taken").write_text('{"at": 17, "ids": []}', encoding="utf-8")
@@ -150,7 +150,7 @@ def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(
                 f"INSERT OR REPLACE INTO usage_values (key, value) VALUES ('{key}', {value})",  # noqa: S608
             )
         nacre("recall", "pond")
-        assert nacre("doctor", "--json").json["ok"] is True
+        assert nacre("admin", "doctor", "--json").json["ok"] is True
         assert not (home / "usage.0000.taken").exists()
     nacre("sync")
-    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+    assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True

@@ -94,16 +94,16 @@ def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
     provider = asked(update())
     nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert len(provider.calls) == 1
-    (trace,) = nacre("traces", "--json").json["traces"]
+    (trace,) = nacre("writer", "traces", "--json").json["traces"]
     assert (trace["kind"], trace["calls"], trace["outcome"]) == ("dedup", 1, "1 UPDATE")
-    shown = nacre("traces", "show", trace["trace"]).out
+    shown = nacre("writer", "traces", "show", trace["trace"]).out
     assert shown.count("fake:m") == 1
     assert "adds the paper" in shown
 
 
 def test_without_a_model_it_is_told_that_none_is_set(nacre: Nacre, old: str) -> None:
     told = nacre("store", NEW, "--online-dedup")
-    assert "no language model is set (nacre setup); the rules decided" in told.err
+    assert "no language model is set (nacre writer setup); the rules decided" in told.err
 
 
 def test_a_key_that_is_refused_is_told_and_the_rules_decide(
@@ -127,10 +127,10 @@ def test_git_keeps_old_words_and_undo_restores_them_exactly(
 ) -> None:
     (file,) = (user_home / ".nacre" / "vault").rglob("the-ferry*.md")
     before = file.read_bytes()
-    nacre("commit")
+    nacre("admin", "commit")
     asked(update())
     nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
-    nacre("commit")
+    nacre("admin", "commit")
     name = file.relative_to(user_home / ".nacre" / "vault").as_posix()
     shown = subprocess.run(
         ["git", "show", f"HEAD~1:{name}"],

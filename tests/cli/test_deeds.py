@@ -92,16 +92,14 @@ def test_both_answer_programs(nacre: Nacre, baked: None) -> None:
 
 
 def test_a_search_by_expression_is_told_in_pages(nacre: Nacre, baked: None) -> None:
-    answer = nacre("sessions", "search", "--regex", "oven", "--limit", "1", "--json").json
+    answer = nacre("search", "--regex", "oven", "--limit", "1", "--json").json
     assert answer["more"]
-    following = nacre(
-        "sessions", "search", "--regex", "oven", "--limit", "1", "--offset", "1", "--json"
-    ).json
+    following = nacre("search", "--regex", "oven", "--limit", "1", "--offset", "1", "--json").json
     assert answer["hits"][0]["turn_id"] != following["hits"][0]["turn_id"]
 
 
 def test_a_bad_expression_is_a_clear_mistake(nacre: Nacre, baked: None) -> None:
-    answer = nacre("sessions", "search", "--regex", "(oven", "--json", code=2).error
+    answer = nacre("search", "--regex", "(oven", "--json", code=2).error
     assert "invalid regular expression" in answer["message"]
 
 
@@ -117,17 +115,12 @@ def test_a_bad_expression_is_a_clear_mistake(nacre: Nacre, baked: None) -> None:
 def test_an_expression_that_would_fill_the_memory_is_refused_at_once(
     nacre: Nacre, baked: None, expression: str
 ) -> None:
-    answer = nacre("sessions", "search", "--regex", expression, "--json", code=2).error
+    answer = nacre("search", "--regex", expression, "--json", code=2).error
     assert "expression" in answer["message"]
 
 
 def test_a_search_is_limited_to_what_is_asked_for(nacre: Nacre, baked: None) -> None:
-    only = nacre(
-        "sessions", "search", "oven", "--scope", "errors", "--role", "agent", "--json"
-    ).json
+    only = nacre("search", "oven", "--scope", "errors", "--role", "agent", "--json").json
     assert {hit["speaker"] for hit in only["hits"]} == {"agent"}
-    assert nacre("sessions", "search", "oven", "--scope", "plans", "--json").json["hits"] == []
-    assert (
-        "is not one of 'all', 'errors'"
-        in nacre("sessions", "search", "oven", "--scope", "oven", code=2).err
-    )
+    assert nacre("search", "oven", "--scope", "plans", "--json").json["hits"] == []
+    assert "is not one of 'all', 'errors'" in nacre("search", "oven", "--scope", "oven", code=2).err

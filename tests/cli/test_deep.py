@@ -197,7 +197,7 @@ def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
         "--key",
         "standup-meeting-time",
     )
-    found = nacre("doctor", "--deep", "--all", "--json").json
+    found = nacre("admin", "doctor", "--deep", "--all", "--json").json
     assert found["findings"] == []
     return user_home / ".nacre"
 
@@ -206,14 +206,14 @@ def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
 def test_what_is_broken_is_found_with_its_repair(nacre: Nacre, kept: Path, name: str) -> None:
     area, break_it, words, mendable = BREAKS[name]
     break_it(kept)
-    answer = nacre("doctor", "--deep", "--all", "--json", code=None).json
+    answer = nacre("admin", "doctor", "--deep", "--all", "--json", code=None).json
     found = [one for one in answer["findings"] if one["area"] == area]
     assert any(words in one["sentence"] for one in found), answer["findings"]
     assert all(one["repair"] for one in found)
     assert answer["ok"] is not any(one["severity"] == "failure" for one in answer["findings"])
     assert any(one["repairable"] for one in answer["findings"]) is mendable
     if mendable:
-        again = nacre("doctor", "--deep", "--all", "--repair", "--json", code=None).json
+        again = nacre("admin", "doctor", "--deep", "--all", "--repair", "--json", code=None).json
         assert again["repaired"] >= 1
         assert again["findings"] == []
         assert nacre("recall", "when do we deploy", "--no-update", "--json").json["hits"]
@@ -230,8 +230,8 @@ def test_a_damaged_database_file_is_found(nacre: Nacre, kept: Path) -> None:
     with (kept / "nacre.db").open("r+b") as file:
         file.seek((page - 1) * size + size // 2)
         file.write(b"\xff" * (size // 2))
-    answer = nacre("doctor", "--deep", "--json", code=1)
-    assert "nacre db rebuild" in answer.out
+    answer = nacre("admin", "doctor", "--deep", "--json", code=1)
+    assert "nacre admin db rebuild" in answer.out
 
 
 def test_git_that_lost_an_object_is_found(nacre: Nacre, kept: Path) -> None:
@@ -251,7 +251,7 @@ def test_git_that_lost_an_object_is_found(nacre: Nacre, kept: Path) -> None:
     git("commit", "-qm", "a state")
     blob = git("rev-parse", "HEAD:ledger.jsonl")
     (vault / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    found = nacre("doctor", "--deep", "--json", code=1).json["findings"]
+    found = nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"]
     assert any(one["area"] == "git" and "missing blob" in one["sentence"] for one in found)
 
 
@@ -267,8 +267,8 @@ def test_of_many_transcripts_a_sample_is_read_and_all_on_request(
         )
     nacre("ingest")
     execute("DELETE FROM turns")(user_home / ".nacre")
-    few = nacre("doctor", "--deep", "--json", code=1).json["findings"]
-    every = nacre("doctor", "--deep", "--all", "--json", code=1).json["findings"]
+    few = nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"]
+    every = nacre("admin", "doctor", "--deep", "--all", "--json", code=1).json["findings"]
     lost = [
         sum("are missing in the index" in one["sentence"] for one in found)
         for found in (few, every)
@@ -282,17 +282,23 @@ def test_vectors_that_are_lost_or_of_another_model_are_found(nacre: Nacre, user_
     home = user_home / ".nacre"
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     nacre("ingest")
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
     execute("UPDATE memory_vectors SET vector = x'0102'")(home)
-    assert "size" in nacre("doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
-    nacre("doctor", "--deep", "--repair", code=None)
-    assert "no vector yet" in nacre("doctor", "--deep", "--json").json["findings"][0]["sentence"]
+    assert (
+        "size"
+        in nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+    )
+    nacre("admin", "doctor", "--deep", "--repair", code=None)
+    assert (
+        "no vector yet"
+        in nacre("admin", "doctor", "--deep", "--json").json["findings"][0]["sentence"]
+    )
     nacre("ingest")
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
     execute("UPDATE embedding SET value = 'another' WHERE key = 'model'")(home)
     assert (
         "made by another"
-        in nacre("doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+        in nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
     )
 
 
@@ -300,10 +306,13 @@ def test_vectors_that_are_lost_or_of_another_model_are_found(nacre: Nacre, user_
 def test_deep_check_reports_and_fixes_permissions(nacre: Nacre, kept: Path, mode: int) -> None:
     ledger = kept / "vault/ledger.jsonl"
     ledger.chmod(mode)
-    found = {check["name"]: check for check in nacre("doctor", "--deep", "--json").json["checks"]}
+    found = {
+        check["name"]: check
+        for check in nacre("admin", "doctor", "--deep", "--json").json["checks"]
+    }
     assert found["permissions"]["state"] == "warning"
     assert "ledger.jsonl" in found["permissions"]["detail"]
-    nacre("doctor", "--deep", "--repair")
+    nacre("admin", "doctor", "--deep", "--repair")
     assert ledger.stat().st_mode & 0o777 == 0o600
 
 
@@ -312,12 +321,12 @@ def test_files_that_do_not_say_when_they_were_made_are_no_finding(nacre: Nacre, 
     note.write_text("Low water is at noon\n", encoding="utf-8")
     os.utime(note, (1_700_000_000, 1_700_000_000))
     assert nacre("show", "Tides", "--no-update", "--json").json["created"].startswith("2023-11-14")
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
 def test_a_deep_look_reads_well_and_its_option_needs_it(nacre: Nacre, kept: Path) -> None:
     execute("DELETE FROM memories_fts")(kept)
-    shown = nacre("doctor", "--deep", code=1).out
+    shown = nacre("admin", "doctor", "--deep", code=1).out
     assert "missing in the full text index" in shown
-    assert "nacre doctor --deep --repair" in shown
-    assert nacre("doctor", "--all", "--json", code=2).error["code"] == "usage"
+    assert "nacre admin doctor --deep --repair" in shown
+    assert nacre("admin", "doctor", "--all", "--json", code=2).error["code"] == "usage"

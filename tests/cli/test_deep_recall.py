@@ -74,12 +74,12 @@ def test_deep_answer_leaves_a_case_with_authors_of_steps(shop: Path, nacre: Nacr
         nacre("recall", "--deep", "how is the shop rolled back?")
     nacre("config", "set", "models.default", "none")
     nacre("recall", "--deep", "how is the web shop rolled back?")
-    cases = nacre("traces", "list", "--kind", "case", "--json").json["traces"]
+    cases = nacre("writer", "traces", "list", "--kind", "case", "--json").json["traces"]
     assert [case["subject"] for case in cases] == [
         "how is the web shop rolled back?",
         "how is the shop rolled back?",
     ]
-    told = nacre("traces", "show", cases[1]["trace"], "--json").json
+    told = nacre("writer", "traces", "show", cases[1]["trace"], "--json").json
     steps = told["steps"]
     taken = [(step["title"], [detail["value"] for detail in step["details"]]) for step in steps[:5]]
     assert taken == [

@@ -25,7 +25,7 @@ def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in (("tail",), ("show",), ("summary",), ("export", "--format", "markdown")):
+    for command in (("tail",), ("show",), ("summary",), ("data", "export", "--format", "markdown")):
         shown = nacre("sessions", *command)
         assert "PostgreSQL" in shown.out
         assert "showing the last session of any folder" in shown.err
@@ -152,10 +152,12 @@ def test_forgetting_bare_words_points_to_the_option_that_is_meant(
 
 
 def test_setup_without_a_terminal_says_what_to_pass(nacre: Nacre) -> None:
-    told = nacre("setup", code=2).err
+    told = nacre("writer", "setup", code=2).err
     assert "pass --provider and --model" in told
-    assert "hint: nacre setup --provider " in told
+    assert "hint: nacre writer setup --provider " in told
 
 
 def test_eval_says_what_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
-    assert nacre("eval").out.startswith("What saved queries find now; --save-baseline keeps that")
+    assert nacre("admin", "eval").out.startswith(
+        "What saved queries find now; --save-baseline keeps that"
+    )

@@ -65,7 +65,7 @@ def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: 
     assert f"May be out of date: {why}" in nacre("show", hit["id"]).out
     assert nacre("recall", "when do we deploy?", "--json").json["hits"][0]["doubt"] is None
     nacre("retire", hit["id"], "--yes")
-    nacre("unretire", hit["id"])
+    nacre("retire", "--restore", hit["id"])
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] == why
     nacre("review", "keep", hit["id"])
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None

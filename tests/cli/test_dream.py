@@ -89,10 +89,12 @@ def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(
     todo.write_text(
         f"---\nsubject: Gate\nkind: todo\ncreated: {day}\nupdated: {day}\n---\nMend the gate.\n"
     )
-    shown = nacre("doctor").out
+    shown = nacre("admin", "doctor").out
     assert "1 over: nacre dream --dry-run shows them" in " ".join(shown.split())
     assert "1 open, neither stated nor recalled for 30 days: Gate (" in " ".join(shown.split())
-    states = {check["name"]: check["state"] for check in nacre("doctor", "--json").json["checks"]}
+    states = {
+        check["name"]: check["state"] for check in nacre("admin", "doctor", "--json").json["checks"]
+    }
     assert (states["dream"], states["todos"]) == ("ok", "warning")
 
 

@@ -1,4 +1,4 @@
-"""``nacre embed``: which model makes the vectors, and going over to another."""
+"""``nacre writer embedding``: which model makes the vectors, and going over to another."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def filled(provider: FakeProvider, nacre: Nacre) -> FakeProvider:
 def test_status_tells_the_model_and_that_texts_stay_here(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    assert "texts stay on this machine" in nacre("embed").out
-    record = nacre("embed", "status", "--json").json
+    assert "texts stay on this machine" in nacre("writer", "embedding").out
+    record = nacre("writer", "embedding", "status", "--json").json
     assert record["wanted"] == "minilm"
     assert record["host"] is None
     assert record["in_use"]["memories"] == 2
@@ -53,48 +53,48 @@ def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
 ) -> None:
     told = nacre("config", "set", "embedding.model", MODEL).err
     assert "no text goes to 127.0.0.1" in told
-    assert "nacre embed resume" in told
+    assert "nacre writer embedding resume" in told
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert "before you say yes" in nacre("ingest", "--json").json["vectors"]["note"]
     lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
     assert {"name": "vector", "state": "ran", "note": None} in lanes
-    standing = nacre("embed", "--json").json
+    standing = nacre("writer", "embedding", "--json").json
     assert (standing["held"]["reason"], standing["in_use"]["setting"]) == ("no yes", "minilm")
     assert standing["in_use"]["memories"] == 3
     assert any(
         "before you say yes" in check["detail"]
-        for check in nacre("doctor", "--json").json["checks"]
+        for check in nacre("admin", "doctor", "--json").json["checks"]
     )
-    nacre("doctor", code=None)
+    nacre("admin", "doctor", code=None)
     assert not filled.requests
 
 
 def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
-    assert "before you say yes" in nacre("setup", "--embedding", MODEL).err
+    assert "before you say yes" in nacre("writer", "setup", "--embedding", MODEL).err
     nacre("store", "The harbour cranes are painted every second spring.")
     nacre("ingest")
-    standing = nacre("embed", "--json").json
+    standing = nacre("writer", "embedding", "--json").json
     assert (standing["wanted"], standing["in_use"]["setting"], standing["switching"]) == (
         MODEL,
         "minilm",
         True,
     )
     assert not provider.requests
-    refused = nacre("embed", "resume", "--json", code=2).error["message"]
+    refused = nacre("writer", "embedding", "resume", "--json", code=2).error["message"]
     assert "--yes" in refused
     assert "questions" in refused
     assert not provider.requests
-    nacre("embed", "resume", "--yes")
-    assert nacre("embed", "--json").json["in_use"]["setting"] == MODEL
+    nacre("writer", "embedding", "resume", "--yes")
+    assert nacre("writer", "embedding", "--json").json["in_use"]["setting"] == MODEL
     sent = len(provider.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert len(provider.requests) == sent + 1, "what comes later goes there by itself"
 
 
 def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakeProvider) -> None:
-    nacre("embed", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
     nacre("config", "set", "embedding.sends_to", "[]")
     sent = len(filled.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
@@ -102,40 +102,40 @@ def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakePro
     lane = nacre("recall", "ferry office noon", "--json").json["lanes"][1]
     assert (lane["state"], "before you say yes" in lane["note"]) == ("unavailable", True)
     assert len(filled.requests) == sent
-    nacre("embed", "resume", code=2)
-    nacre("embed", "switch", "minilm")
+    nacre("writer", "embedding", "resume", code=2)
+    nacre("writer", "embedding", "switch", "minilm")
     assert nacre("recall", "ferry office noon", "--json").json["lanes"][1]["state"] == "ran"
-    nacre("embed", "switch", MODEL, code=2)
+    nacre("writer", "embedding", "switch", MODEL, code=2)
     assert [one.body["input"] for one in filled.requests[sent:]] == [["Does this model answer?"]]
 
 
 def test_another_model_of_a_host_that_got_a_yes_is_told_too(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("embed", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
     assert (
         "within the budget of each day"
         in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
     )
     nacre("ingest")
-    assert nacre("embed", "--json").json["in_use"]["dimensions"] == 256
+    assert nacre("writer", "embedding", "--json").json["in_use"]["dimensions"] == 256
 
 
 def test_an_estimate_needs_no_key(
     nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
+    record = nacre("writer", "embedding", "switch", MODEL, "--estimate", "--json").json
     assert (record["texts"], record["model"], record["asks"]) == (2, f"{MODEL}@1024", True)
     assert record["left_usd"] == 1
-    nacre("embed", "switch", MODEL, "--yes", code=5)
+    nacre("writer", "embedding", "switch", MODEL, "--yes", code=5)
     nacre("config", "set", "embedding.model", MODEL)
-    assert nacre("embed", "resume", "--estimate", "--json").json["texts"] == 2
+    assert nacre("writer", "embedding", "resume", "--estimate", "--json").json["texts"] == 2
 
 
 def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakeProvider) -> None:
     """Each memory is about 30 tokens, of which a million cost two cents."""
-    nacre("embed", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
     nacre("config", "set", "models.task_budgets", "{embedding = 0.000003}")
     for number in range(12):
         nacre(
@@ -145,32 +145,32 @@ def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakePr
     sent = len(filled.requests)
     note = nacre("ingest", "--json").json["vectors"]["note"]
     assert "vectors may cost $0.000003 a day" in note or "vectors may cost <$0.0001 a day" in note
-    assert "nacre embed resume" in note
+    assert "nacre writer embedding resume" in note
     assert len(filled.requests) == sent
-    standing = nacre("embed", "--json").json
+    standing = nacre("writer", "embedding", "--json").json
     assert standing["held"]["reason"] == "task budget"
     assert 0 < standing["in_use"]["waiting"] < 12
-    record = nacre("cost", "--json").json
+    record = nacre("writer", "cost", "--json").json
     spent = {one["task"]: one["spent_usd"] for one in record["budgets"]}
     assert 0 < spent["embedding"] <= 0.000003
     assert {"embedding"} == {one["task"] for one in record["refused"]}
     assert nacre("recall", "umbrella", "--mode", "lexical", "--json").json["hits"]
-    nacre("embed", "resume")
-    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+    nacre("writer", "embedding", "resume")
+    assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
     assert len(filled.requests) > sent, "who asks for it gets it"
 
 
 def test_questions_are_counted_and_keep_within_the_budget(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("embed", "switch", MODEL, "--yes")
-    nacre("cost")
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "cost")
     nacre("config", "set", "models.task_budgets", "{embedding = 0.000002}")
     asked = len(filled.requests)
     for _ in range(2):
         lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
         assert lanes[1]["state"] == "ran"
-        nacre("cost")  # which counts what was noted
+        nacre("writer", "cost")  # which counts what was noted
     lane = nacre("recall", "when is the ferry office open?", "--json").json["lanes"][1]
     assert lane["state"] == "unavailable"
     assert "a day in the background" in lane["note"]
@@ -189,7 +189,7 @@ def test_an_estimate_of_an_ingest_tells_what_vectors_would_cost(
         True,
     )
     assert "before you say yes" in vectors["held"]
-    nacre("embed", "resume", "--yes")
+    nacre("writer", "embedding", "resume", "--yes")
     sent = len(filled.requests)
     assert "none are missing" in nacre("ingest", "--estimate").out
     assert len(filled.requests) == sent
@@ -202,14 +202,14 @@ def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(
     text = config.read_text(encoding="utf-8")
     text += f'[models.providers.boats]\nbase_url = "{filled.url}/v1"\nkey = "OPENAI_API_KEY"\n'
     config.write_text(text, encoding="utf-8")
-    nacre("embed", "switch", "boats:oar", "--yes")
+    nacre("writer", "embedding", "switch", "boats:oar", "--yes")
     sent = len(filled.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert "nobody knows what boats:oar costs" in nacre("ingest", "--json").json["vectors"]["note"]
     assert len(filled.requests) == sent
     nacre("config", "set", "models.capabilities", '{"boats:oar" = {price = {input = 0.01}}}')
     nacre("ingest")
-    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+    assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
 
 
 def test_first_vectors_of_an_unmeasured_model_wait_for_ingest(
@@ -227,21 +227,21 @@ def test_first_vectors_of_an_unmeasured_model_wait_for_ingest(
     assert not provider.requests
     nacre("ingest")
     nacre("store", "The ferry office closes at noon on Sundays.")
-    standing = nacre("embed", "--json").json["in_use"]
+    standing = nacre("writer", "embedding", "--json").json["in_use"]
     assert (standing["setting"], standing["memories"], standing["waiting"]) == ("boats:oar", 2, 0)
 
 
 def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: FakeProvider) -> None:
-    record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
+    record = nacre("writer", "embedding", "switch", MODEL, "--estimate", "--json").json
     assert record["texts"] == 2
     assert 0 < record["cost_usd"] < 0.001
-    assert nacre("embed", "--json").json["wanted"] == "minilm"
+    assert nacre("writer", "embedding", "--json").json["wanted"] == "minilm"
     assert not filled.requests
 
 
 def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
-    assert "is in use" in nacre("embed", "switch", MODEL, "--yes").out
-    record = nacre("embed", "--json").json
+    assert "is in use" in nacre("writer", "embedding", "switch", MODEL, "--yes").out
+    record = nacre("writer", "embedding", "--json").json
     assert (
         record["in_use"]["setting"],
         record["in_use"]["dimensions"],
@@ -256,15 +256,15 @@ def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
     lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
     assert {"name": "vector", "state": "ran", "note": None} in lanes
     assert len(filled.requests) == sent + 1
-    assert "minilm is in use" in nacre("embed", "switch", "minilm").out
+    assert "minilm is in use" in nacre("writer", "embedding", "switch", "minilm").out
     nacre("recall", "when is the ferry office open?")
     assert len(filled.requests) == sent + 1
 
 
 def test_ledger_lists_vectors_sent_to_a_provider_only(nacre: Nacre, filled: FakeProvider) -> None:
-    assert nacre("cost", "--json").json["spent"] == []
-    nacre("embed", "switch", MODEL, "--yes")
-    (line,) = nacre("cost", "--by", "task", "--json").json["spent"]
+    assert nacre("writer", "cost", "--json").json["spent"] == []
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    (line,) = nacre("writer", "cost", "--by", "task", "--json").json["spent"]
     assert line["name"] == "embedding"
     assert line["tokens"]["input"] > 0
     assert line["cost_usd"] > 0
@@ -280,30 +280,30 @@ def test_texts_leave_this_machine_only_after_a_yes(
     config.write_text(text, encoding="utf-8")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    refused = nacre("embed", "switch", MODEL, "--json", code=2).error["message"]
+    refused = nacre("writer", "embedding", "switch", MODEL, "--json", code=2).error["message"]
     assert "2 texts" in refused
     assert "127.1" in refused
     assert "--yes" in refused
     assert [request.body["input"] for request in filled.requests] == [["Does this model answer?"]]
-    assert nacre("embed", "--json").json["wanted"] == "minilm"
-    nacre("embed", "switch", MODEL, "--yes")
-    assert nacre("embed", "--json").json["in_use"]["setting"] == MODEL
+    assert nacre("writer", "embedding", "--json").json["wanted"] == "minilm"
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    assert nacre("writer", "embedding", "--json").json["in_use"]["setting"] == MODEL
 
 
 def test_a_model_that_does_not_answer_is_told_before_anything_changes(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
     filled.embedding_faults += [Reply(status=401, message="no")]
-    error = nacre("embed", "switch", MODEL, "--json", code=5).error
+    error = nacre("writer", "embedding", "switch", MODEL, "--json", code=5).error
     assert "does not accept the API key in $OPENAI_API_KEY" in error["message"]
     assert KEY not in error["message"]
-    assert nacre("embed", "--json").json["wanted"] == "minilm"
+    assert nacre("writer", "embedding", "--json").json["wanted"] == "minilm"
 
 
 def test_a_provider_that_is_down_slows_no_recall_and_is_named(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("embed", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
     filled.embedding_faults += [Reply(fault="hang")]
     answer = nacre("recall", "ferry office noon", "--json").json
     assert answer["hits"]
@@ -313,13 +313,13 @@ def test_a_provider_that_is_down_slows_no_recall_and_is_named(
 def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("embed", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
     filled.embedding_faults += [Reply(status=401)] * 2
     nacre("store", "The lighthouse keeper has a new lamp.")
-    assert nacre("embed", "--json").json["in_use"]["waiting"] == 1
+    assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 1
     assert "no vectors" in nacre("ingest", "--json").json["vectors"]["note"]
     assert nacre("recall", "lighthouse lamp", "--mode", "lexical", "--json").json["hits"]
-    resumed = nacre("embed", "resume", "--json").json
+    resumed = nacre("writer", "embedding", "resume", "--json").json
     assert (resumed["setting"], resumed["made"], resumed["left"], resumed["note"]) == (
         MODEL,
         1,
@@ -332,7 +332,7 @@ def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(
 def test_a_secret_in_a_question_does_not_leave_this_machine(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("embed", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", "switch", MODEL, "--yes")
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     nacre("recall", f"which service uses {secret[:40]}?")
     sent = filled.requests[-1].body["input"][0]
@@ -341,8 +341,8 @@ def test_a_secret_in_a_question_does_not_leave_this_machine(
 
 
 def test_what_is_asked_for_wrongly_is_told(nacre: Nacre, provider: FakeProvider) -> None:
-    nacre("embed", "switch", code=2)
-    assert nacre("embed", "switch", "none", "--json", code=2).error["hint"]
-    assert nacre("embed", "switch", "something", "--json", code=2).error["hint"]
+    nacre("writer", "embedding", "switch", code=2)
+    assert nacre("writer", "embedding", "switch", "none", "--json", code=2).error["hint"]
+    assert nacre("writer", "embedding", "switch", "something", "--json", code=2).error["hint"]
     assert nacre("config", "set", "embedding.model", "something", "--json", code=2).error["hint"]
     assert not provider.requests

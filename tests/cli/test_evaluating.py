@@ -1,4 +1,4 @@
-"""``nacre eval``: saved queries on a home of one's own."""
+"""``nacre admin eval``: saved queries on a home of one's own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def stored(nacre: Nacre) -> dict[str, str]:
 
 
 def answers(nacre: Nacre, *arguments: str) -> dict[str, Any]:
-    return {item["id"]: item for item in nacre("eval", *arguments, "--json").json["queries"]}
+    return {
+        item["id"]: item for item in nacre("admin", "eval", *arguments, "--json").json["queries"]
+    }
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
@@ -55,7 +57,7 @@ def test_a_session_s_start_fits_its_budget_and_every_answer_its_limit(
 
 
 def test_asking_counts_as_no_use(nacre: Nacre, stored: dict[str, str]) -> None:
-    nacre("eval", "add", "how is the oven cleaned?", "--id", "oven")
+    nacre("admin", "eval", "add", "how is the oven cleaned?", "--id", "oven")
     assert ids(answers(nacre)["oven"])[0] == stored["oven"]
     nacre("ingest")  # takes in what was noted about use
     assert nacre("show", stored["oven"], "--json").json["recall_count"] == 0
@@ -65,9 +67,17 @@ def test_queries_that_say_what_they_expect_are_measured(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
     nacre(
-        "eval", "add", "how is the oven cleaned?", "--id", "oven", "--expect", stored["oven"][-8:]
+        "admin",
+        "eval",
+        "add",
+        "how is the oven cleaned?",
+        "--id",
+        "oven",
+        "--expect",
+        stored["oven"][-8:],
     )
     nacre(
+        "admin",
         "eval",
         "add",
         "which mill grinds the rye flour?",
@@ -76,7 +86,7 @@ def test_queries_that_say_what_they_expect_are_measured(
         "--expect",
         stored["yeast"],
     )
-    result = nacre("eval", "--json").json
+    result = nacre("admin", "eval", "--json").json
     assert result["expectations"] == {
         "queries": 2,
         "hits": [
@@ -86,22 +96,31 @@ def test_queries_that_say_what_they_expect_are_measured(
         ],
         "mrr": 0.5,
     }
-    assert "not found" in nacre("eval").out
+    assert "not found" in nacre("admin", "eval").out
 
 
 def test_an_expected_memory_that_was_retired_is_named_as_such(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
-    nacre("eval", "add", "how is the oven cleaned?", "--id", "oven", "--expect", stored["oven"])
+    nacre(
+        "admin",
+        "eval",
+        "add",
+        "how is the oven cleaned?",
+        "--id",
+        "oven",
+        "--expect",
+        stored["oven"],
+    )
     nacre("retire", stored["oven"])
     assert answers(nacre)["oven"]["expected"][0]["active"] is False
-    assert "(retired)" in nacre("eval").out
+    assert "(retired)" in nacre("admin", "eval").out
 
 
 def test_what_moved_since_the_baseline_is_told(
     nacre: Nacre, stored: dict[str, str], user_home: Path
 ) -> None:
-    nacre("eval", "--save-baseline")
+    nacre("admin", "eval", "--save-baseline")
     new = nacre(
         "store", "We decided to bake on Tuesdays only.", "--kind", "decision", "--json"
     ).json["id"]
@@ -113,7 +132,7 @@ def test_what_moved_since_the_baseline_is_told(
     assert [
         (move["direction"], move["before"], move["now"]) for move in found["active-todos"]["moves"]
     ] == [("dropped", 1, None)]
-    shown = nacre("eval", "--compare").out
+    shown = nacre("admin", "eval", "--compare").out
     assert "dropped  was 1" in shown
     assert re.search(r"\d up · \d down · \d new · \d dropped", shown)
     assert stat.S_IMODE((user_home / ".nacre" / "eval-baseline.json").stat().st_mode) == 0o600
@@ -122,24 +141,24 @@ def test_what_moved_since_the_baseline_is_told(
 def test_a_comparison_asks_for_as_much_as_its_baseline(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
-    nacre("eval", "--save-baseline", "--limit", "1")
-    assert nacre("eval", "--compare", "--json").json["limit"] == 1
+    nacre("admin", "eval", "--save-baseline", "--limit", "1")
+    assert nacre("admin", "eval", "--compare", "--json").json["limit"] == 1
     assert all(not item["moves"] for item in answers(nacre, "--compare").values())
 
 
 def test_a_query_that_is_new_or_reworded_is_not_compared(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
-    nacre("eval", "--save-baseline")
-    nacre("eval", "add", "how is the oven cleaned?", "--id", "oven")
+    nacre("admin", "eval", "--save-baseline")
+    nacre("admin", "eval", "add", "how is the oven cleaned?", "--id", "oven")
     assert answers(nacre, "--compare")["oven"]["moves"] is None
-    assert "not in the baseline" in nacre("eval", "--compare").out
+    assert "not in the baseline" in nacre("admin", "eval", "--compare").out
 
 
 def test_queries_are_added_listed_and_removed(
     nacre: Nacre, stored: dict[str, str], user_home: Path
 ) -> None:
-    nacre("eval", "add", "Which", "day", "is baking day?")
+    nacre("admin", "eval", "add", "Which", "day", "is baking day?")
     file = user_home / ".nacre" / "eval-queries.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text())[-1] == {
@@ -147,15 +166,15 @@ def test_queries_are_added_listed_and_removed(
         "query": "Which day is baking day?",
     }
     assert (
-        nacre("eval", "add", "again", "--id", "which-day-is-baking-day", "--json", code=4).error[
-            "code"
-        ]
+        nacre(
+            "admin", "eval", "add", "again", "--id", "which-day-is-baking-day", "--json", code=4
+        ).error["code"]
         == "conflict"
     )
-    nacre("eval", "remove", "which-day-is-baking-day")
-    assert "baking day" not in nacre("eval", "list").out
-    nacre("eval", "remove", "which-day-is-baking-day", code=3)
-    nacre("eval", "add", "what", "--expect", "no such memory", code=3)
+    nacre("admin", "eval", "remove", "which-day-is-baking-day")
+    assert "baking day" not in nacre("admin", "eval", "list").out
+    nacre("admin", "eval", "remove", "which-day-is-baking-day", code=3)
+    nacre("admin", "eval", "add", "what", "--expect", "no such memory", code=3)
 
 
 def test_queries_may_lie_in_another_file(
@@ -169,7 +188,7 @@ def test_queries_may_lie_in_another_file(
     file.write_text('{"id": 1}', encoding="utf-8")
     assert (
         "is not a file of queries"
-        in nacre("eval", "--queries", str(file), "--json", code=2).error["message"]
+        in nacre("admin", "eval", "--queries", str(file), "--json", code=2).error["message"]
     )
 
 
@@ -177,19 +196,19 @@ def test_without_a_baseline_there_is_nothing_to_compare_with(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
     assert (
-        nacre("eval", "--compare", "--json", code=3).error["hint"]
-        == "nacre eval --save-baseline saves one"
+        nacre("admin", "eval", "--compare", "--json", code=3).error["hint"]
+        == "nacre admin eval --save-baseline saves one"
     )
 
 
 def test_an_empty_home_says_how_to_begin(nacre: Nacre) -> None:
-    assert "nacre ingest" in nacre("eval").out
+    assert "nacre ingest" in nacre("admin", "eval").out
 
 
 def test_a_saved_query_holds_no_secret(nacre: Nacre, user_home: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
-    nacre("eval", "add", f"where is {token} used?")
-    nacre("eval", "add", "another one", "--id", f"id {token}")
+    nacre("admin", "eval", "add", f"where is {token} used?")
+    nacre("admin", "eval", "add", "another one", "--id", f"id {token}")
     kept = next(user_home.rglob("eval-queries.json")).read_text(encoding="utf-8").lower()
     assert "redacted" in kept
     assert token.lower() not in kept

@@ -1,4 +1,4 @@
-"""``nacre events``: what changes is told in a terminal and to scripts, with a daemon or without."""
+"""``nacre admin events``: what changes is told in a terminal and to scripts, with a daemon or without."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ PATIENCE_SECONDS = 60
 
 
 class Hearing:
-    """``nacre events`` as a process; its lines are read one by one."""
+    """``nacre admin events`` as a process; its lines are read one by one."""
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
-            command("events", *options), env=environment(), stdout=subprocess.PIPE, text=True
+            command("admin", "events", *options),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def until(self, words: str) -> str:
@@ -89,6 +92,6 @@ def test_a_script_reads_an_object_a_line(nacre: Nacre, hearing: Callable[..., He
     memory = nacre("store", "The mill stands on the left bank of the river", "--json").json["id"]
     told: dict[str, Any] = json.loads(heard.until('"memory"'))
     assert (told["kind"], told["change"], told["ids"]) == ("memory", "stored", [memory])
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert json.loads(heard.until("missed"))["kind"] == "missed"
     assert heard.end() == 0

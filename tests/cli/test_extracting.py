@@ -1,4 +1,4 @@
-"""``nacre extract``: what would be learned, without learning it."""
+"""``nacre sessions extract``: what would be learned, without learning it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def transcript() -> Path:
 def test_without_a_model_the_rules_show_what_would_be_learned(
     nacre: Nacre, transcript: Path
 ) -> None:
-    answer = nacre("extract", str(transcript), "--json").json
+    answer = nacre("sessions", "extract", str(transcript), "--json").json
     (session,) = answer["sessions"]
     assert session["extraction"] is None
     assert answer["memories"] == len(session["memories"]) > 1
     assert {one["why"] for one in session["candidates"]} == {"found"}
     assert nacre("list", "--json").json["memories"] == []
     assert (
-        "Nothing was stored; no language model is set: nacre setup."
-        in nacre("extract", str(transcript)).out
+        "Nothing was stored; no language model is set: nacre writer setup."
+        in nacre("sessions", "extract", str(transcript)).out
     )
 
 
@@ -40,24 +40,35 @@ def test_the_answer_goes_into_a_file_that_is_not_there_yet(
     nacre: Nacre, transcript: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "found.md"
-    assert "Wrote 2 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
+    assert (
+        "Wrote 2 memories to"
+        in nacre("sessions", "extract", str(transcript), "--output", str(file)).out
+    )
     assert file.read_text(encoding="utf-8").startswith("# codex:")
-    assert "already exists" in nacre("extract", str(transcript), "--output", str(file), code=2).err
+    assert (
+        "already exists"
+        in nacre("sessions", "extract", str(transcript), "--output", str(file), code=2).err
+    )
     other = tmp_path / "found.json"
-    nacre("extract", str(transcript), "--json", "--output", str(other))
+    nacre("sessions", "extract", str(transcript), "--json", "--output", str(other))
     assert json.loads(other.read_text(encoding="utf-8"))["memories"] == 2
 
 
 def test_a_transcript_may_come_from_standard_input(nacre: Nacre, transcript: Path) -> None:
-    shown = nacre("extract", "-", "--markdown", stdin=transcript.read_text(encoding="utf-8")).out
-    assert shown == nacre("extract", str(transcript), "--markdown").out
+    shown = nacre(
+        "sessions", "extract", "-", "--markdown", stdin=transcript.read_text(encoding="utf-8")
+    ).out
+    assert shown == nacre("sessions", "extract", str(transcript), "--markdown").out
     assert shown.startswith("# codex:")
 
 
 def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
-    answer, file = nacre("extract", str(transcript), "--json").out, tmp_path / "found.json"
+    answer, file = (
+        nacre("sessions", "extract", str(transcript), "--json").out,
+        tmp_path / "found.json",
+    )
     (session,) = json.loads(answer)["sessions"]
-    assert nacre("import", "-", "--trust", "--json", stdin=answer).json["added"] == 2
+    assert nacre("data", "import", "-", "--trust", "--json", stdin=answer).json["added"] == 2
     stored = nacre("list", "--json").json["memories"]
     fields = (
         "kind",
@@ -74,8 +85,8 @@ def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_
         [one[name] for name in fields] for one in session["memories"]
     )
     assert {one["created"] for one in stored} == {session["started"]}
-    nacre("extract", str(transcript), "--json", "--output", str(file))
-    assert nacre("import", str(file), "--json").json["known"] == 2
+    nacre("sessions", "extract", str(transcript), "--json", "--output", str(file))
+    assert nacre("data", "import", str(file), "--json").json["known"] == 2
 
 
 @pytest.mark.parametrize(
@@ -92,7 +103,7 @@ def test_what_cannot_be_extracted_is_told(
     nacre: Nacre, transcript: Path, arguments: tuple[str, ...], code: int, told: str
 ) -> None:
     words = [str(transcript) if one == "{file}" else one for one in arguments]
-    assert told in nacre("extract", *words, code=code).err
+    assert told in nacre("sessions", "extract", *words, code=code).err
 
 
 def test_what_a_session_shows_to_be_over_is_shown_with_its_words(
@@ -122,8 +133,10 @@ def test_what_a_session_shows_to_be_over_is_shown_with_its_words(
     with FakeProvider(replies) as provider:
         nacre("store", trouble, "--kind", "lesson")
         (user_home / ".nacre" / "config.toml").write_text(provider.config(), encoding="utf-8")
-        shown = nacre("extract", str(file), "--model", "fake:m").out
-        (session,) = nacre("extract", str(file), "--model", "fake:m", "--json").json["sessions"]
+        shown = nacre("sessions", "extract", str(file), "--model", "fake:m").out
+        (session,) = nacre("sessions", "extract", str(file), "--model", "fake:m", "--json").json[
+            "sessions"
+        ]
     assert f"over {trouble}" in shown
     assert f"“{mended}”" in shown
     assert [(one["content"], one["quote"]) for one in session["overtaken"]] == [(trouble, mended)]

@@ -34,8 +34,8 @@ def test_what_is_retired_is_listed_and_brought_back(
         assert "Retired at once" in nacre("store", "The lamp flickers", "--subject", "lamp").out
     listed = nacre("retire", "--list", "--json").json
     assert [one["subject"] for one in listed["retired"]] == ["lamp", "Lamp"]
-    assert "Brought back" in nacre("unretire", lamp).out
-    assert "No longer" in nacre("unretire", listed["standing"][0]["id"]).out
+    assert "Brought back" in nacre("retire", "--restore", lamp).out
+    assert "No longer" in nacre("retire", "--restore", listed["standing"][0]["id"]).out
     assert nacre("retire", "--list", "--json").json["standing"] == []
     nacre("retire", code=2)
 
@@ -62,7 +62,7 @@ def test_forget_shows_counts_asks_and_reports(
     assert nacre("list", "--json").json["total"] == 0
     report = nacre("ingest", "--json").json
     assert (report["turns"], report["left_out"]) == (0, 1)
-    assert nacre("doctor", "--json").json["ok"]
+    assert nacre("admin", "doctor", "--json").json["ok"]
 
 
 def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, Any]) -> None:
@@ -72,16 +72,16 @@ def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, 
     (run,) = nacre("forget", "--list", "--json").json["forgotten"]
     assert (run["id"], run["how"], run["allowed_again"]) == (done["id"], "match", False)
     nacre("ingest")
-    assert not nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"] or all(
+    assert not nacre("search", "PostgreSQL transactions", "--json").json["hits"] or all(
         "PostgreSQL" not in hit["excerpt"]
-        for hit in nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"]
+        for hit in nacre("search", "PostgreSQL transactions", "--json").json["hits"]
     )
     assert (
         nacre("forget", "--allow-again", done["id"][-8:], "--json").json["allowed"]["id"]
         == done["id"]
     )
     nacre("ingest")
-    hits = nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"]
+    hits = nacre("search", "PostgreSQL transactions", "--json").json["hits"]
     assert any("PostgreSQL" in hit["excerpt"] for hit in hits)
 
 

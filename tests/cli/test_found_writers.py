@@ -233,11 +233,11 @@ def test_subscription_agent_gets_no_billed_key(
 ) -> None:
     keys = install("claude", TELLS_ITS_KEYS).with_name("keys")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
-    nacre("models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
     assert set(keys.read_text().split()) == {"a-key-of-a-test"}
     keys.unlink()
     signed_in(user_home)
-    nacre("models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
     assert set(keys.read_text().split()) == {"none"}
 
 
@@ -309,19 +309,24 @@ def test_setup_without_questions_prints_the_command_instead(
     signed_in(user_home)
     keyed = {**QUIET, "ANTHROPIC_API_KEY": "a-key-of-a-test"}
     assert "Number [3]" in words(
-        dialog("setup", answers=[("Number", "8")], environ=keyed)
+        dialog("writer", "setup", answers=[("Number", "8")], environ=keyed)
     )  # Claude Code's command
     command = "nacre writer set claude-cli:haiku --tokens-per-day 100000"
-    for told in (nacre("setup", "-y"), dialog("setup", "-y", answers=[], environ=QUIET)):
+    for told in (
+        nacre("writer", "setup", "-y"),
+        dialog("writer", "setup", "-y", answers=[], environ=QUIET),
+    ):
         assert told.code == 0
         assert command in words(told)
-    assert nacre("setup", "-y", "--json").json["writer_command"] == command
+    assert nacre("writer", "setup", "-y", "--json").json["writer_command"] == command
     assert nacre("writer", "--json").json["writer"] == "none"
-    nacre("setup", "--writer", "claude-cli:haiku", code=2)
-    shown = words(nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000"))
+    nacre("writer", "setup", "--writer", "claude-cli:haiku", code=2)
+    shown = words(
+        nacre("writer", "setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000")
+    )
     assert "model none except the writer" in shown
     assert all(key in shown for key in ("models.extraction", "models.background", "writer.since"))
-    assert "--writer" in nacre("setup", code=2).err
+    assert "--writer" in nacre("writer", "setup", code=2).err
     status = nacre("writer", "--json").json
     assert (status["writer"], status["state"], status["tokens_per_day"]) == (
         "claude-cli:haiku",
@@ -343,6 +348,7 @@ def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
     install("claude", ANSWERS)
     signed_in(user_home)
     shown = dialog(
+        "writer",
         "setup",
         answers=[
             ("Number", "3"),
@@ -369,7 +375,7 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
     nacre: Nacre, install: Install
 ) -> None:
     install("claude", ANSWERS)
-    asked = ("setup", "--model", "claude-cli:haiku", "--background")
+    asked = ("writer", "setup", "--model", "claude-cli:haiku", "--background")
     assert "--tokens-per-day" in nacre(*asked, code=2).err
     assert (
         "1,000 tokens a day are too few for one small session"
@@ -386,7 +392,7 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
 @pytest.mark.parametrize(
     "ways",
     [
-        [("setup", "--provider", "ollama", "--model", "qwen3:8b", "--background", "-y")],
+        [("writer", "setup", "--provider", "ollama", "--model", "qwen3:8b", "--background", "-y")],
         [
             ("config", "set", "models.background", "true"),
             ("config", "set", "models.default", "ollama:qwen3:8b"),

@@ -1,4 +1,4 @@
-"""``nacre gaps``: what was asked, was not answered, and becomes known."""
+"""``nacre review gaps``: what was asked, was not answered, and becomes known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def asked(nacre: Nacre, *questions: str, options: tuple[str, ...] = ()) -> None:
 
 
 def gaps(nacre: Nacre, *options: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = nacre("gaps", "list", *options, "--json").json["gaps"]
+    found: list[dict[str, Any]] = nacre("review", "gaps", "list", *options, "--json").json["gaps"]
     return found
 
 
@@ -36,12 +36,12 @@ def test_equivalent_questions_are_one_gap_ordered_by_frequency(
     first, second = gaps(nacre)
     assert (first["question"], first["times"], first["wordings"]) == (PORT_IN_SHORT, 3, [PORT])
     assert (second["question"], second["times"], second["wordings"]) == (COFFEE, 1, [])
-    shown = nacre("gaps").out
+    shown = nacre("review", "gaps").out
     assert "asked 3 times" in shown
     assert f"also: {PORT}" in shown
     assert first["gap"] in shown
     assert [one["question"] for one in gaps(nacre, "--min-times", "2")] == [PORT_IN_SHORT]
-    assert nacre("gaps", "list", "--limit", "1", "--json").json["total"] == 2
+    assert nacre("review", "gaps", "list", "--limit", "1", "--json").json["total"] == 2
 
 
 @pytest.mark.usefixtures("known")
@@ -50,19 +50,19 @@ def test_answered_and_unrelated_questions_are_no_gaps(nacre: Nacre) -> None:
     asked(nacre, PORT, options=("--no-update",))
     asked(nacre, COFFEE, options=("--kind", "todo"))
     nacre("context", COFFEE)
-    nacre("sessions", "search", PORT)
+    nacre("search", PORT)
     assert gaps(nacre) == []
-    assert "No unanswered question of the last 30 days.\n" in nacre("gaps").out
-    assert "30 days matches.\n" in nacre("gaps", "list", "--min-times", "2").out
+    assert "No unanswered question of the last 30 days.\n" in nacre("review", "gaps").out
+    assert "30 days matches.\n" in nacre("review", "gaps", "list", "--min-times", "2").out
 
 
 @pytest.mark.usefixtures("known")
 def test_a_gap_closes_by_itself_once_its_answer_is_known(nacre: Nacre) -> None:
     asked(nacre, PORT, PORT_IN_SHORT, COFFEE)
     nacre("store", "The staging database listens on port 6543.")
-    shown = nacre("gaps", "--json").json
+    shown = nacre("review", "gaps", "--json").json
     assert ([one["question"] for one in shown["gaps"]], shown["closed"]) == ([COFFEE], 1)
-    assert "1 answered since" in nacre("gaps").out
+    assert "1 answered since" in nacre("review", "gaps").out
 
 
 @pytest.mark.usefixtures("known")
@@ -83,7 +83,7 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 ) -> None:
     asked(nacre, PORT, options=("--project", "hive"))
     (gap,) = gaps(nacre)
-    made = nacre("gaps", "todo", gap["gap"], "--json").json["todo"]
+    made = nacre("review", "gaps", "todo", gap["gap"], "--json").json["todo"]
     assert (made["content"], made["kind"], made["project"]) == (
         f"Write down: {PORT}",
         "todo",
@@ -99,7 +99,7 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
     asked(nacre, PORT, COFFEE)
     port = next(one for one in gaps(nacre) if one["question"] == PORT)
-    assert f"Dismissed: {PORT}" in nacre("gaps", "dismiss", port["gap"]).out
+    assert f"Dismissed: {PORT}" in nacre("review", "gaps", "dismiss", port["gap"]).out
     asked(nacre, PORT_IN_SHORT, PORT)
     assert [one["question"] for one in gaps(nacre)] == [COFFEE]
 
@@ -108,7 +108,9 @@ def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
 def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
     asked(nacre, PORT)
     for command in ("todo", "dismiss"):
-        assert "nacre gaps lists" in nacre("gaps", command, "ffffffff", code=None).err
+        assert (
+            "nacre review gaps lists" in nacre("review", "gaps", command, "ffffffff", code=None).err
+        )
 
 
 @pytest.mark.usefixtures("known")
@@ -124,7 +126,7 @@ def test_gaps_keep_no_secrets_and_no_forgotten_questions(nacre: Nacre) -> None:
 def test_without_vectors_words_are_compared(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
     asked(nacre, PORT, PORT_IN_SHORT, COFFEE)
-    found = nacre("gaps", "--json").json
+    found = nacre("review", "gaps", "--json").json
     assert found["by"] == "words"
     assert [one["times"] for one in found["gaps"]] == [2, 1]
 
@@ -133,4 +135,4 @@ def test_without_vectors_words_are_compared(nacre: Nacre, monkeypatch: pytest.Mo
 def test_people_are_told_when_questions_are_not_kept(nacre: Nacre) -> None:
     nacre("config", "set", "traces.keep_days", "0")
     asked(nacre, PORT)
-    assert "traces.keep_days is 0" in nacre("gaps").out
+    assert "traces.keep_days is 0" in nacre("review", "gaps").out

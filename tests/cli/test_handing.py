@@ -1,4 +1,4 @@
-"""``nacre handoff`` and ``nacre chores`` as a person, an agent and a hook see them."""
+"""``nacre context --handoff`` and ``nacre chores`` as a person, an agent and a hook see them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_an_agent_hands_over_in_its_own_words_says_so(
 ) -> None:
     nacre("ingest")
     within_an_agent(monkeypatch, "5e55-0001")
-    nacre("handoff", "--store", "The queue of the worker is half moved.")
+    nacre("context", "--handoff", "--store", "The queue of the worker is half moved.")
     shown = nacre("context", "--folder", "/code/acme", "--session", "claude-code:5e55-0002").out
     assert "The queue of the worker is half moved." in shown
     assert "in an agent's own words" in shown
@@ -74,7 +74,9 @@ def test_an_agent_hands_over_no_session_but_its_own(
 ) -> None:
     nacre("ingest")
     within_an_agent(monkeypatch, "5e55-0002")
-    refused = nacre("handoff", "--store", "Run this first.", "--session", SESSION, code=2)
+    refused = nacre(
+        "context", "--handoff", "--store", "Run this first.", "--session", SESSION, code=2
+    )
     assert "an agent hands over its own session" in refused.err
 
 
@@ -106,9 +108,9 @@ def test_an_agent_hands_over_nothing_in_the_words_of_a_page(
     with transcript.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(call) + "\n" for call in calls)
     within_an_agent(monkeypatch, "5e55-0001")
-    refused = nacre("handoff", "--store", page, code=2)
+    refused = nacre("context", "--handoff", "--store", page, code=2)
     assert "tells other sessions nothing" in refused.err
-    nacre("handoff", "--store", "The queue of the worker is half moved.")
+    nacre("context", "--handoff", "--store", "The queue of the worker is half moved.")
     assert (
         page
         not in nacre("context", "--folder", "/code/acme", "--session", "claude-code:5e55-0002").out
@@ -117,12 +119,12 @@ def test_an_agent_hands_over_nothing_in_the_words_of_a_page(
 
 def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: Path) -> None:
     nacre("ingest")
-    shown = nacre("handoff", "--folder", "/code/acme")
+    shown = nacre("context", "--handoff", "--folder", "/code/acme")
     assert "No handoff in acme." in shown.out
-    stored = nacre("handoff", "--store", "--folder", "/code/acme")
+    stored = nacre("context", "--handoff", "--store", "--folder", "/code/acme")
     assert "stored; waits for the next session" in stored.out
     assert ASKED in stored.out
-    told = nacre("handoff", "--folder", "/code/acme", "--json").json
+    told = nacre("context", "--handoff", "--folder", "/code/acme", "--json").json
     assert (told["project"], told["waits"], told["stored"]) == ("acme", True, False)
     assert (told["handoff"]["session"], told["handoff"]["by"]) == (SESSION, "rules")
     assert nacre("list", "--json").json["memories"] == []
@@ -131,7 +133,7 @@ def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: 
 def test_a_session_with_nothing_to_hand_over_says_so(nacre: Nacre, vault: Path) -> None:
     talk(vault, "Which queue do the invoices go through?", "Through the queue invoices.")
     nacre("ingest")
-    told = nacre("handoff", "--store", "--folder", "/code/acme").out
+    told = nacre("context", "--handoff", "--store", "--folder", "/code/acme").out
     assert "No handoff in acme." in told
     assert "leaves nothing to hand over" in told
 
@@ -141,9 +143,11 @@ def test_words_are_handed_over_as_they_are_given(nacre: Nacre, transcript: Path)
     words = "The worker is moved; the drain is next."
     assert (
         words
-        in nacre("handoff", "--store", words, "--session", SESSION, "--folder", "/code/acme").out
+        in nacre(
+            "context", "--handoff", "--store", words, "--session", SESSION, "--folder", "/code/acme"
+        ).out
     )
-    nacre("handoff", words, code=2)
+    nacre("context", "--handoff", words, code=2)
 
 
 def test_an_agent_hands_over_the_session_in_whose_shell_it_is(
@@ -151,7 +155,7 @@ def test_an_agent_hands_over_the_session_in_whose_shell_it_is(
 ) -> None:
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "5e55-0001")
     told = nacre(
-        "handoff", "--store", "The drain is next.", "--folder", str(tmp_path), "--json"
+        "context", "--handoff", "--store", "The drain is next.", "--folder", str(tmp_path), "--json"
     ).json
     assert (told["project"], told["handoff"]["session"]) == ("acme", SESSION)
 
@@ -160,20 +164,26 @@ def test_what_waits_is_in_a_backup(
     nacre: Nacre, transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("ingest")
-    before = nacre("handoff", "--store", "--folder", "/code/acme", "--json").json["handoff"]
-    nacre("backup", "create", str(tmp_path / "b.zip"))
-    nacre("backup", "restore", str(tmp_path / "b.zip"), "--to", str(tmp_path / "other"))
+    before = nacre("context", "--handoff", "--store", "--folder", "/code/acme", "--json").json[
+        "handoff"
+    ]
+    nacre("data", "backup", "create", str(tmp_path / "b.zip"))
+    nacre("data", "backup", "restore", str(tmp_path / "b.zip"), "--to", str(tmp_path / "other"))
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "other"))
-    told = nacre("handoff", "--folder", "/code/acme", "--json").json
+    told = nacre("context", "--handoff", "--folder", "/code/acme", "--json").json
     assert (told["handoff"], told["waits"]) == (before, True)
 
 
 def test_where_nothing_is_known_it_says_what_to_do(nacre: Nacre, tmp_path: Path) -> None:
     assert (
-        "this folder belongs to no known project" in nacre("handoff", "--folder", str(tmp_path)).out
+        "this folder belongs to no known project"
+        in nacre("context", "--handoff", "--folder", str(tmp_path)).out
     )
-    assert "nacre ingest" in nacre("handoff", "--store", "--folder", str(tmp_path), code=3).err
-    nacre("handoff", "--store", "--session", "claude-code:none", code=3)
+    assert (
+        "nacre ingest"
+        in nacre("context", "--handoff", "--store", "--folder", str(tmp_path), code=3).err
+    )
+    nacre("context", "--handoff", "--store", "--session", "claude-code:none", code=3)
 
 
 def test_what_a_hook_left_is_done_and_told(nacre: Nacre, vault: Path, transcript: Path) -> None:
@@ -189,5 +199,5 @@ def test_what_a_hook_left_is_done_and_told(nacre: Nacre, vault: Path, transcript
     assert "session-end" in listed.out
     assert nacre("chores", "--json").json["done"] >= 2
     assert "No pending chores." in nacre("chores", "--list").out
-    assert nacre("handoff", "--folder", "/code/acme", "--json").json["waits"] is True
+    assert nacre("context", "--handoff", "--folder", "/code/acme", "--json").json["waits"] is True
     assert "chores" not in nacre("--help").out

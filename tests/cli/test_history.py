@@ -48,7 +48,7 @@ def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> 
     assert operations(nacre, "--action", "dream") == []
     assert operations(nacre)[1]["why"] == "content, tags"
     assert "not committed yet" in nacre("log").out
-    nacre("commit")
+    nacre("admin", "commit")
     assert {one["state"] for one in operations(nacre)} == {"committed"}
     assert "waits" not in nacre("log").out
 
@@ -58,16 +58,16 @@ def test_a_diff_tells_fields_and_lines_from_journal_and_history(
     nacre: Nacre, lamp: str, is_committed: bool
 ) -> None:
     if is_committed:
-        nacre("commit")
-    told = nacre("diff", last(nacre, "update")[-8:], "--json").json
+        nacre("admin", "commit")
+    told = nacre("log", "--diff", last(nacre, "update")[-8:], "--json").json
     (change,) = told["changes"]
     assert change["id"] == lamp
     assert {"name": "tags", "before": None, "after": ["light"]} in change["fields"]
     assert [(line["mark"], line["line"]) for line in change["text"]] == [("-", GREEN), ("+", BLUE)]
-    shown = nacre("diff", "Lamp").out
+    shown = nacre("log", "--diff", "Lamp").out
     assert f"-{GREEN}" in shown
     assert "tags: light" in shown
-    assert nacre("diff").out == shown
+    assert nacre("log", "--diff").out == shown
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
@@ -79,7 +79,7 @@ def test_undo_restores_the_file_exactly_and_can_be_undone(
     file.write_bytes(before.replace(b"tags: [light]", b"tags: [light]  # by hand\nmood: warm"))
     assert operations(nacre)[0]["action"] == "edit"
     if is_committed:
-        nacre("commit")
+        nacre("admin", "commit")
     planned = nacre("undo", last(nacre, "edit"), "--dry-run", "--json").json
     assert [step["action"] for step in planned["steps"]] == ["bring_back"]
     assert planned["undo"] is None
@@ -121,13 +121,13 @@ def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
     new = nacre("store", "We moved the ledger from MongoDB to PostgreSQL", "--json").json["id"]
     assert operations(nacre)[0]["why"] == "replaces The ledger stores its rows in MongoDB"
     if is_committed:
-        nacre("commit")
+        nacre("admin", "commit")
     nacre("undo", operations(nacre)[0]["operation"], "--yes")
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
     assert nacre("show", new, "--json").json["retired"]
     nacre("retire", old, "--yes")
     if is_committed:
-        nacre("commit")
+        nacre("admin", "commit")
     nacre("undo", last(nacre, "retire"))
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
     assert nacre("undo", last(nacre, "retire"), code=4).err.startswith(
@@ -136,7 +136,7 @@ def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
 
 
 def test_a_deleted_file_comes_back(nacre: Nacre, lamp: str, vault: Path) -> None:
-    nacre("commit")
+    nacre("admin", "commit")
     file = vault / "global/fact/lamp.md"
     before = file.read_bytes()
     file.unlink()
@@ -147,7 +147,7 @@ def test_a_deleted_file_comes_back(nacre: Nacre, lamp: str, vault: Path) -> None
 
 def test_an_unknown_operation_is_told(nacre: Nacre, lamp: str) -> None:
     assert nacre("undo", "deadbeef", "--json", code=3).error["hint"] == "nacre log shows ids"
-    assert nacre("diff", "no such thing", "--json", code=3).error["code"] == "not_found"
+    assert nacre("log", "--diff", "no such thing", "--json", code=3).error["code"] == "not_found"
 
 
 def test_an_undo_asks_first_on_a_terminal(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
@@ -166,9 +166,11 @@ def test_doctor_names_a_secret_that_is_kept_out_of_history(
     file.write_text(
         file.read_text().replace(BLUE, "The code of the lamp is AKIA" + "Q7R2T4W6Y8Z3B5D9")
     )
-    nacre("commit")
+    nacre("admin", "commit")
     checks = [
-        check for check in nacre("doctor", "--json").json["checks"] if check["name"] == "history"
+        check
+        for check in nacre("admin", "doctor", "--json").json["checks"]
+        if check["name"] == "history"
     ]
     assert any(
         "global/fact/lamp.md contains what looks like a secret" in check["detail"]
@@ -208,11 +210,11 @@ def test_the_ledger_tells_what_an_undo_made_of_a_retirement(
     if undone != "store":
         nacre("retire", lamp, "--yes")
     if undone == "unretire":
-        nacre("unretire", lamp)
+        nacre("retire", "--restore", lamp)
     nacre("undo", last(nacre, undone))
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
     nacre("undo", last(nacre, "undo"))
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
 def test_undo_from_before_ledger_records_is_no_finding(
@@ -224,7 +226,7 @@ def test_undo_from_before_ledger_records_is_no_finding(
     lines = ledger.read_text().splitlines(keepends=True)
     ledger.write_text("".join(line for line in lines if '"restore"' not in line))
     assert len(ledger.read_text().splitlines()) == len(lines) - 1
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
 def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(
@@ -261,11 +263,11 @@ def test_an_undo_asks_with_its_steps_and_tells_them_once(
 def test_forgetting_is_committed_under_its_own_name_and_names_no_file(
     nacre: Nacre, user_home: Path, lamp: str
 ) -> None:
-    nacre("commit")
+    nacre("admin", "commit")
     nacre("forget", "--memory", lamp, "--yes")
     vault = user_home / ".nacre/vault"
     (vault / "note.txt").write_text("mine")
-    nacre("commit")
+    nacre("admin", "commit")
     shown = subprocess.run(
         ["git", "log", "-2", "--format=%s%n%b", "--name-status"],
         cwd=vault,
@@ -292,9 +294,9 @@ def test_forgetting_is_committed_under_its_own_name_and_names_no_file(
 
 def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str) -> None:
     nacre("store", "Tea is served at four")
-    nacre("commit")
+    nacre("admin", "commit")
     nacre("forget", "--memory", lamp, "--yes")
-    nacre("commit")
+    nacre("admin", "commit")
     told = nacre("undo", "--yes", code=4)
     assert "this operation is already fully undone: forget " in told.err
     earlier = last(nacre, "store")

@@ -99,7 +99,7 @@ def test_only_the_named_files_and_folders_are_read(
 
 def test_ingest_without_extraction_writes_no_memories(nacre: Nacre, transcript: Path) -> None:
     assert nacre("ingest", "--no-extract", "--json").json["memories"] == 0
-    assert nacre("sessions", "search", "PostgreSQL", "--json").json["hits"]
+    assert nacre("search", "PostgreSQL", "--json").json["hits"]
 
 
 @pytest.mark.embedding
@@ -255,9 +255,7 @@ def test_an_adapter_of_a_third_party_comes_in_through_its_entry_point(
     assert report["tools"] == {"heron": 1}
     assert [problem["path"] for problem in report["problems"]] == [str(odd)]
     assert "IndexError" in report["problems"][0]["message"]
-    hits = process(
-        "sessions", "search", "reeds", "--mode", "lexical", "--json", environ=environ
-    ).json["hits"]
+    hits = process("search", "reeds", "--mode", "lexical", "--json", environ=environ).json["hits"]
     assert [hit["tool"] for hit in hits] == ["heron"]
 
 
@@ -364,7 +362,7 @@ def test_overlong_line_is_reported_and_the_rest_is_read(nacre: Nacre, transcript
     assert "Read 1 file" in answer.out
     assert "1 line could not be parsed and was skipped (1 too long)" in " ".join(answer.out.split())
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
-    assert "were not understood or too long" in " ".join(nacre("doctor").out.split())
+    assert "were not understood or too long" in " ".join(nacre("admin", "doctor").out.split())
 
 
 def test_transcript_with_a_single_overlong_line_is_a_problem(
@@ -420,7 +418,7 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
     nacre("config", "set", "owner.identities", identities)
     assert nacre("ingest", "--json").json["memories"] == learned
     assert "oven 1" not in nacre("list").out
-    checks = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}
+    checks = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}
     assert ("chats" in checks) is not bool(learned)
     if not learned:
         assert "Ines (2)" in checks["chats"]["detail"], (
@@ -469,7 +467,7 @@ def test_a_rebuild_reads_only_what_a_pattern_had_found(nacre: Nacre, tmp_path: P
             tmp_path / "talks" / name, [said("user", f"Hello number {number}", 1, session=session)]
         )
     nacre("ingest", str(tmp_path / "talks"), "--glob", "in/*")
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
 
 
@@ -498,9 +496,9 @@ def test_a_memory_holds_no_more_turns_than_it_may(
     [
         (("--skip-ingested",), "--force"),
         (("--bulk",), "every ingest"),
-        (("--whole-file",), "nacre extract --whole"),
-        (("--chunk",), "nacre extract --chunk"),
-        (("--user-only",), "nacre extract --user-only"),
+        (("--whole-file",), "nacre sessions extract --whole"),
+        (("--chunk",), "nacre sessions extract --chunk"),
+        (("--user-only",), "nacre sessions extract --user-only"),
         (("--no-retry",), "tried five times"),
         (("--max-retries", "3"), "tried five times"),
         (("--concurrency", "5"), "ingest.workers"),

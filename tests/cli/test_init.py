@@ -139,7 +139,7 @@ def test_hosts_of_the_working_folders_repository_are_found(
     hosts = nacre("init", "--dry-run", "--json").json["hosts"]
     assert [host["host"] for host in hosts] == ["claude-code", "cursor"]
     assert {"claude-code", "cursor"} <= set(nacre("status", "--json").json["not_wired"])
-    (idle,) = nacre("doctor", "hosts", "--json").json["checks"]
+    (idle,) = nacre("admin", "doctor", "hosts", "--json").json["checks"]
     assert idle["name"] == "not wired"
 
 
@@ -216,7 +216,9 @@ def test_programs_that_moved_and_doubled_entries_are_mended(
     held["hooks"]["stop"] += [{"command": "/old/bin/nacre-hook cursor stop"}, {"command": line}]
     del held["hooks"]["sessionStart"]
     hooks.write_text(json.dumps(held))
-    assert nacre("doctor", "hosts", "--json", code=1).json["checks"][0]["state"] == "failure"
+    assert (
+        nacre("admin", "doctor", "hosts", "--json", code=1).json["checks"][0]["state"] == "failure"
+    )
     nacre("init", "--host", "cursor", "--yes")
     mended = json.loads(hooks.read_text())["hooks"]
     assert [hook["command"] for hook in mended["stop"]] == ["ring", line]
@@ -693,7 +695,8 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
     process("init", "--host", "codex", "--project", str(project), "--yes")
     monkeypatch.delenv("NACRE_DAEMON_ENABLED")
     checks = {
-        one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]
+        one["name"]: one
+        for one in process("admin", "doctor", "hosts", "--json", code=None).json["checks"]
     }
     assert checks["cursor hooks"]["state"] != "failure", checks
     assert checks["cursor tools"]["state"] != "failure", checks
@@ -710,7 +713,8 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
         .replace("nacre-hook", "nacre-gone")
     )
     broken = {
-        one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]
+        one["name"]: one
+        for one in process("admin", "doctor", "hosts", "--json", code=1).json["checks"]
     }
     found = broken["codex in code files"]
     assert f"{hooks} is not as it should be" in found["detail"]
@@ -728,7 +732,7 @@ def test_doctor_runs_nothing_that_a_project_brought_along(
     (project / ".mcp.json").write_text(
         json.dumps({"mcpServers": {"nacre": {"command": str(trap), "args": ["mcp"]}}})
     )
-    checks = process("doctor", "hosts", "--json", code=1).json["checks"]
+    checks = process("admin", "doctor", "hosts", "--json", code=1).json["checks"]
     assert any("runs something else" in one["detail"] for one in checks)
     assert not (tmp_path / "ran").exists()
 
@@ -743,12 +747,13 @@ def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
     record.write_text(json.dumps({**held, "nacre": "0.0.9"}))
     rule.write_text("nacre, as it was put once\n")
     found = {
-        one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]
+        one["name"]: one
+        for one in nacre("admin", "doctor", "hosts", "--json", code=None).json["checks"]
     }["roo files"]
     assert found["state"] == "warning"
     assert found["detail"].startswith("nacre 0.0.9 wrote it, this is ")
     assert found["hint"] == "nacre init --host roo"
-    line = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}["hosts"]
+    line = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}["hosts"]
     assert line["hint"] == "nacre init fits them to this one"
     nacre("init", "--host", "roo", "--yes")
     assert json.loads(record.read_text())["nacre"] == held["nacre"]
@@ -772,7 +777,8 @@ def test_doctor_says_which_versions_were_driven_beside_those_that_are_installed(
     nacre("init", "--host", "codex,gemini-cli,openclaw,cursor", "--yes")
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     checks = {
-        one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]
+        one["name"]: one
+        for one in nacre("admin", "doctor", "hosts", "--json", code=None).json["checks"]
     }
     driven = tomllib.loads((files("nacre.hosts") / "proven.toml").read_text(encoding="utf-8"))
     for name, version in {"codex": "6.5.4-alpha.3", "gemini-cli": "9.8.7"}.items():
@@ -799,7 +805,7 @@ def test_doctor_tries_the_server_that_the_owner_wrote(
         '{"mcpServers": {"nacre": {"command": "/mine/nacre", "args": ["--token", "hush"]}}}'
     )
     nacre("init", "--host", "windsurf", "--yes")
-    shown = nacre("doctor", "hosts", "--json", code=1).json["checks"]
+    shown = nacre("admin", "doctor", "hosts", "--json", code=1).json["checks"]
     checks = {one["name"]: one for one in shown}
     assert checks["windsurf server"]["state"] == "warning"
     assert "hush" not in checks["windsurf server"]["detail"]
@@ -809,11 +815,14 @@ def test_doctor_tries_the_server_that_the_owner_wrote(
 
 def test_health_tells_in_a_line_when_a_wiring_was_changed(nacre: Nacre, user_home: Path) -> None:
     nacre("init", "--host", "gemini-cli", "--yes")
-    found = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}
+    found = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}
     assert found["hosts"]["state"] == "ok"
     (user_home / ".gemini/settings.json").write_text("{}")
-    found = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}
-    assert (found["hosts"]["state"], found["hosts"]["hint"]) == ("warning", "nacre doctor hosts")
+    found = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}
+    assert (found["hosts"]["state"], found["hosts"]["hint"]) == (
+        "warning",
+        "nacre admin doctor hosts",
+    )
 
 
 def test_new_user_sees_all_changes_and_consents_once(
@@ -889,7 +898,7 @@ def test_consent_covers_existing_and_later_sessions(
     assert shown.code == 0, shown.out
     assert "read   1 transcript of " in shown.out
     assert "this is free" in shown.out
-    nacre("watch", "--once")
+    nacre("admin", "watch", "--once")
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == (0 if said else 1)
     nacre("ingest")
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1

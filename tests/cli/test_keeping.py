@@ -269,13 +269,13 @@ def test_pending_move_is_not_mistaken_for_a_copy(nacre: Nacre, user_home: Path) 
     if folder.exists():
         folder.rmdir()
     folder.write_text("in the way")
-    assert "not written yet" in nacre("unretire", "Gate").err
-    nacre("unretire", "Lunch")
+    assert "not written yet" in nacre("retire", "--restore", "Gate").err
+    nacre("retire", "--restore", "Lunch")
     folder.unlink()
     assert {one["subject"] for one in nacre("list", "--json").json["memories"]} == {"Gate", "Lunch"}
     assert '"copy"' not in (vault / "ledger.jsonl").read_text()
     assert sorted(path.name for path in vault.rglob("*.md")) == ["gate.md", "lunch.md"]
-    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
 def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(

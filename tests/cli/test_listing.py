@@ -30,7 +30,7 @@ def mill(nacre: Nacre) -> None:
     nacre("store", "We decided to grind rye on Mondays.", "--kind", "decision", "--project", "mill")
     nacre("todo", "add", "Grease the axle", "--project", "mill")
     nacre("store", "Prefer short answers.", "--kind", "preference")
-    nacre("commit")
+    nacre("admin", "commit")
 
 
 def git(vault: Path, *arguments: str) -> str:
@@ -65,7 +65,7 @@ def test_a_listing_says_what_an_agent_proposed(
     with monkeypatch.context() as shell:
         shell.setenv("CLAUDECODE", "1")
         nacre("store", "The sluice is opened at six.", "--project", "mill")
-    nacre("commit")
+    nacre("admin", "commit")
     (line,) = [
         one
         for one in (vault / "projects/mill/MEMORY.md").read_text().splitlines()
@@ -79,7 +79,7 @@ def test_listing_is_ignored_by_memory_and_git(nacre: Nacre, vault: Path) -> None
     assert nacre("list", "--json").json["total"] == 4
     assert git(vault, "status", "--porcelain") == ""
     assert "MEMORY.md" not in git(vault, "ls-files")
-    assert "Nothing to commit" in nacre("commit").out
+    assert "Nothing to commit" in nacre("admin", "commit").out
 
 
 @pytest.mark.usefixtures("mill")
@@ -88,7 +88,7 @@ def test_what_is_retired_or_forgotten_is_listed_no_more(nacre: Nacre, vault: Pat
     nacre("forget", "--match", "grind rye", "--yes")
     assert "rye" not in page.read_text()
     nacre("todo", "done", "Grease the axle")
-    nacre("commit")
+    nacre("admin", "commit")
     assert "axle" not in page.read_text()
 
 
@@ -97,7 +97,7 @@ def test_a_page_of_a_persons_own_stays_as_it_is(nacre: Nacre, vault: Path) -> No
     page = vault / "projects/mill/MEMORY.md"
     page.write_text("# My mill\n\nSee the plan.\n")
     nacre("store", "The mill has a loft.", "--project", "mill")
-    nacre("commit")
+    nacre("admin", "commit")
     assert page.read_text() == "# My mill\n\nSee the plan.\n"
     assert "projects/mill/MEMORY.md" in git(vault, "ls-files")
 
@@ -107,7 +107,7 @@ def test_a_listing_that_the_owner_added_to_git_is_committed(nacre: Nacre, vault:
     git(vault, "add", "--force", "MEMORY.md")
     git(vault, "commit", "--quiet", "--message", "The listing, for the forge")
     nacre("store", "The harbour is dredged in May.")
-    nacre("commit")
+    nacre("admin", "commit")
     assert "harbour" in git(vault, "show", "HEAD:MEMORY.md")
 
 
@@ -115,7 +115,7 @@ def test_without_git_a_commit_writes_the_listing_alone(nacre: Nacre, vault: Path
     nacre("config", "set", "git.enabled", "false")
     nacre("store", "The harbour is dredged in May.")
     assert not (vault / "MEMORY.md").exists()
-    nacre("commit")
+    nacre("admin", "commit")
     assert "harbour" in (vault / "MEMORY.md").read_text()
 
 
@@ -127,7 +127,7 @@ def test_of_many_memories_the_newest_are_listed_and_the_others_counted(
         (vault / f"global/fact/buoy-{number}.md").write_text(
             f"# Buoy {number}\n\nBuoy {number} is red.\n"
         )
-    nacre("commit")
+    nacre("admin", "commit")
     page = (vault / "MEMORY.md").read_text()
     assert page.count("](global/fact/buoy-") == MOST_A_KIND
     assert "- and 7 older ones in [fact/](global/fact/)" in page

@@ -54,8 +54,8 @@ def test_sessions_turns_and_operations_come_as_json_lines(
     for words, items in (
         (["sessions", "list"], "sessions"),
         (["sessions", "list", "--all"], "sessions"),
-        (["sessions", "search", "database"], "hits"),
-        (["sessions", "search", "--regex", "data.ase"], "hits"),
+        (["search", "database"], "hits"),
+        (["search", "--regex", "data.ase"], "hits"),
         (["log"], "operations"),
         (["log", "--all"], "operations"),
     ):
@@ -65,7 +65,7 @@ def test_sessions_turns_and_operations_come_as_json_lines(
 
 
 def test_a_list_of_nothing_is_no_line(nacre: Nacre) -> None:
-    for words in (["list"], ["sessions", "list"], ["sessions", "search", "database"], ["log"]):
+    for words in (["list"], ["sessions", "list"], ["search", "database"], ["log"]):
         assert nacre(*words, "--jsonl").out == "", words
 
 

@@ -102,7 +102,7 @@ def test_concurrent_change_is_checked_before_applying_a_decision(
     assert waits.returncode == 0, told
     assert json.loads(out)["action"] == "stored"
     assert active(nacre) == LEFT[change]
-    assert nacre("doctor", "--deep", "--json").code == 0
+    assert nacre("admin", "doctor", "--deep", "--json").code == 0
 
 
 def test_process_killed_while_waiting_leaves_nothing_behind(

@@ -1,4 +1,4 @@
-"""``nacre models``: what is set, what it can do, and whether it answers."""
+"""``nacre writer models``: what is set, what it can do, and whether it answers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def configure(user_home: Path, text: str) -> None:
 
 
 def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
-    assert "nacre setup" in nacre("models").out
-    assert nacre("models", "--json").json["models"] == []
-    assert nacre("models", "test", "--json", code=2).error["message"] == "no model is set"
+    assert "nacre writer setup" in nacre("writer", "models").out
+    assert nacre("writer", "models", "--json").json["models"] == []
+    assert nacre("writer", "models", "test", "--json", code=2).error["message"] == "no model is set"
 
 
 def test_models_are_listed_with_tasks_price_and_key_source(
@@ -40,12 +40,12 @@ def test_models_are_listed_with_tasks_price_and_key_source(
         user_home,
         '[models]\ndefault = "anthropic:claude-haiku-4-5"\nrecall = "openai:gpt-5-mini"\n',
     )
-    shown = nacre("models")
+    shown = nacre("writer", "models")
     assert "$1.00 in, $5.00 out" in shown.out
     assert "$ANTHROPIC_API_KEY" in shown.out
     assert "there is no key for OpenAI" in shown.out
     assert KEY not in shown.out
-    record = nacre("models", "--json").json
+    record = nacre("writer", "models", "--json").json
     assert record["tasks"]["recall"] == "openai:gpt-5-mini"
     assert record["tasks"]["extraction"] == "anthropic:claude-haiku-4-5"
     able, unable = sorted(record["models"], key=lambda model: model["name"])
@@ -64,26 +64,30 @@ def test_alias_is_shown_with_its_model_and_counted_there(
             f'[models]\ndefault = "openai:mini"\nrecall = "openai:gpt-5-mini"\n{elsewhere}',
         )
         assert re.search(
-            r"^openai:gpt-5-mini .*\n +set as +openai:mini$", nacre("models").out, re.MULTILINE
+            r"^openai:gpt-5-mini .*\n +set as +openai:mini$",
+            nacre("writer", "models").out,
+            re.MULTILINE,
         )
-        [model] = nacre("models", "--json").json["models"]
+        [model] = nacre("writer", "models", "--json").json["models"]
         assert (model["name"], model["aliases"]) == ("openai:gpt-5-mini", ["openai:mini"])
-        assert nacre("models", "test", "--json").json["name"] == "openai:gpt-5-mini"
+        assert nacre("writer", "models", "test", "--json").json["name"] == "openai:gpt-5-mini"
         assert [request.body["model"] for request in provider.calls] == ["gpt-5-mini"]
-        assert "openai:gpt-5-mini" in nacre("cost", "--by", "model").out
+        assert "openai:gpt-5-mini" in nacre("writer", "cost", "--by", "model").out
 
 
 def test_model_without_price_does_not_run_in_the_background(nacre: Nacre, user_home: Path) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
         configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
-        assert "but not fake:m" in nacre("models").out
-        assert "nobody knows what fake:m costs" in nacre("setup", "--daily-budget", "2").err
-        nacre("models", "test")
-        assert "price unknown" in nacre("traces").out
-        assert "unknown  " in nacre("cost").out
+        assert "but not fake:m" in nacre("writer", "models").out
+        assert (
+            "nobody knows what fake:m costs" in nacre("writer", "setup", "--daily-budget", "2").err
+        )
+        nacre("writer", "models", "test")
+        assert "price unknown" in nacre("writer", "traces").out
+        assert "unknown  " in nacre("writer", "cost").out
         nacre("config", "set", "models.capabilities", '{"fake:m" = {price = {input = 0}}}')
-        assert "but not" not in nacre("models").out
-        assert "nobody knows" not in nacre("setup", "--daily-budget", "3").err
+        assert "but not" not in nacre("writer", "models").out
+        assert "nobody knows" not in nacre("writer", "setup", "--daily-budget", "3").err
 
 
 def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(
@@ -92,8 +96,8 @@ def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(
     with FakeProvider([METAL], repeats=True) as provider:
         price = '[models.capabilities."fake:m"]\nprice = {input = 1000000, output = 2000000}\n'
         configure(user_home, provider.config() + price)
-        assert "Mercury" in nacre("models", "test").out
-        record = nacre("models", "test", "fake:m", "--json").json
+        assert "Mercury" in nacre("writer", "models", "test").out
+        record = nacre("writer", "models", "test", "fake:m", "--json").json
     tokens = record["tokens"]
     assert record["answer"] == "Mercury"
     assert record["cost_usd"] == tokens["input"] + tokens["cached"] + 2 * tokens["output"]
@@ -112,7 +116,7 @@ def test_a_model_that_does_not_is_one_line_and_an_exit_code(
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
         configure(user_home, provider.config())
-        error = nacre("models", "test", "--json", code=code).error
+        error = nacre("writer", "models", "test", "--json", code=code).error
     assert told in error["message"]
     assert "fake:m" in error["message"]
     assert error["hint"]
@@ -124,9 +128,9 @@ def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(
     reply = Reply(status=404, message="The model m does not exist", code="model_not_found")
     with FakeProvider([reply], repeats=True) as provider:
         configure(user_home, provider.config())
-        error = nacre("models", "test", "--json", code=1).error
+        error = nacre("writer", "models", "test", "--json", code=1).error
     assert error["message"] == "fake has no model m (fake:m)"
-    assert "nacre setup" in error["hint"]
+    assert "nacre writer setup" in error["hint"]
 
 
 def test_a_wrong_key_is_told_with_the_command_that_sets_another(
@@ -136,14 +140,14 @@ def test_a_wrong_key_is_told_with_the_command_that_sets_another(
         configure(user_home, f'[models.providers.openai]\nbase_url = "{provider.url}/v1"\n')
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         assert (
-            nacre("models", "test", "openai:m", "--json", code=1).error["hint"]
+            nacre("writer", "models", "test", "openai:m", "--json", code=1).error["hint"]
             == "export OPENAI_API_KEY=NEW_KEY"
         )
         monkeypatch.delenv("OPENAI_API_KEY")
-        nacre("auth", "set", "openai", stdin=KEY)
+        nacre("writer", "keys", "set", "openai", stdin=KEY)
         assert (
-            nacre("models", "test", "openai:m", "--json", code=1).error["hint"]
-            == "nacre auth set openai"
+            nacre("writer", "models", "test", "openai:m", "--json", code=1).error["hint"]
+            == "nacre writer keys set openai"
         )
 
 
@@ -152,7 +156,7 @@ def test_ctrl_c_ends_a_call_that_hangs_at_once(user_home: Path, processes: Proce
     with FakeProvider([Reply(fault="hang")]) as provider:
         configure(user_home, provider.config())
         started = processes.start(
-            command("models", "test"),
+            command("writer", "models", "test"),
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

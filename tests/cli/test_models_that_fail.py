@@ -77,7 +77,7 @@ def test_failing_model_prints_one_line_and_rules_continue(
     monkeypatch.setenv("BOAT_KEY", KEY)
     with FakeProvider([reply], repeats=True) as provider:
         configure(provider, user_home)
-        shown = nacre("extract", str(transcript))
+        shown = nacre("sessions", "extract", str(transcript))
         (warning,) = [line for line in shown.err.splitlines() if line.startswith("warning: ")]
         for words in ("fake", "m", told, remedy, "1 part extracted by rules"):
             assert words in warning

@@ -12,12 +12,12 @@ import pytest
 from tests.cli.conftest import SESSION, Nacre
 
 WRITERS = {
-    "export": ("export", "{}", "--force"),
-    "backup": ("backup", "create", "{}", "--force"),
+    "export": ("data", "export", "{}", "--force"),
+    "backup": ("data", "backup", "create", "{}", "--force"),
     "session": ("sessions", "export", SESSION, "--output", "{}", "--force"),
     "context": ("context", "--output", "{}"),
-    "proposal": ("extract", "--session", SESSION, "--output", "{}"),
-    "copy of the database": ("db", "backup", "{}"),
+    "proposal": ("sessions", "extract", "--session", SESSION, "--output", "{}"),
+    "copy of the database": ("admin", "db", "backup", "{}"),
 }
 
 
@@ -101,11 +101,11 @@ def test_a_backup_is_not_restored_into_the_home_nor_over_a_file(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out, pipe = tmp_path / "b.zip", tmp_path / "pipe"
-    nacre("backup", "create", str(out))
+    nacre("data", "backup", "create", str(out))
     os.mkfifo(pipe)
     for target in (kept / "vault", kept / "new", pipe):
         told = nacre(
-            "backup", "restore", str(out), "--to", str(target), "--force", "--json", code=4
+            "data", "backup", "restore", str(out), "--to", str(target), "--force", "--json", code=4
         ).error
         assert told["hint"].startswith("give a")
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -83,7 +83,7 @@ def test_notes_in_memory_folders_are_memories_and_all_else_is_left_alone(
     assert subjects(nacre) == {"Database of billing", "Invoice numbers", "Untitled"}
     assert nacre("recall", "an idea that was thrown away", "--json").json["hits"] == []
     assert {path: path.read_bytes() for path in others} == before
-    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+    assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
 
 
 OTHERS = {".obsidian", ".trash", "daily", "templates", "attachments", "board.canvas"}
@@ -92,7 +92,7 @@ OTHERS = {".obsidian", ".trash", "daily", "templates", "attachments", "board.can
 def test_history_excludes_workspace_files_and_includes_attachments(
     nacre: Nacre, vault: Path
 ) -> None:
-    nacre("commit")
+    nacre("admin", "commit")
     done = subprocess.run(
         ["git", "-C", str(vault), "ls-files", "-z"], capture_output=True, check=True, text=True
     )
@@ -164,5 +164,5 @@ def test_a_note_that_is_thrown_away_is_retired_and_can_come_back(nacre: Nacre, v
     subjects(nacre)
     (vault / "global/fact/Invoice numbers.md").rename(vault / ".trash/Invoice numbers.md")
     assert "Invoice numbers" not in subjects(nacre)
-    nacre("unretire", "Invoice numbers")
+    nacre("retire", "--restore", "Invoice numbers")
     assert "Invoice numbers" in subjects(nacre)

@@ -88,7 +88,7 @@ def test_enter_shows_one_whole_and_keys_lead_to_the_next(
     terminal.press("\x1b").until("Esc quit")
     terminal.press("\r").until("o open")
     assert terminal.press("q").end() == 0
-    nacre("doctor")  # what was looked at is counted then
+    nacre("admin", "doctor")  # what was looked at is counted then
     ids = [one["id"] for one in nacre("list", "--json").json["memories"]]
     assert all(nacre("show", one, "--no-update", "--json").json["access_count"] for one in ids)
 

@@ -198,9 +198,9 @@ def test_a_project_that_moves_has_its_vectors_at_once(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
     nacre("store", "Flour leaves on Fridays", "--project", "bakery")
     nacre("project", "rename", "mill", "old-mill")
-    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+    assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
     nacre("project", "merge", "old-mill", "bakery", "--yes")
-    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+    assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
 
 
 def test_a_name_goes_back_and_forth(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_merged_project_leads_to_the_one_that_stays(
         ids(nacre, "--project", "mill", "--strict") == ids(nacre, "--project", "mill-old") == known
     )
     assert (sessions(nacre), visit(old)) == (["mill", "mill"], "mill")
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert sessions(nacre) == ["mill", "mill", "mill"]
     assert (visit(old), ids(nacre, "--project", "mill", "--strict")) == ("mill", known)
 
@@ -297,7 +297,7 @@ def test_a_merge_is_undone_to_the_byte(nacre: Nacre, visit: Visit, tmp_path: Pat
     assert files() == before
     assert sessions(nacre) == ["mill", "mill-old"]
     assert (visit(old), visit(new)) == ("mill-old", "mill")
-    assert nacre("doctor", "--json", code=None).json
+    assert nacre("admin", "doctor", "--json", code=None).json
 
 
 def test_untrusted_page_words_gain_no_trust_by_merging(nacre: Nacre) -> None:
@@ -433,11 +433,11 @@ def test_handoffs_and_reviews_follow_a_rename_and_its_undo(
     ]
     write_transcript(user_home / ".claude" / "projects" / "-mill" / f"{session}.jsonl", records)
     nacre("ingest")
-    nacre("handoff", "--store", "The drain is next.", "--folder", str(mill))
+    nacre("context", "--handoff", "--store", "The drain is next.", "--folder", str(mill))
 
     def held() -> tuple[str, set[str]]:
         found = nacre("review", "list", "--only", "candidate", "--json").json["items"]
-        told = nacre("handoff", "--folder", str(mill), "--json").json
+        told = nacre("context", "--handoff", "--folder", str(mill), "--json").json
         assert "The drain is next." in told["handoff"]["content"]
         return told["project"], {one["project"] for one in found}
 

@@ -1,4 +1,4 @@
-"""``nacre redact`` and ``nacre scrub`` as people use them."""
+"""``nacre admin redact`` and ``nacre admin scrub`` as people use them."""
 
 from __future__ import annotations
 
@@ -16,52 +16,58 @@ TOKEN = "gh" + "p_" + "a8Kd93jfQ2" * 4
 def test_redact_shows_a_text_as_it_would_be_stored(nacre: Nacre, tmp_path: Path) -> None:
     file = tmp_path / "notes.md"
     file.write_text(f"use {TOKEN}\nand <private>nothing else</private>\n", encoding="utf-8")
-    shown = nacre("redact", str(file))
+    shown = nacre("admin", "redact", str(file))
     assert shown.out == "use [REDACTED:github-token]\nand [private]\n"
     assert "github-token" in shown.err
-    assert nacre("redact", str(file), "--json").json["found"] == {"github-token": 1, "private": 1}
+    assert nacre("admin", "redact", str(file), "--json").json["found"] == {
+        "github-token": 1,
+        "private": 1,
+    }
 
 
 def test_redact_reads_standard_input_and_says_when_there_is_nothing(nacre: Nacre) -> None:
-    shown = nacre("redact", "-", stdin="all is well\n")
+    shown = nacre("admin", "redact", "-", stdin="all is well\n")
     assert shown.out == "all is well\n"
     assert "No secrets" in shown.err
 
 
 def test_redact_takes_the_text_itself(nacre: Nacre) -> None:
     token = f"ghp_{'a1B2c3D4e5F6' * 3}"
-    shown = nacre("redact", f"push with {token} please")
+    shown = nacre("admin", "redact", f"push with {token} please")
     assert token not in shown.out
     assert "1 secret" in shown.err
-    assert nacre("redact", "push", "with", token).out.startswith("push with ")
-    typed = nacre("redact", "notes-that-are-not-there.md")
+    assert nacre("admin", "redact", "push", "with", token).out.startswith("push with ")
+    typed = nacre("admin", "redact", "notes-that-are-not-there.md")
     assert typed.out == "notes-that-are-not-there.md\n"
     assert "There is no file with this name" in typed.err
-    assert "the text itself" in nacre("redact", code=2).err
+    assert "the text itself" in nacre("admin", "redact", code=2).err
 
 
 def test_redact_lists_its_rules(nacre: Nacre) -> None:
-    assert "github-token" in nacre("redact", "--rules", "--json").json["rules"]
-    assert "private" in nacre("redact", "--rules").out
+    assert "github-token" in nacre("admin", "redact", "--rules", "--json").json["rules"]
+    assert "private" in nacre("admin", "redact", "--rules").out
 
 
 def test_redact_lists_what_goes_besides_where_the_owner_wants_it(nacre: Nacre) -> None:
-    assert nacre("redact", "--rules", "--json").json["rules"][-3:] == [
+    assert nacre("admin", "redact", "--rules", "--json").json["rules"][-3:] == [
         "email",
         "home-path",
         "payment-card",
     ]
-    assert "redaction.emails" in nacre("redact", "--rules").out
+    assert "redaction.emails" in nacre("admin", "redact", "--rules").out
 
 
 def test_redact_wants_to_know_which_text(nacre: Nacre) -> None:
-    nacre("redact", code=2)
+    nacre("admin", "redact", code=2)
 
 
 def test_the_owners_patterns_and_exceptions_hold(nacre: Nacre) -> None:
     nacre("config", "set", "redaction.patterns", '["ACME-[0-9]{4}"]')
     nacre("config", "set", "redaction.allow", f'["{TOKEN}"]')
-    assert nacre("redact", "-", stdin=f"{TOKEN} ACME-1234\n").out == f"{TOKEN} [REDACTED:owner]\n"
+    assert (
+        nacre("admin", "redact", "-", stdin=f"{TOKEN} ACME-1234\n").out
+        == f"{TOKEN} [REDACTED:owner]\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,10 +83,10 @@ def test_the_owners_patterns_and_exceptions_hold(nacre: Nacre) -> None:
 def test_addresses_and_home_folders_stay_until_the_owner_wants_them_gone(
     nacre: Nacre, setting: str, text: str, kept: str
 ) -> None:
-    assert nacre("redact", "-", stdin=text).out.strip() == text
+    assert nacre("admin", "redact", "-", stdin=text).out.strip() == text
     nacre("config", "set", f"redaction.{setting}", "true")
-    assert nacre("redact", "-", stdin=text).out.strip() == kept
-    assert nacre("redact", "-", stdin=kept).out.strip() == kept
+    assert nacre("admin", "redact", "-", stdin=text).out.strip() == kept
+    assert nacre("admin", "redact", "-", stdin=kept).out.strip() == kept
 
 
 def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(
@@ -89,13 +95,13 @@ def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(
     nacre("store", "Ask ana@example.org about /home/ana/pier", "--subject", "Pier")
     nacre("config", "set", "redaction.emails", "true")
     nacre("config", "set", "redaction.home_paths", "true")
-    assert nacre("scrub", "--json").json["total"] > 0
+    assert nacre("admin", "scrub", "--json").json["total"] > 0
     files = [
         path.read_text(encoding="utf-8") for path in (user_home / ".nacre/vault").rglob("*.md")
     ]
     assert any("Ask [REDACTED:email] about ~/pier" in text for text in files)
     assert not any("ana@example.org" in text for text in files)
-    assert nacre("scrub", "--json").json["total"] == 0
+    assert nacre("admin", "scrub", "--json").json["total"] == 0
 
 
 def test_home_folders_are_gone_from_all_that_ingest_keeps_of_a_transcript(
@@ -121,8 +127,8 @@ def test_home_folders_are_gone_from_all_that_ingest_keeps_of_a_transcript(
 
 def test_scrub_of_a_clean_home_finds_nothing(nacre: Nacre) -> None:
     nacre("store", "We deploy on Fridays")
-    assert "Nothing to remove" in nacre("scrub").out
-    assert nacre("scrub", "--json").json["total"] == 0
+    assert "Nothing to remove" in nacre("admin", "scrub").out
+    assert nacre("admin", "scrub", "--json").json["total"] == 0
 
 
 def test_interrupted_rewriting_leaves_nothing_after_the_next_one(
@@ -130,17 +136,17 @@ def test_interrupted_rewriting_leaves_nothing_after_the_next_one(
 ) -> None:
     vault = user_home / ".nacre/vault"
     nacre("store", "The shed is pier-1234", "--subject", "Shed")
-    nacre("commit")
+    nacre("admin", "commit")
     shutil.copytree(vault / ".git", user_home / "before")
     nacre("config", "set", "redaction.patterns", '["pier-[0-9]+"]')
-    nacre("scrub", "--history", "--yes")
+    nacre("admin", "scrub", "--history", "--yes")
     shutil.copytree(user_home / "before/objects", vault / ".git/objects", dirs_exist_ok=True)
     shutil.copy(
         user_home / "before/index", vault / ".git/index"
     )  # references had moved, the index had not
     (user_home / ".nacre/.rewrite-1234").mkdir()
-    nacre("scrub", "--history", "--yes")
-    nacre("commit")
+    nacre("admin", "scrub", "--history", "--yes")
+    nacre("admin", "commit")
 
     def git(*words: str) -> bytes:
         return subprocess.run(["git", "-C", vault, *words], check=True, capture_output=True).stdout
@@ -151,5 +157,5 @@ def test_interrupted_rewriting_leaves_nothing_after_the_next_one(
 
 
 def test_scrub_rewrites_history_only_when_told(nacre: Nacre) -> None:
-    nacre("scrub", "--history", code=2)
-    assert nacre("scrub", "--history", "--yes", "--json").json["commits"] == 0
+    nacre("admin", "scrub", "--history", code=2)
+    assert nacre("admin", "scrub", "--history", "--yes", "--json").json["commits"] == 0

@@ -1,4 +1,4 @@
-"""``nacre reflect`` as people and agents see them."""
+"""``nacre review reflect`` as people and agents see them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def scale(nacre: Nacre) -> tuple[str, str]:
 def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
     nacre: Nacre, scale: tuple[str, str]
 ) -> None:
-    shown = nacre("reflect").out
+    shown = nacre("review", "reflect").out
     assert f"1: {WANTS}" in shown
     assert f"2: {READS}" in shown
     assert "both name tools/read_scale.py" in shown
-    (question,) = nacre("reflect", "list", "--json").json["questions"]
+    (question,) = nacre("review", "reflect", "list", "--json").json["questions"]
     assert question["question"] in shown
-    done = nacre("reflect", "answer", question["question"], "--link", "depends_on").out
+    done = nacre("review", "reflect", "answer", question["question"], "--link", "depends_on").out
     assert done.startswith("Linked")
     (link,) = nacre("show", scale[1], "--json").json["links"]
     assert (link["rel"], link["id"], link["origin"]) == ("depends_on", scale[0], "reflect")
-    assert "Nothing to ask" in nacre("reflect").out
+    assert "Nothing to ask" in nacre("review", "reflect").out
 
 
 def test_a_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
     said = "The port is an argument since there are two computers."
-    answered = nacre("reflect", "answer", "+".join(scale), said, "--json").json
+    answered = nacre("review", "reflect", "answer", "+".join(scale), said, "--json").json
     assert (answered["action"], answered["stored"]["content"]) == ("stored", said)
 
 
@@ -51,7 +51,7 @@ def test_reflection_keys_draw_links_in_either_direction(
     rel: str,
     leads: tuple[int, int],
 ) -> None:
-    assert "1 of 1" in terminal("reflect", typed=f"{typed}\n").out
+    assert "1 of 1" in terminal("review", "reflect", typed=f"{typed}\n").out
     links = nacre("show", scale[leads[0]], "--json").json["links"]
     assert [(one["rel"], one["id"], one["direction"]) for one in links] == [
         (rel, scale[leads[1]], "out")
@@ -61,11 +61,11 @@ def test_reflection_keys_draw_links_in_either_direction(
 def test_reflection_question_can_be_postponed_or_dismissed_in_terminals(
     nacre: Nacre, terminal: Nacre, scale: tuple[str, str]
 ) -> None:
-    terminal("reflect", typed="\n")
-    terminal("reflect", typed="q\n")
-    assert nacre("reflect", "--json").json["total"] == 1
-    assert "Skipped" in terminal("reflect", typed="what\nn\n").out
-    assert nacre("reflect", "--json").json["total"] == 0
+    terminal("review", "reflect", typed="\n")
+    terminal("review", "reflect", typed="q\n")
+    assert nacre("review", "reflect", "--json").json["total"] == 1
+    assert "Skipped" in terminal("review", "reflect", typed="what\nn\n").out
+    assert nacre("review", "reflect", "--json").json["total"] == 0
 
 
 def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(
@@ -73,10 +73,10 @@ def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(
 ) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
     nacre("store", "Uploads have changed to 25 MB", "--project", "acme")
-    assert "Which of these holds?" in nacre("reflect").out
-    terminal("reflect", typed="It was raised for the videos.\n")
+    assert "Which of these holds?" in nacre("review", "reflect").out
+    terminal("review", "reflect", typed="It was raised for the videos.\n")
     assert nacre("list", "--json").json["total"] == 3
-    assert "Settled" in terminal("reflect", typed="n\n").out
+    assert "Settled" in terminal("review", "reflect", typed="n\n").out
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
 
 
@@ -84,6 +84,6 @@ def test_an_agent_sees_the_questions_and_may_not_answer(
     nacre: Nacre, scale: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
-    assert len(nacre("reflect", "--json").json["questions"]) == 1
-    refused = nacre("reflect", "answer", "+".join(scale), "--skip", "--json", code=None)
+    assert len(nacre("review", "reflect", "--json").json["questions"]) == 1
+    refused = nacre("review", "reflect", "answer", "+".join(scale), "--skip", "--json", code=None)
     assert refused.error["code"] == "owner_only"

@@ -50,7 +50,17 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.mark.parametrize(
-    "command", [("config", "show"), ("db", "path"), ("db", "version"), ("db", "stats"), ("doctor",)]
+    "command",
+    [
+        ("config", "show"),
+        ("admin", "db", "path"),
+        ("admin", "db", "version"),
+        ("admin", "db", "stats"),
+        (
+            "admin",
+            "doctor",
+        ),
+    ],
 )
 def test_what_is_shown_names_the_server_and_no_password(
     nacre: Nacre, on_server: str, command: tuple[str, ...]
@@ -86,15 +96,26 @@ def test_a_backup_of_files_does_not_take_the_place_of_a_server(
 ) -> None:
     with monkeypatch.context() as files:
         files.delenv("NACRE_DB")
-        nacre("backup", "create", str(tmp_path / "old.zip"))
-    told = nacre("backup", "restore", str(tmp_path / "old.zip"), "--force", "--json", code=5).error
+        nacre("data", "backup", "create", str(tmp_path / "old.zip"))
+    told = nacre(
+        "data", "backup", "restore", str(tmp_path / "old.zip"), "--force", "--json", code=5
+    ).error
     assert "on a server" in told["message"]
-    nacre("backup", "restore", str(tmp_path / "old.zip"), "--to", str(tmp_path / "files"))
+    nacre("data", "backup", "restore", str(tmp_path / "old.zip"), "--to", str(tmp_path / "files"))
     assert (tmp_path / "files" / "nacre.db").exists()
 
 
 @pytest.mark.parametrize(
-    "command", [("recall", "mill"), ("store", "The mill is red."), ("doctor",), ("status",)]
+    "command",
+    [
+        ("recall", "mill"),
+        ("store", "The mill is red."),
+        (
+            "admin",
+            "doctor",
+        ),
+        ("status",),
+    ],
 )
 @pytest.mark.usefixtures("away")
 def test_a_server_that_is_away_is_an_error_and_no_hang(

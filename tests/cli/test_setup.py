@@ -1,4 +1,4 @@
-"""nacre setup and nacre auth: by options, on a terminal, with and without a keyring, a network, a home to write to."""
+"""nacre writer setup and keys: by options, on a terminal, with and without a keyring, a network, a home."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ def test_setup_options_check_the_model_and_store_the_key_separately(
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
     done = nacre(
+        "writer",
         "setup",
         "--provider",
         "anthropic",
@@ -93,6 +94,7 @@ def test_with_a_keyring_the_key_is_there_and_nowhere_else(
     nacre: Nacre, anthropic: FakeProvider, home: Path, ring: MemoryKeyring
 ) -> None:
     nacre(
+        "writer",
         "setup",
         "--auth",
         "anthropic-api-key",
@@ -105,11 +107,11 @@ def test_with_a_keyring_the_key_is_there_and_nowhere_else(
     assert not (home / "credentials.toml").exists()
     way = next(
         way
-        for way in nacre("auth", "status", "--json").json["ways"]
+        for way in nacre("writer", "keys", "status", "--json").json["ways"]
         if way["method"] == "anthropic-api-key"
     )
     assert (way["origin"], way["masked"], way["used"]) == ("keyring", "sk-…tail", True)
-    assert nacre("auth", "remove", "anthropic", "--json").json["removed"] == ["keyring"]
+    assert nacre("writer", "keys", "remove", "anthropic", "--json").json["removed"] == ["keyring"]
     assert ring.kept == {}
 
 
@@ -123,6 +125,7 @@ def test_where_the_keyring_does_not_keep_a_key_the_file_does(
 ) -> None:
     keyring.set_keyring(broken())
     done = nacre(
+        "writer",
         "setup",
         "--auth",
         "anthropic-api-key",
@@ -140,20 +143,27 @@ def test_running_it_again_changes_only_what_is_asked(
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
     nacre(
-        "setup", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model", "claude-haiku-5-5"
+        "writer",
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        "--key-env",
+        "GIVEN",
+        "--model",
+        "claude-haiku-5-5",
     )
     asked = len(anthropic.calls)
-    only = nacre("setup", "--background", "--daily-budget", "2", "--json").json
+    only = nacre("writer", "setup", "--background", "--daily-budget", "2", "--json").json
     assert [one["key"] for one in only["changed"]] == [
         "models.background",
         "models.daily_budget_usd",
         "writer.since",
     ]
     assert len(anthropic.calls) == asked
-    model = nacre("setup", "--model", "claude-sonnet-5-5", "--json").json
+    model = nacre("writer", "setup", "--model", "claude-sonnet-5-5", "--json").json
     assert model["changed"] == [{"key": "models.default", "value": "anthropic:claude-sonnet-5-5"}]
     assert (model["background"], model["daily_budget_usd"]) == (True, 2)
-    assert nacre("setup", "--model", "claude-sonnet-5-5", "--json").json["changed"] == []
+    assert nacre("writer", "setup", "--model", "claude-sonnet-5-5", "--json").json["changed"] == []
     assert KEY in kept(home)
 
 
@@ -162,6 +172,7 @@ def test_none_removes_models_of_all_tasks_and_keeps_the_key(
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
     nacre(
+        "writer",
         "setup",
         "--auth",
         "anthropic-api-key",
@@ -172,7 +183,7 @@ def test_none_removes_models_of_all_tasks_and_keeps_the_key(
         "--background",
     )
     nacre("config", "set", "models.extraction", "anthropic:claude-opus-5-5")
-    done = nacre("setup", "--none", "--json").json
+    done = nacre("writer", "setup", "--none", "--json").json
     assert (done["model"], done["background"]) == ("none", False)
     assert nacre("config", "get", "models.extraction", "--json").json["value"] == ""
     assert KEY in kept(home)
@@ -194,6 +205,7 @@ def test_what_the_provider_refuses_is_told_and_nothing_is_written(
         home.mkdir(mode=0o700)
         (home / "config.toml").write_text(config, encoding="utf-8")
         arguments = (
+            "writer",
             "setup",
             "--auth",
             "anthropic-api-key",
@@ -217,7 +229,7 @@ def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(
 ) -> None:
     with FakeProvider() as gone:
         url = f"{gone.url}/v1"
-    done = nacre("setup", "--provider", "mine", "--base-url", url, "--model", "m")
+    done = nacre("writer", "setup", "--provider", "mine", "--base-url", url, "--model", "m")
     assert "not tested" in done.out
     assert nacre("config", "get", "models.default").out == "mine:m\n"
 
@@ -235,6 +247,7 @@ def test_an_address_where_something_else_answers_is_not_written(
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
         arguments = (
+            "writer",
             "setup",
             "--provider",
             "mine",
@@ -256,6 +269,7 @@ def test_an_address_where_something_else_answers_is_not_written(
 def test_own_server_is_set_up_by_address_and_key(nacre: Nacre, home: Path) -> None:
     with FakeProvider([READY], repeats=True) as provider:
         nacre(
+            "writer",
             "setup",
             "--provider",
             "mine",
@@ -268,7 +282,7 @@ def test_own_server_is_set_up_by_address_and_key(nacre: Nacre, home: Path) -> No
         )
         assert provider.calls[0].key == "no-shape-of-a-key-42"
         assert provider.calls[0].body["model"] == "qwen3:8b"
-        again = nacre("setup", "--model", "other", "--json").json
+        again = nacre("writer", "setup", "--model", "other", "--json").json
         assert provider.calls[1].key == "no-shape-of-a-key-42"
     assert again["model"] == "mine:other"
 
@@ -292,7 +306,7 @@ def test_own_server_is_set_up_by_address_and_key(nacre: Nacre, home: Path) -> No
 def test_in_a_pipe_it_asks_nothing_and_names_what_is_missing(
     process: Nacre, home: Path, arguments: tuple[str, ...], named: list[str]
 ) -> None:
-    failed = process("setup", *arguments, code=2, stdin=subprocess.DEVNULL)
+    failed = process("writer", "setup", *arguments, code=2, stdin=subprocess.DEVNULL)
     for name in named:
         assert name in failed.err
     assert "gsk_" not in failed.err
@@ -300,7 +314,9 @@ def test_in_a_pipe_it_asks_nothing_and_names_what_is_missing(
 
 
 def test_a_login_that_is_missing_is_told_with_how_to_sign_in(nacre: Nacre) -> None:
-    failed = nacre("setup", "--auth", "anthropic-oauth", "--model", "claude-haiku-5-5", code=1)
+    failed = nacre(
+        "writer", "setup", "--auth", "anthropic-oauth", "--model", "claude-haiku-5-5", code=1
+    )
     assert ".credentials.json" in failed.err
     assert "run claude and sign in" in failed.err
 
@@ -312,7 +328,15 @@ def test_a_key_of_another_method_is_told_apart(
     nacre: Nacre, home: Path, auth: str, secret: str
 ) -> None:
     failed = nacre(
-        "setup", "--auth", auth, "--key-stdin", "--model", "claude-haiku-5-5", stdin=secret, code=1
+        "writer",
+        "setup",
+        "--auth",
+        auth,
+        "--key-stdin",
+        "--model",
+        "claude-haiku-5-5",
+        stdin=secret,
+        code=1,
     )
     assert f"not a valid credential for {auth}" in failed.err
     assert secret not in failed.err
@@ -324,6 +348,7 @@ def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-an-older-one-0000")
     done = nacre(
+        "writer",
         "setup",
         "--auth",
         "anthropic-api-key",
@@ -340,29 +365,33 @@ def test_a_setting_is_written_also_where_no_writer_can_be_proposed(
 ) -> None:
     nacre("ingest")
     nacre("config", "set", "models.default", "foo:bar")
-    nacre("setup", "--embedding", "none", "--no-test")
+    nacre("writer", "setup", "--embedding", "none", "--no-test")
     nacre("config", "unset", "models.default")
     (database,) = home.glob("*.db")
     database.write_bytes(b"no database " * 999)
-    done = nacre("setup", "--daily-budget", "3")
+    done = nacre("writer", "setup", "--daily-budget", "3")
     assert "changed  models.daily_budget_usd" in done.out
     assert f"{database} is not a nacre database" in " ".join(done.err.split())
 
 
 def test_none_goes_without_a_writer_too(nacre: Nacre) -> None:
-    assert "--none" in nacre("setup", "--none", "--writer", "claude-cli:haiku", code=2).err
+    assert (
+        "--none" in nacre("writer", "setup", "--none", "--writer", "claude-cli:haiku", code=2).err
+    )
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is read-only for root")
 def test_on_a_home_that_cannot_be_written_to_it_says_so(
     nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
-    nacre("doctor")
+    nacre("admin", "doctor")
     home.chmod(0o500)
     try:
-        failed = nacre("setup", "--provider", "ollama", "--model", "m", "--no-test", code=5)
+        failed = nacre(
+            "writer", "setup", "--provider", "ollama", "--model", "m", "--no-test", code=5
+        )
         assert "cannot write" in failed.err
-        assert nacre("auth", "status").code == 0
+        assert nacre("writer", "keys", "status").code == 0
     finally:
         home.chmod(0o700)
 
@@ -374,6 +403,7 @@ def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
     dialog: Dialog, nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
     shown = dialog(
+        "writer",
         "setup",
         answers=[
             ("Number", "1"),
@@ -397,6 +427,7 @@ def test_on_a_terminal_only_what_the_options_leave_open_is_asked(
     dialog: Dialog, anthropic: FakeProvider, home: Path
 ) -> None:
     shown = dialog(
+        "writer",
         "setup",
         "--auth",
         "anthropic-api-key",
@@ -412,6 +443,7 @@ def test_refused_setting_needs_the_owners_consent_in_terminals(dialog: Dialog, h
         config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
         (home / "config.toml").write_text(config, encoding="utf-8")
         shown = dialog(
+            "writer",
             "setup",
             "--auth",
             "anthropic-api-key",
@@ -428,7 +460,7 @@ def test_choices_wrap_in_narrow_terminals_without_being_cut(
     dialog: Dialog,
 ) -> None:
     shown = dialog(
-        "setup", answers=[("Number", "8")], environ={"COLUMNS": "60", "NO_COLOR": "1"}
+        "writer", "setup", answers=[("Number", "8")], environ={"COLUMNS": "60", "NO_COLOR": "1"}
     ).out
     choices = shown.partition("How should nacre reach a model?")[2].partition("Number")[0]
     assert "(OpenRouter, Gemini, Groq, your own server …)" in " ".join(choices.split())
@@ -436,7 +468,7 @@ def test_choices_wrap_in_narrow_terminals_without_being_cut(
 
 
 def test_the_dialog_leaves_everything_at_a_word(dialog: Dialog, home: Path) -> None:
-    shown = dialog("setup", answers=[("Number", "8")], environ={"NO_COLOR": "1"})
+    shown = dialog("writer", "setup", answers=[("Number", "8")], environ={"NO_COLOR": "1"})
     assert shown.code == 0, shown.out
     assert ["changed", "nothing"] in [line.split() for line in shown.out.splitlines()]
 
@@ -454,7 +486,7 @@ def test_status_shows_every_method_and_where_its_credential_is(
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-v1-" + "r" * 24 + "last")
     ways = {
         way["method"] or way["provider"]: way
-        for way in nacre("auth", "status", "--json").json["ways"]
+        for way in nacre("writer", "keys", "status", "--json").json["ways"]
     }
     states = {name: way["state"] for name, way in ways.items() if way["state"] != "missing"}
     assert states == {
@@ -464,7 +496,7 @@ def test_status_shows_every_method_and_where_its_credential_is(
     }
     assert ways["anthropic-oauth"]["expires"] == "2001-09-09T01:46:40Z"
     assert "can be read by others (644)" in ways["anthropic-oauth"]["warning"]
-    told = nacre("auth", "status").out
+    told = nacre("writer", "keys", "status").out
     for words in (
         "has expired",
         "run claude once",
@@ -482,15 +514,15 @@ def test_removing_a_key_clears_config_and_keeps_foreign_entries(
 ) -> None:
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "p" * 24 + "tail")
-    done = nacre("auth", "remove", "openai", "--json").json
+    done = nacre("writer", "keys", "remove", "openai", "--json").json
     assert done == {
         "provider": "openai",
         "removed": [str(home / "config.toml")],
         "left": ["$OPENAI_API_KEY"],
     }
     assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
-    assert nacre("auth", "remove", "openai", code=3).code == 3
-    assert nacre("auth", "remove", "nobody", code=1).code == 1
+    assert nacre("writer", "keys", "remove", "openai", code=3).code == 3
+    assert nacre("writer", "keys", "remove", "nobody", code=1).code == 1
 
 
 SHOWN: list[tuple[str, Any]] = [
@@ -544,6 +576,7 @@ def test_a_backup_holds_no_key_and_says_so(
     nacre: Nacre, anthropic: FakeProvider, home: Path, tmp_path: Path
 ) -> None:
     nacre(
+        "writer",
         "setup",
         "--auth",
         "anthropic-api-key",
@@ -552,9 +585,9 @@ def test_a_backup_holds_no_key_and_says_so(
         "claude-haiku-5-5",
         stdin=KEY,
     )
-    done = nacre("backup", "create", str(tmp_path / "all.zip"))
+    done = nacre("data", "backup", "create", str(tmp_path / "all.zip"))
     assert "credentials.toml was left out" in done.out
-    nacre("backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "back"))
+    nacre("data", "backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "back"))
     assert not any(
         KEY.encode() in path.read_bytes()
         for path in (tmp_path / "back").rglob("*")
@@ -563,22 +596,23 @@ def test_a_backup_holds_no_key_and_says_so(
 
 
 def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, home: Path) -> None:
-    assert "credentials" not in nacre("doctor").out
+    assert "credentials" not in nacre("admin", "doctor").out
     nacre("config", "set", "models.default", "anthropic:claude-haiku-5-5")
-    assert "no key for anthropic found" in nacre("doctor").out
+    assert "no key for anthropic found" in nacre("admin", "doctor").out
     nacre(
         "config",
         "set",
         "models.providers",
         '{anthropic = {api_key = "sk-ant-api03-0123456789abcdef"}}',
     )
-    assert "the key of anthropic is written in" in nacre("doctor").out
+    assert "the key of anthropic is written in" in nacre("admin", "doctor").out
 
 
 def test_new_key_replaces_a_wrong_one_and_keeps_models(
     nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
     nacre(
+        "writer",
         "setup",
         "--auth",
         "anthropic-api-key",
@@ -588,36 +622,43 @@ def test_new_key_replaces_a_wrong_one_and_keeps_models(
         stdin=KEY,
     )
     other = "sk-ant-api03-" + "n" * 20 + "tail"
-    done = nacre("auth", "set", "anthropic", "--json", stdin=f"{other}\n").json
+    done = nacre("writer", "keys", "set", "anthropic", "--json", stdin=f"{other}\n").json
     assert done == {
         "provider": "anthropic",
         "kept": str(home / "credentials.toml"),
         "masked": "sk-…tail",
     }
-    nacre("models", "test")
+    nacre("writer", "models", "test")
     assert [call.key for call in anthropic.calls] == [KEY, other]
     assert nacre("config", "get", "models.default").out == "anthropic:claude-haiku-5-5\n"
-    assert TOKEN not in nacre("auth", "set", "anthropic", stdin=TOKEN, code=1).err
-    assert "no key in standard input" in nacre("auth", "set", "anthropic", stdin="", code=2).err
-    assert nacre("auth", "set", "ollama", stdin=KEY, code=1).code == 1
+    assert TOKEN not in nacre("writer", "keys", "set", "anthropic", stdin=TOKEN, code=1).err
+    assert (
+        "no key in standard input"
+        in nacre("writer", "keys", "set", "anthropic", stdin="", code=2).err
+    )
+    assert nacre("writer", "keys", "set", "ollama", stdin=KEY, code=1).code == 1
 
 
 def test_new_key_replaces_the_config_and_reports_overriding_variables(
     nacre: Nacre, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
-    assert nacre("auth", "set", "openai", stdin="sk-proj-" + "p" * 24).err == ""
+    assert nacre("writer", "keys", "set", "openai", stdin="sk-proj-" + "p" * 24).err == ""
     assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "q" * 24)
     assert (
         "$OPENAI_API_KEY has a different key"
-        in nacre("auth", "set", "openai", stdin="sk-proj-" + "r" * 24).err
+        in nacre("writer", "keys", "set", "openai", stdin="sk-proj-" + "r" * 24).err
     )
 
 
 def test_on_a_terminal_another_key_is_typed_without_being_shown(dialog: Dialog, home: Path) -> None:
     shown = dialog(
-        "auth", "set", "openai", answers=[("Key for openai", "sk-proj-" + "p" * 20 + "tail")]
+        "writer",
+        "keys",
+        "set",
+        "openai",
+        answers=[("Key for openai", "sk-proj-" + "p" * 20 + "tail")],
     )
     assert shown.code == 0, shown.out
     assert "pppp" not in shown.out

@@ -153,7 +153,7 @@ def test_it_tells_what_today_cost_also_what_is_only_noted_yet(
         )
     home.close()
     assert nacre("status", "--json").json["cost_usd"] == 0.04
-    nacre("cost")
+    nacre("writer", "cost")
     assert nacre("status", "--json").json["cost_usd"] == 0.04
     assert "$0.04" in terminal(environ=NARROW).out
 

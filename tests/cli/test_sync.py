@@ -102,9 +102,9 @@ def test_refusals_have_words_codes_and_a_remedy(nacre: Nacre, remote: Path, tmp_
         "sync", "--remote", "http://127.0.0.1:1/x.git", "--timeout", "5", "--json", code=5
     ).error
     assert away["code"] == "remote_unreachable"
-    assert "cannot be reached" in nacre("doctor").out
+    assert "cannot be reached" in nacre("admin", "doctor").out
     nacre("sync", "--remote", str(remote))
-    assert "cannot be reached" not in nacre("doctor").out
+    assert "cannot be reached" not in nacre("admin", "doctor").out
 
 
 def test_quiet_says_nothing_and_leaves_the_outcome_to_the_doctor(
@@ -116,7 +116,7 @@ def test_quiet_says_nothing_and_leaves_the_outcome_to_the_doctor(
     nacre("store", "The bridge opens at eight")
     told = nacre("sync", "--quiet")
     assert (told.out, told.err) == ("", "")
-    assert "no repository at the remote" in " ".join(nacre("doctor").out.split())
+    assert "no repository at the remote" in " ".join(nacre("admin", "doctor").out.split())
 
 
 def test_automatic_sync_starts_after_commands_without_waiting(

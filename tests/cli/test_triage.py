@@ -106,7 +106,7 @@ def test_the_turns_are_seen_where_the_words_fill_the_window(
     triage: Callable[..., Terminal], nacre: Nacre
 ) -> None:
     nacre("store", " ".join(f"Stage {number} waits for the one before." for number in range(99)))
-    nacre("feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
+    nacre("review", "feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
     terminal = triage()
     terminal.press("w").until("No turn of a session is recorded for it")
     assert terminal.press("q").end() == 0
@@ -300,7 +300,7 @@ def test_another_size_draws_it_anew(triage: Callable[..., Terminal]) -> None:
 
 def test_a_long_text_scrolls(triage: Callable[..., Terminal], nacre: Nacre) -> None:
     nacre("store", " ".join(f"Stage {number} waits for the one before." for number in range(99)))
-    nacre("feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
+    nacre("review", "feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
     terminal = triage()
     assert "Stage 98" not in terminal.shown.decode()
     terminal.press("\x1b[6~" * 9).until("said by you")
@@ -318,7 +318,7 @@ def test_nothing_in_a_text_steers_the_terminal(
     file.write_text(
         file.read_text(encoding="utf-8").replace("Red is", f"Red {steering} is"), encoding="utf-8"
     )
-    nacre("feedback", found["id"], "--bad")
+    nacre("review", "feedback", found["id"], "--bad")
     terminal = triage()
     terminal.press("m").until("Esc back")
     terminal.press("\x1b").until("Not merged")

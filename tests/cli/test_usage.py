@@ -30,14 +30,14 @@ def test_a_reply_in_a_file_or_a_pipe_is_judged(
 ) -> None:
     file = tmp_path / "reply.md"
     file.write_text(REPLY, encoding="utf-8")
-    answer = nacre("feedback", falcon, "--reply", str(file), "--json").json
+    answer = nacre("review", "feedback", falcon, "--reply", str(file), "--json").json
     assert answer["by"] == "words"
     assert answer["message"] is None
     assert [
         (item["id"], item["verdict"], item["quality_before"], item["quality"])
         for item in answer["judged"]
     ] == [(falcon, "used", 0.5, 0.6)]
-    shown = nacre("feedback", kettle[-8:], "--reply", "-", stdin=REPLY).out
+    shown = nacre("review", "feedback", kettle[-8:], "--reply", "-", stdin=REPLY).out
     assert shown.split()[:2] == ["unused", kettle[-8:]]
     assert "quality 0.50 → 0.48" in shown
 
@@ -46,10 +46,10 @@ def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -
     nacre("recall", "where does the falcon land?", "--session", "s-1")
     nacre("show", kettle, "--session", "s-1")
     nacre("show", falcon, "--session", "s-2", "--no-update")
-    judged = nacre("feedback", "--session", "s-1", "--json", stdin=REPLY).json["judged"]
+    judged = nacre("review", "feedback", "--session", "s-1", "--json", stdin=REPLY).json["judged"]
     assert {item["id"]: item["verdict"] for item in judged} == {falcon: "used", kettle: "unused"}
     for session in ("s-1", "s-2"):
-        again = nacre("feedback", "--session", session, "--json", stdin=REPLY).json
+        again = nacre("review", "feedback", "--session", session, "--json", stdin=REPLY).json
         assert again["judged"] == []
         assert "no memory was used" in again["message"]
 
@@ -69,14 +69,16 @@ def test_feedback_says_what_it_lacks(
 ) -> None:
     assert (
         complaint
-        in nacre("feedback", *arguments, "--json", code=code, stdin=REPLY).error["message"]
+        in nacre("review", "feedback", *arguments, "--json", code=code, stdin=REPLY).error[
+            "message"
+        ]
     )
 
 
 def test_on_a_terminal_feedback_does_not_wait_for_a_reply(
     nacre: Nacre, terminal: Nacre, falcon: str
 ) -> None:
-    shown = terminal("feedback", falcon)
+    shown = terminal("review", "feedback", falcon)
     assert shown.code == 2
     assert "--good or --bad" in shown.out
 
@@ -85,7 +87,7 @@ def test_bad_memory_waits_for_review_and_is_kept_or_retired(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
     assert nacre("review").out == "Nothing waits for review.\n"
-    assert "bad" in nacre("feedback", falcon, kettle, "--bad").out
+    assert "bad" in nacre("review", "feedback", falcon, kettle, "--bad").out
     waiting = nacre("review", "list", "--only", "doubt", "--json").json["items"]
     assert waiting == nacre("review", "list", "--only", "doubt", "--json").json["items"]
     assert [(item["id"], item["why"]) for item in waiting] == [
@@ -109,7 +111,7 @@ def test_bad_memory_waits_for_review_and_is_kept_or_retired(
 def test_a_terminal_is_asked_before_a_review_retires(
     nacre: Nacre, terminal: Nacre, falcon: str
 ) -> None:
-    nacre("feedback", falcon, "--bad")
+    nacre("review", "feedback", falcon, "--bad")
     assert "Retire?" in terminal("review", "drop", falcon, typed="n\n").out
     assert nacre("show", falcon, "--json").json["retired"] is None
     assert "Dropped" in terminal("review", "drop", falcon, "--yes").out
@@ -121,7 +123,7 @@ def test_show_tells_maturity_quality_and_what_is_used_together(
     for number in range(3):
         nacre("recall", "where does the falcon land?", "--session", str(number))
         nacre("show", kettle, "--session", str(number))
-    nacre("feedback", falcon, "--good")
+    nacre("review", "feedback", falcon, "--good")
     answer = nacre("show", falcon, "--no-update", "--json").json
     assert (answer["recall_count"], answer["access_count"], answer["maturity"]) == (
         3,
@@ -141,7 +143,7 @@ def test_explain_shows_what_use_together_adds(nacre: Nacre, falcon: str, kettle:
     for number in range(3):
         nacre("show", falcon, "--session", str(number))
         nacre("show", kettle, "--session", str(number))
-    nacre("feedback", falcon, "--good")
+    nacre("review", "feedback", falcon, "--good")
     shown = nacre("recall", "where does the falcon land?", "--explain").out
     assert shown.index("falcon") < shown.index("kettle")
     assert "co_recall" in shown[shown.index("kettle") :]
@@ -155,24 +157,26 @@ def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(
     anew = nacre(
         "store", "The heron is the name of the coffee machine, not of the kettle.", "--json"
     ).json["id"]
-    answer = nacre("feedback", falcon, kettle, "--stored", anew, "--json", stdin=reply).json
+    answer = nacre(
+        "review", "feedback", falcon, kettle, "--stored", anew, "--json", stdin=reply
+    ).json
     assert answer["by"] == "cosine"
     assert [item["verdict"] for item in answer["judged"]] == ["used", "corrected"]
     other = "All tests pass now, so I will open the pull request for the new search page."
-    again = nacre("feedback", falcon, kettle, "--json", stdin=other).json
+    again = nacre("review", "feedback", falcon, kettle, "--json", stdin=other).json
     assert [item["verdict"] for item in again["judged"]] == ["unused", "unused"]
 
 
 def test_what_one_session_used_together_is_told_pair_by_pair(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
-    assert "No memories were used together yet." in nacre("edges").out
+    assert "No memories were used together yet." in nacre("graph", "edges").out
     for memory in (falcon, kettle):
         nacre("show", memory, "--session", "s-1")
     nacre("store", "The clock is slow")  # which folds in what was used
-    (edge,) = nacre("edges", "--json").json["edges"]
+    (edge,) = nacre("graph", "edges", "--json").json["edges"]
     assert {edge["memory"], edge["other"]} == {falcon, kettle}
     assert (edge["weight"], edge["sessions"]) == (0.1, 1)
-    assert nacre("edges", kettle[-8:], "--json").json["edges"][0]["memory"] == kettle
-    assert falcon[-8:] in nacre("edges").out
-    assert nacre("edges", "ffffffff", code=3).code == 3
+    assert nacre("graph", "edges", kettle[-8:], "--json").json["edges"][0]["memory"] == kettle
+    assert falcon[-8:] in nacre("graph", "edges").out
+    assert nacre("graph", "edges", "ffffffff", code=3).code == 3

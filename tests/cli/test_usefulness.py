@@ -1,4 +1,4 @@
-"""nacre usefulness, as people meet it."""
+"""nacre admin usefulness, as people meet it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def compared(nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_off_it_says_how_to_turn_it_on_and_what_that_costs(nacre: Nacre) -> None:
-    told = " ".join(nacre("usefulness").out.split())
+    told = " ".join(nacre("admin", "usefulness").out.split())
     assert told.startswith("No session is held out")
     assert "nacre config set usefulness.hold_out 0.2" in told
     assert "gives a random session in 5 no context" in told
     assert "200 sessions" in told
-    assert nacre("usefulness", "--json").json == {
+    assert nacre("admin", "usefulness", "--json").json == {
         "share": 0.0,
         "compared": 0.0,
         "since": None,
@@ -54,14 +54,14 @@ def test_off_it_says_how_to_turn_it_on_and_what_that_costs(nacre: Nacre) -> None
 
 def test_just_on_it_says_that_there_are_too_few(nacre: Nacre) -> None:
     nacre("config", "set", "usefulness.hold_out", "0.2")
-    told = nacre("usefulness").out
+    told = nacre("admin", "usefulness").out
     assert "20% of sessions held out" in told
     assert "0 of them, beside 0 others" in told
     assert "Too few to say anything; it takes some 200 sessions more." in told
 
 
 def test_it_shows_each_difference_with_its_interval(nacre: Nacre, compared: Path) -> None:
-    told = nacre("usefulness").out
+    told = nacre("admin", "usefulness").out
     assert "50% of sessions held out" in told
     assert "80 of them, beside 80 others" in told
     (row,) = [line for line in told.splitlines() if line.startswith("your messages in a session")]
@@ -72,7 +72,7 @@ def test_it_shows_each_difference_with_its_interval(nacre: Nacre, compared: Path
 
 
 def test_as_json_it_has_the_figures(nacre: Nacre, compared: Path) -> None:
-    found = nacre("usefulness", "--json").json
+    found = nacre("admin", "usefulness", "--json").json
     assert (found["sessions_told"], found["sessions_held_out"], found["left_out"]) == (80, 80, 0)
     (messages,) = [one for one in found["comparisons"] if one["aspect"] == "messages"]
     assert messages["finding"] == "less with memory"
@@ -82,6 +82,6 @@ def test_as_json_it_has_the_figures(nacre: Nacre, compared: Path) -> None:
 
 def test_what_was_measured_is_still_told_once_it_is_off(nacre: Nacre, compared: Path) -> None:
     nacre("config", "set", "usefulness.hold_out", "0")
-    told = nacre("usefulness").out
+    told = nacre("admin", "usefulness").out
     assert told.startswith("No session is held out")
     assert "80 of them, beside 80 others" in told

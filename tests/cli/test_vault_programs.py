@@ -63,19 +63,31 @@ HOOKS = (
 )
 COMMANDS = (
     ("store", "The mill runs on river water, not on steam."),
-    ("commit",),
+    (
+        "admin",
+        "commit",
+    ),
     ("log",),
-    ("diff",),
-    ("doctor",),
-    ("doctor", "--deep"),
+    (
+        "log",
+        "--diff",
+    ),
+    (
+        "admin",
+        "doctor",
+    ),
+    ("admin", "doctor", "--deep"),
     ("sync",),
-    ("scrub", "--yes", "--no-vectors"),
-    ("scrub", "--yes", "--history", "--no-vectors"),
+    ("admin", "scrub", "--yes", "--no-vectors"),
+    ("admin", "scrub", "--yes", "--history", "--no-vectors"),
     ("store", "The bakery opens at six on weekdays."),
     ("undo", "{last}", "--yes"),
-    ("commit",),
+    (
+        "admin",
+        "commit",
+    ),
     ("sync", "--accept-rewritten"),
-    ("backup", "create", "{backup}"),
+    ("data", "backup", "create", "{backup}"),
 )
 
 
@@ -156,7 +168,7 @@ def asking_for_credentials() -> Iterator[str]:
 @pytest.fixture
 def planted(nacre: Nacre, tmp_path: Path) -> Iterator[Planted]:
     nacre("store", "Billing keeps its data in PostgreSQL.", "--yes", code=None)
-    nacre("commit")
+    nacre("admin", "commit")
     made = Planted(tmp_path, Path(os.environ["NACRE_HOME"]) / "vault")
     nacre("sync", "--remote", str(made.remote))
     return made
@@ -187,7 +199,7 @@ def test_programs_configured_in_the_vault_repository_are_refused(
     refused = nacre("sync", "--json", code=None).error
     assert f"remote.origin.{name}" in refused["message"]
     assert "config --unset-all" in refused["hint"]
-    assert nacre("doctor", code=None).out.count(f"remote.origin.{name}")
+    assert nacre("admin", "doctor", code=None).out.count(f"remote.origin.{name}")
     assert (planted.marked(), stored.code) == ("", 0)
     planted.git("config", "--local", "--unset-all", f"remote.origin.{name}")
     assert "Sent" in nacre("sync").out
@@ -199,7 +211,7 @@ def test_a_file_of_the_vault_calls_no_filter_of_the_owners(planted: Planted, nac
     planted.git("config", "--global", "filter.owners.clean", str(planted.program))
     planted.touch()
     nacre("store", "The mill runs on river water, not on steam.")
-    nacre("commit")
+    nacre("admin", "commit")
     nacre("sync")
     assert planted.marked() == ""
 

@@ -76,7 +76,7 @@ def test_a_task_of_windows_is_xml() -> None:
     found = installation(replace(load_settings(), platform="win32"))
     root = ElementTree.fromstring(found.text.encode("utf-16"))  # noqa: S314 - it is ours
     arguments = [element.text for element in root.iter() if element.tag.endswith("Arguments")]
-    assert arguments == ["-P -m nacre watch --log"]
+    assert arguments == ["-P -m nacre admin watch --log"]
     assert found.install[0][:3] == ("schtasks", "/Create", "/F")
 
 
@@ -105,7 +105,7 @@ def test_where_a_tool_keeps_its_transcripts_is_written_down(
 def test_installing_writes_the_unit_and_tells_systemd(
     nacre: Nacre, systemctl: Path, user_home: Path
 ) -> None:
-    answer = nacre("watcher", "install", "--json").json
+    answer = nacre("admin", "watcher", "install", "--json").json
     unit = user_home / ".config/systemd/user/nacre-watch.service"
     assert answer["path"] == str(unit)
     assert unit.read_text() == answer["text"]
@@ -115,7 +115,7 @@ def test_installing_writes_the_unit_and_tells_systemd(
         ["--user", "daemon-reload"],
         ["--user", "enable", "--now", "nacre-watch.service"],
     ]
-    nacre("watcher", "uninstall")
+    nacre("admin", "watcher", "uninstall")
     assert not unit.exists()
     assert called(systemctl)[-2:] == [
         ["--user", "disable", "--now", "nacre-watch.service"],
@@ -127,7 +127,7 @@ def test_installing_writes_the_unit_and_tells_systemd(
 def test_installing_can_be_tried_without_doing_it(
     nacre: Nacre, systemctl: Path, user_home: Path
 ) -> None:
-    out = nacre("watcher", "install", "--dry-run").out
+    out = nacre("admin", "watcher", "install", "--dry-run").out
     assert "[Service]" in out
     assert "systemctl --user enable --now nacre-watch.service" in out
     assert not (user_home / ".config").exists()
@@ -139,16 +139,16 @@ def test_without_systemd_the_way_out_is_told(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    missing = nacre("watcher", "install", "--json", code=5).error
+    missing = nacre("admin", "watcher", "install", "--json", code=5).error
     assert missing["message"] == "systemctl is not available here"
-    assert "nacre watcher start" in missing["hint"]
+    assert "nacre admin watcher start" in missing["hint"]
     program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
     assert (
-        nacre("watcher", "install", "--json", code=5).error["message"]
+        nacre("admin", "watcher", "install", "--json", code=5).error["message"]
         == "systemd does not run for this user"
     )
     assert (
-        nacre("watcher", "uninstall", "--json", code=3).error["message"]
+        nacre("admin", "watcher", "uninstall", "--json", code=3).error["message"]
         == "the watcher is not installed"
     )
 
@@ -157,7 +157,7 @@ def test_without_systemd_the_way_out_is_told(
 def background(process: Nacre) -> Iterator[None]:
     """Whatever runs in the background when the test ends is ended."""
     yield
-    process("watcher", "stop", code=None)
+    process("admin", "watcher", "stop", code=None)
 
 
 def test_a_watcher_in_the_background_is_started_asked_and_stopped(
@@ -165,26 +165,29 @@ def test_a_watcher_in_the_background_is_started_asked_and_stopped(
 ) -> None:
     folder = user_home / ".claude" / "projects" / "-code-mill"
     write_transcript(folder / "0a.jsonl", [record("user", "The millstone is dressed in March", 1)])
-    assert process("watcher", "status", "--json", code=1).json["state"] == "never"
-    started = process("watcher", "start", "--json").json
+    assert process("admin", "watcher", "status", "--json", code=1).json["state"] == "never"
+    started = process("admin", "watcher", "start", "--json").json
     assert started["state"] == "running"
-    assert process("watcher", "start", "--json").json["pid"] == started["pid"]
-    assert process("watcher", "status", "--json").json["folders"] >= 1
-    assert f"The watcher runs (process {started['pid']})" in process("watcher", "status").out
-    again = process("watch", "--json", code=4).error
+    assert process("admin", "watcher", "start", "--json").json["pid"] == started["pid"]
+    assert process("admin", "watcher", "status", "--json").json["folders"] >= 1
+    assert (
+        f"The watcher runs (process {started['pid']})" in process("admin", "watcher", "status").out
+    )
+    again = process("admin", "watch", "--json", code=4).error
     assert str(started["pid"]) in again["message"]
     checks = {
-        check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]
+        check["name"]: check
+        for check in process("admin", "doctor", "--json", code=None).json["checks"]
     }
     assert checks["watcher"]["state"] == "ok"
-    restarted = process("watcher", "restart", "--json").json
+    restarted = process("admin", "watcher", "restart", "--json").json
     assert restarted["pid"] != started["pid"]
-    stopped = process("watcher", "stop", "--json").json
+    stopped = process("admin", "watcher", "stop", "--json").json
     assert (stopped["state"], stopped["turns"] + started["turns"]) in (
         ("stopped", 0),
         ("stopped", 1),
     )
-    lines = process("watcher", "logs", "--json").json["lines"]
+    lines = process("admin", "watcher", "logs", "--json").json["lines"]
     assert "following the sessions in" in lines[0]
     assert "stopped" in lines[-1]
 
@@ -192,13 +195,14 @@ def test_a_watcher_in_the_background_is_started_asked_and_stopped(
 def test_a_watcher_that_died_leaves_its_place_and_is_told_of(
     process: Nacre, background: None, user_home: Path
 ) -> None:
-    pid = process("watcher", "start", "--json").json["pid"]
+    pid = process("admin", "watcher", "start", "--json").json["pid"]
     os.kill(pid, 9)
-    while process("watcher", "status", "--json", code=None).json["state"] == "running":
+    while process("admin", "watcher", "status", "--json", code=None).json["state"] == "running":
         pass
-    assert process("watcher", "status", "--json", code=1).json["state"] == "died"
+    assert process("admin", "watcher", "status", "--json", code=1).json["state"] == "died"
     checks = {
-        check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]
+        check["name"]: check
+        for check in process("admin", "doctor", "--json", code=None).json["checks"]
     }
-    assert checks["watcher"]["hint"] == "nacre watcher start"
-    assert process("watcher", "start", "--json").json["pid"] != pid
+    assert checks["watcher"]["hint"] == "nacre admin watcher start"
+    assert process("admin", "watcher", "start", "--json").json["pid"] != pid

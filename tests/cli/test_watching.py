@@ -23,11 +23,11 @@ PATIENCE_SECONDS = 60
 
 
 class Following:
-    """``nacre watch --json`` as a process; what it says is read event by event."""
+    """``nacre admin watch --json`` as a process; what it says is read event by event."""
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
-            command("watch", "--json", *options),
+            command("admin", "watch", "--json", *options),
             env=environment(),
             stdout=subprocess.PIPE,
             text=True,
@@ -75,7 +75,7 @@ def say(
 
 
 def found(nacre: Nacre, words: str) -> int:
-    return len(nacre("sessions", "search", words, "--json").json["hits"])
+    return len(nacre("search", words, "--json").json["hits"])
 
 
 def wait(is_so: Callable[[], bool]) -> None:
@@ -101,7 +101,7 @@ def test_what_is_written_is_searchable_and_what_it_teaches_follows(
     assert following.until("learned")["memories"] == 1
     assert nacre("list", "--json").json["total"] == 1
     assert following.end() == 0
-    assert nacre("watcher", "status", "--json", code=1).json["state"] == "stopped"
+    assert nacre("admin", "watcher", "status", "--json", code=1).json["state"] == "stopped"
 
 
 def test_files_in_folders_that_are_made_just_now_are_found(
@@ -134,10 +134,10 @@ def test_a_database_that_is_made_anew_is_noticed(
     say(user_home, "The weir is opened at six", 1)
     follow()
     wait(lambda: found(nacre, "weir") == 1)
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     say(user_home, "The granary is locked at night", 2)
     wait(lambda: found(nacre, "granary") >= 1)
-    assert nacre("db", "stats", "--json").json["tools"][0]["turns"] == 2
+    assert nacre("admin", "db", "stats", "--json").json["tools"][0]["turns"] == 2
 
 
 @pytest.mark.parametrize("once", [True, False], ids=["once", "followed"])
@@ -149,14 +149,14 @@ def test_watched_paths_survive_a_rebuild_from_the_vault(
     folder.mkdir()
     written.rename(folder / "talk.jsonl")
     if once:
-        nacre("watch", "--once", str(folder))
+        nacre("admin", "watch", "--once", str(folder))
     else:
         following = follow(str(folder))
         wait(lambda: found(nacre, "weir") == 1)
         assert following.end() == 0
     for file in (user_home / ".nacre").glob("nacre.db*"):
         file.unlink()
-    nacre("db", "rebuild", "--yes", "--no-vectors")
+    nacre("admin", "db", "rebuild", "--yes", "--no-vectors")
     assert found(nacre, "weir") == 1
 
 
@@ -167,7 +167,7 @@ def test_ingesting_beside_a_watcher_reads_nothing_twice(
     for number in range(5):
         say(user_home, f"Sack {number} stands in the granary", number)
         nacre("ingest")
-    wait(lambda: nacre("db", "stats", "--json").json["tools"][0]["turns"] == 5)
+    wait(lambda: nacre("admin", "db", "stats", "--json").json["tools"][0]["turns"] == 5)
     assert found(nacre, "granary") == 5
 
 
@@ -182,7 +182,8 @@ def test_what_cannot_be_read_is_told_once_and_stops_nothing(
     wait(lambda: found(nacre, "weir") == 1)
     wait(
         lambda: any(
-            "odd.jsonl" in check["detail"] for check in nacre("doctor", "--json").json["checks"]
+            "odd.jsonl" in check["detail"]
+            for check in nacre("admin", "doctor", "--json").json["checks"]
         )
     )
 
@@ -193,9 +194,9 @@ def test_a_round_reads_learns_and_notes_once_what_was_named(
     elsewhere = say(
         tmp_path, "We decided to use cast iron for the wheel instead of oak because oak rots.", 1
     )
-    report = nacre("watch", "--once", str(elsewhere.parent), "--json").json
+    report = nacre("admin", "watch", "--once", str(elsewhere.parent), "--json").json
     assert (report["turns"], report["memories"]) == (1, 1)
-    assert nacre("watch", "--once", str(elsewhere.parent), "--json").json["turns"] == 0
+    assert nacre("admin", "watch", "--once", str(elsewhere.parent), "--json").json["turns"] == 0
     assert (user_home / ".nacre/vault/ledger.jsonl").read_text().count(
         f'"paths": ["{elsewhere.parent}"]'
     ) == 1
@@ -214,16 +215,16 @@ def test_a_file_for_agents_is_kept_up_to_date_after_each_round(
 
 def test_a_dry_run_changes_nothing(user_home: Path, nacre: Nacre) -> None:
     path = say(user_home, "The weir is opened at six", 1)
-    told = nacre("watch", "--dry-run", "--json").json
+    told = nacre("admin", "watch", "--dry-run", "--json").json
     assert told["unread"] == {"files": 1, "bytes": path.stat().st_size}
     assert {"path": str(path.parents[1]), "tool": "Claude Code", "exists": True} in told["watched"]
-    assert "1 transcript there; 1 transcript" in nacre("watch", "--dry-run").out
+    assert "1 transcript there; 1 transcript" in nacre("admin", "watch", "--dry-run").out
     assert nacre("sessions", "list", "--json").json["sessions"] == []
 
 
 def test_a_path_that_is_not_there_is_named(nacre: Nacre) -> None:
     assert (
-        nacre("watch", "/nowhere/at/all", "--json", code=3).error["message"]
+        nacre("admin", "watch", "/nowhere/at/all", "--json", code=3).error["message"]
         == "/nowhere/at/all does not exist"
     )
 

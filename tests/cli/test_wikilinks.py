@@ -100,9 +100,9 @@ def test_rename_keeps_links_through_rebuild_and_undo(
     (alias,) = shown["extra"]["aliases"]
     assert alias.lower().replace(" ", "-") == "keel-of-the-dinghy"
     assert "/global/decision/" in shown["path"]
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert links(nacre, "Ballast") == [("out", "Backbone")]
-    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+    assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
     if how == "by command":
         for operation in nacre("log", "--json").json["operations"][:2]:
             nacre("undo", operation["operation"], "--yes")
@@ -150,7 +150,7 @@ def test_a_name_that_something_untrusted_took_does_not_draw_the_owners_link(
     fact = tmp_path / ".claude/projects/-boat/memory/keel.md"
     fact.parent.mkdir(parents=True)
     fact.write_text(words)
-    assert nacre("import", str(fact.parent), "--json").json["added"] == 1
+    assert nacre("data", "import", str(fact.parent), "--json").json["added"] == 1
     shown = nacre("show", "Ballast", "--no-update", "--json").json
     (link,) = [link for link in shown["links"] if link["origin"] == "body"]
     assert nacre("show", link["id"], "--no-update", "--json").json["trust"] == "trusted"
@@ -168,9 +168,9 @@ def test_reading_shows_link_names_and_copying_keeps_text(
 ) -> None:
     ballast = f"---\nlinks: [{{rel: part_of, to: {keel.read_text().split('id: ')[1][:36]}}}]\n---\nBeside [[{KEEL}]].\n"
     write(keel.parents[4], "global/fact/ballast.md", ballast)
-    nacre("export", str(tmp_path / "memories.md"))
+    nacre("data", "export", str(tmp_path / "memories.md"))
     assert f"\npart of [[{KEEL}]]\n" in (tmp_path / "memories.md").read_text()
-    nacre("export", str(tmp_path / "memories.jsonl"))
+    nacre("data", "export", str(tmp_path / "memories.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "memories.jsonl").read_text().splitlines()]
     assert {line["type"] for line in lines} == {"header", "memory", "ledger", "trailer"}
 

@@ -133,7 +133,9 @@ def test_where_nobody_is_signed_in_its_state_tells_the_remedy(
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     assert "sign in with Claude Code itself" in " ".join(nacre("writer").out.split())
-    assert "sign in with Claude Code itself" in " ".join(nacre("doctor", code=None).out.split())
+    assert "sign in with Claude Code itself" in " ".join(
+        nacre("admin", "doctor", code=None).out.split()
+    )
 
 
 def test_writer_with_unreadable_output_pauses_for_a_day(
@@ -304,7 +306,7 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     waits = nacre("writer", "--json").json
     assert (waits["calls_today"], waits["waiting"]) == (0, 1)
     assert "0 of 1,000 tokens today; sessions waiting: 1" in " ".join(
-        nacre("doctor", code=None).out.split()
+        nacre("admin", "doctor", code=None).out.split()
     )
     nacre("config", "set", "writer.tokens_per_day", "50000")
     nacre("ingest")
@@ -420,16 +422,16 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     assert contents(nacre) == [RULE]
-    told = nacre("cost", "--json").json
+    told = nacre("writer", "cost", "--json").json
     assert (
         told["budgets"][0]["spent_usd"],
         told["cost_usd"],
         nacre("status", "--json").json["cost_usd"],
     ) == (0, 0, 0)
-    shown = " ".join(nacre("cost").out.split())
+    shown = " ".join(nacre("writer", "cost").out.split())
     assert "claude-cli:haiku 2,000 of 50,000 tokens today, paid by a subscription" in shown
     assert "The last 30 days: 2 calls by subscription" in shown
-    models = " ".join(nacre("models").out.split())
+    models = " ".join(nacre("writer", "models").out.split())
     assert "price none: paid by subscription, tokens are counted" in models
     assert "in the background: on, up to 50,000 tokens of a subscription a day" in models
     assert "$" not in models
@@ -440,10 +442,10 @@ def test_a_trial_of_what_a_subscription_pays_tells_no_dollars(nacre: Nacre, clau
         "print(json", 'answer = {"metal": "Mercury"}\nprint(json'
     )
     claude.write_text(answers, encoding="utf-8")
-    shown = nacre("models", "test", "claude-cli:haiku").out
+    shown = nacre("writer", "models", "test", "claude-cli:haiku").out
     assert "by subscription" in shown
     assert "$" not in shown
-    assert nacre("models", "test", "claude-cli:haiku", "--json").json["cost_usd"] == 0
+    assert nacre("writer", "models", "test", "claude-cli:haiku", "--json").json["cost_usd"] == 0
 
 
 def test_estimate_counts_remaining_subscription_tokens(
@@ -505,12 +507,12 @@ def test_unusable_writer_is_reported_until_an_answer_works(
     assert "claude-cli:haiku" in found["problem"]
     (told,) = (
         one
-        for one in nacre("doctor", "--json", code=None).json["checks"]
+        for one in nacre("admin", "doctor", "--json", code=None).json["checks"]
         if one["name"] == "writer"
     )
     assert told["state"] == "warning"
     claude.write_text(CLAUDE)
-    nacre("models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
@@ -522,15 +524,15 @@ def test_rebuild_keeps_waiting_sessions_and_doubts(
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     assert nacre("writer", "--json").json["waiting"] == 1
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert nacre("writer", "--json").json["waiting"] == 1
     nacre("writer", "resume")
     nacre("ingest")
     assert contents(nacre) == [RULE]
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert nacre("writer", "--json").json["waiting"] == 0
     session("0123new0-0000", timedelta(minutes=44))
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     nacre("ingest")
     assert (
         nacre("writer", "--json").json["calls_today"] > 2
@@ -790,7 +792,7 @@ def test_readers_of_sessions_are_reported_with_alternatives(
     assert nacre("writer", "--json").json["read_by"] == ["hooks from nacre init in codex"]
     nacre("init", "--uninstall", "--yes")
     assert nacre("writer", "--json").json["read_by"] == []
-    assert "hooks start one" not in nacre("doctor", code=None).out
+    assert "hooks start one" not in nacre("admin", "doctor", code=None).out
 
 
 def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
@@ -811,7 +813,7 @@ def test_what_keeps_it_from_answering_is_told_until_it_answers(
     nacre("ingest")
     failing = nacre("writer", "--json").json
     assert (failing["state"], failing["waiting"]) == ("failing", 1)
-    assert "hit your session limit" in " ".join(nacre("doctor", code=None).out.split())
+    assert "hit your session limit" in " ".join(nacre("admin", "doctor", code=None).out.split())
     claude.write_text(CLAUDE, encoding="utf-8")
     nacre("ingest")
     assert contents(nacre) == [RULE]
@@ -843,7 +845,7 @@ def checked(nacre: Nacre, command: str) -> dict[str, str]:
 
 @pytest.fixture
 def check(nacre: Nacre) -> Callable[[], dict[str, str]]:
-    """What nacre doctor finds of the writer."""
+    """What nacre admin doctor finds of the writer."""
     return lambda: checked(nacre, "doctor")
 
 
@@ -908,9 +910,9 @@ def test_failing_writer_is_reported_with_its_error_until_success(
     found = check()
     assert found["state"] == "warning"
     assert "Your limit is reached" in found["detail"]
-    assert "nacre models test claude-cli:haiku" in found["hint"]
+    assert "nacre writer models test claude-cli:haiku" in found["hint"]
     claude.write_text(works, encoding="utf-8")
-    nacre("models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
     assert check()["state"] == "ok"
 
 

@@ -21,11 +21,11 @@ PATIENCE_SECONDS = 60
 
 
 class Api:
-    """``nacre cluster api`` as a process."""
+    """``nacre server cluster api`` as a process."""
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
-            command("cluster", "api", "--http", "0", *options),
+            command("server", "cluster", "api", "--http", "0", *options),
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -130,7 +130,7 @@ def test_hundreds_of_clients_that_come_at_once_are_all_answered(
 def test_a_worker_waits_for_a_server_that_was_killed_and_goes_on(
     own_server: Any, team: Server, processes: Processes, nacre: Nacre
 ) -> None:
-    nacre("cluster", "migrate")
+    nacre("server", "cluster", "migrate")
     team.opened("anna", "ferry-team").call("store", content=_FACT)
     one, other = Worker(processes), Worker(processes)
     for worker in (one, other):
@@ -144,4 +144,6 @@ def test_a_worker_waits_for_a_server_that_was_killed_and_goes_on(
     team.opened("anna", "ferry-team").call("store", content="The sand bank has moved to the west.")
     one.until("ferry-team: done")
     assert one.end() == 0
-    assert {job["state"] for job in nacre("cluster", "jobs", "--json").json["jobs"]} <= {"todo"}
+    assert {job["state"] for job in nacre("server", "cluster", "jobs", "--json").json["jobs"]} <= {
+        "todo"
+    }

@@ -1,4 +1,4 @@
-"""``nacre benchmark scale``: tenants are made, asked by many clients, and gone afterwards."""
+"""``nacre admin benchmark scale``: tenants are made, asked by many clients, and gone afterwards."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def test_tenants_are_made_filled_asked_and_deleted(
     server: Server, nacre: Nacre, tmp_path: Path
 ) -> None:
     asked = (
+        "admin",
         "benchmark",
         "scale",
         "--url",
@@ -63,6 +64,7 @@ def test_interrupted_measurement_reports_results_and_removes_tenants(
 ) -> None:
     server.opened("ben").call("spaces-create", space="ben", kind="person")
     asked = (
+        "admin",
         "benchmark",
         "scale",
         "--url",
@@ -104,6 +106,7 @@ def test_what_an_earlier_measurement_left_is_not_measured_with(
     for name in ("scale-000000", "scale-model"):
         server.opened(name).call("spaces-create", space=name, kind="person")
     asked = (
+        "admin",
         "benchmark",
         "scale",
         "--url",

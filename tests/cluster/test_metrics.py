@@ -45,10 +45,10 @@ def test_a_process_that_answers_counts_operations_by_name_and_outcome(
 
 
 def test_a_worker_counts_its_jobs(team: Server, process: Nacre, processes: Processes) -> None:
-    process("cluster", "migrate")
+    process("server", "cluster", "migrate")
     team.opened("anna").call("store", content=_FACT)
     worker = processes.start(
-        command("cluster", "worker", "--metrics", "0", "--every", "0.2"),
+        command("server", "cluster", "worker", "--metrics", "0", "--every", "0.2"),
         env=environment(),
         text=True,
         stdout=subprocess.PIPE,
@@ -67,7 +67,7 @@ def test_a_worker_counts_its_jobs(team: Server, process: Nacre, processes: Proce
 def test_metrics_page_shows_activity_and_server_health(
     team: Server, api: Callable[..., Api], process: Nacre
 ) -> None:
-    process("cluster", "migrate")
+    process("server", "cluster", "migrate")
     one = api("--metrics", "0")
     place, ben, rita = (
         one.figures.removesuffix("metrics"),
@@ -108,6 +108,13 @@ def test_a_port_that_is_taken_is_told(team: Server, process: Nacre) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         told = process(
-            "cluster", "api", "--http", "0", "--metrics", str(taken.getsockname()[1]), code=5
+            "server",
+            "cluster",
+            "api",
+            "--http",
+            "0",
+            "--metrics",
+            str(taken.getsockname()[1]),
+            code=5,
         )
     assert "cannot listen" in told.err

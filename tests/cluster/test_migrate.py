@@ -9,19 +9,22 @@ from tests.spaces.conftest import Server, server  # noqa: F401 - fixtures
 
 def test_an_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> None:  # noqa: F811
     newest = max(migrations())
-    assert nacre("cluster", "migrate", "--json").json == {"before": 0, "after": newest}
-    assert nacre("cluster", "migrate", "--json").json == {"before": newest, "after": newest}
+    assert nacre("server", "cluster", "migrate", "--json").json == {"before": 0, "after": newest}
+    assert nacre("server", "cluster", "migrate", "--json").json == {
+        "before": newest,
+        "after": newest,
+    }
 
 
 def test_cluster_without_server_is_refused_naming_the_setting(
     nacre: Nacre,  # noqa: F811
 ) -> None:
-    refused = nacre("cluster", "migrate", code=None)
+    refused = nacre("server", "cluster", "migrate", code=None)
     assert refused.code == 2
     assert "NACRE_DB" in refused.err
 
 
 def test_a_server_without_citus_is_told_what_it_needs(server: Server, nacre: Nacre) -> None:  # noqa: F811
-    refused = nacre("cluster", "migrate", "--citus", code=None)
+    refused = nacre("server", "cluster", "migrate", "--citus", code=None)
     assert refused.code != 0
     assert "CREATE EXTENSION citus" in refused.err

@@ -95,7 +95,7 @@ def test_killed_node_affects_only_its_own_tenants(
     nacre: Nacre,
 ) -> None:
     keys, ports = _keys(many, monkeypatch), _ports(many)
-    nacre("cluster", "migrate")
+    nacre("server", "cluster", "migrate")
     worker = Worker(processes, "--backoff", "1")
     coordinator, first, second = many.nodes
     here, there = (

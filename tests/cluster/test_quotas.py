@@ -23,7 +23,7 @@ _ASKED = {"text": "where is the ferry timetable kept?"}
 def test_exceeded_quota_reports_when_to_retry(
     team: Server, api: Callable[..., Api], nacre: Nacre
 ) -> None:
-    limited = ("cluster", "tenants", "limit", "ferry-team")
+    limited = ("server", "cluster", "tenants", "limit", "ferry-team")
     assert nacre(*limited, "--calls", "3", "--json").json == {
         "name": "ferry-team",
         "calls": 3,
@@ -68,9 +68,9 @@ def test_models_cost_a_space_no_more_than_it_may(
 
     with closing(spaces):
         assert most() == 1_000_000
-        nacre("cluster", "tenants", "limit", "ferry-team", "--usd", "0.25")
+        nacre("server", "cluster", "tenants", "limit", "ferry-team", "--usd", "0.25")
         assert most() == 250_000
-        nacre("cluster", "tenants", "limit", "ferry-team", "--usd", "1000")
+        nacre("server", "cluster", "tenants", "limit", "ferry-team", "--usd", "1000")
         assert most() == 1_000_000, "the server's own budget holds, too"
 
 
@@ -92,6 +92,7 @@ def test_who_came_before_a_space_gave_way_to_others_is_answered(
 
 def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) -> None:
     nacre(
+        "server",
         "cluster",
         "tenants",
         "limit",
@@ -103,14 +104,19 @@ def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) 
         "--usd",
         "0.5",
     )
-    assert "0 calls a day, 1,000,000 turns, $0.50 a day" in nacre("cluster", "tenants").out
+    assert (
+        "0 calls a day, 1,000,000 turns, $0.50 a day" in nacre("server", "cluster", "tenants").out
+    )
     found = {
-        one["name"]: one["quota"] for one in nacre("cluster", "tenants", "--json").json["tenants"]
+        one["name"]: one["quota"]
+        for one in nacre("server", "cluster", "tenants", "--json").json["tenants"]
     }
     assert found["ferry-team"] == {"calls": 0, "turns": 1_000_000, "usd": 0.5}
     assert found["ben"] == {"calls": None, "turns": None, "usd": None}
-    nacre("cluster", "tenants", "remove", "ferry-team", "--yes")
+    nacre("server", "cluster", "tenants", "remove", "ferry-team", "--yes")
     with team.admin as admin:
         assert admin.execute("SELECT count(*) FROM nacre_spaces.quotas").fetchall() == [(0,)]
-    unknown = nacre("cluster", "tenants", "limit", "ferry-team", "--calls", "5", code=None)
+    unknown = nacre(
+        "server", "cluster", "tenants", "limit", "ferry-team", "--calls", "5", code=None
+    )
     assert "there is no tenant ferry-team" in unknown.err

@@ -50,11 +50,11 @@ def test_collector_gets_a_child_span_for_each_operation(
 
 
 def test_a_worker_tells_of_its_jobs(team: Server, process: Nacre, processes: Processes) -> None:
-    process("cluster", "migrate")
+    process("server", "cluster", "migrate")
     team.opened("anna").call("store", content=_FACT)
     with collecting() as collector:
         worker = processes.start(
-            command("cluster", "worker", "--otlp", collector.url, "--every", "0.2"),
+            command("server", "cluster", "worker", "--otlp", collector.url, "--every", "0.2"),
             env=environment(),
             text=True,
             stdout=subprocess.PIPE,
@@ -91,6 +91,6 @@ def test_a_collector_that_is_away_is_told_once_and_fails_no_request(
 def test_what_is_no_address_of_a_collector_is_refused(
     team: Server, process: Nacre, address: str
 ) -> None:
-    process("cluster", "migrate")
-    told = process("cluster", "api", "--http", "0", "--otlp", address, code=2).err
+    process("server", "cluster", "migrate")
+    told = process("server", "cluster", "api", "--http", "0", "--otlp", address, code=2).err
     assert "is no collector's address" in told

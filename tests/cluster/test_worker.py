@@ -22,11 +22,11 @@ PATIENCE_SECONDS = 60
 
 
 class Worker:
-    """``nacre cluster worker`` as a process."""
+    """``nacre server cluster worker`` as a process."""
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
-            command("cluster", "worker", "--every", "0.3", "--lease", "2", *options),
+            command("server", "cluster", "worker", "--every", "0.3", "--lease", "2", *options),
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -57,13 +57,13 @@ class Worker:
 @pytest.fixture
 def worker(processes: Processes, team: Server, nacre: Nacre) -> Callable[..., Worker]:
     """``worker()`` is a worker of the team's server."""
-    nacre("cluster", "migrate")
+    nacre("server", "cluster", "migrate")
     team.opened("anna", "ferry-team").call("store", content=FACT)
     return lambda *options: Worker(processes, *options)
 
 
 def _jobs(nacre: Nacre) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = nacre("cluster", "jobs", "--json").json["jobs"]
+    found: list[dict[str, Any]] = nacre("server", "cluster", "jobs", "--json").json["jobs"]
     return found
 
 
@@ -121,10 +121,10 @@ def test_repeatedly_failing_job_is_given_up_until_released(
         one.until("ferry-team: ")
     while [job["state"] for job in _jobs(nacre)] != ["failed"]:
         assert one.process.poll() is None
-    assert "given up" in nacre("cluster", "jobs").out
+    assert "given up" in nacre("server", "cluster", "jobs").out
     with team.admin as admin:
         admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
-    nacre("cluster", "jobs", "retry", str(_jobs(nacre)[0]["id"]))
+    nacre("server", "cluster", "jobs", "retry", str(_jobs(nacre)[0]["id"]))
     one.until("ferry-team: done")
     assert one.end() == 0
     assert _jobs(nacre) == []
@@ -140,10 +140,13 @@ def test_all_that_was_given_up_is_done_again_at_one_word(
         assert one.process.poll() is None
     with team.admin as admin:
         admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
-    assert nacre("cluster", "jobs", "retry", code=2).err.startswith(
+    assert nacre("server", "cluster", "jobs", "retry", code=2).err.startswith(
         "error: name a job, or say --all"
     )
-    assert nacre("cluster", "jobs", "retry", "--all").out.strip() == "To be done again: 4 jobs."
+    assert (
+        nacre("server", "cluster", "jobs", "retry", "--all").out.strip()
+        == "To be done again: 4 jobs."
+    )
     for _ in range(4):
         one.until(": done")
     assert one.end() == 0

@@ -188,20 +188,29 @@ READING = (
     ("todo",),
     ("log",),
     ("log", "--memory", "{memory}", "--limit", "2"),
-    ("diff",),
+    (
+        "log",
+        "--diff",
+    ),
     ("sessions", "list"),
     ("sessions", "list", "--project", "acme-billing"),
     ("sessions", "show", "{session}"),
     ("sessions", "tail", "{session}"),
     ("sessions", "summary", "{session}"),
-    ("sessions", "search", QUESTION),
-    ("sessions", "search", "database", "--role", "owner", "--scope", "decisions", "--offset", "1"),
+    ("search", QUESTION),
+    ("search", "database", "--role", "owner", "--scope", "decisions", "--offset", "1"),
     ("did", "ledger.py"),
     ("fix", "the ledger corrupts"),
     ("review",),
-    ("traces",),
-    ("traces", "show", "{trace}"),
-    ("cost",),
+    (
+        "writer",
+        "traces",
+    ),
+    ("writer", "traces", "show", "{trace}"),
+    (
+        "writer",
+        "cost",
+    ),
 )
 
 
@@ -209,7 +218,7 @@ def test_every_command_that_only_reads_is_answered_by_the_daemon(
     serving: Serve, places: dict[str, str], nacre: Nacre
 ) -> None:
     nacre("recall", QUESTION)
-    places["{trace}"] = nacre("traces", "--json").json["traces"][0]["trace"]
+    places["{trace}"] = nacre("writer", "traces", "--json").json["traces"][0]["trace"]
     commands = [[places.get(word, word) for word in words] for words in READING]
     alone = [(nacre(*words), nacre(*words, "--json")) for words in commands]
     serving("--no-watch")
@@ -284,7 +293,7 @@ def test_a_database_that_is_made_anew_is_answered_from(
 ) -> None:
     serving("--no-watch")
     before = same(asked("list"))
-    process("db", "rebuild", "--yes", code=None)
+    process("admin", "db", "rebuild", "--yes", code=None)
     assert same(asked("list")) == before
     stored = process("store", "The weir is opened at six", "--json").json["id"]
     assert asked("get", {"reference": stored})["id"] == stored

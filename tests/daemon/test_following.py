@@ -31,7 +31,7 @@ def test_what_is_typed_is_searchable_and_what_it_teaches_is_told(
     assert "cast iron" in hits[0]["memory"]["content"]
     assert asked("hello")["follows"] is True
     assert daemon.end() == 0
-    assert nacre("watcher", "status", "--json", code=1).json["state"] == "stopped"
+    assert nacre("admin", "watcher", "status", "--json", code=1).json["state"] == "stopped"
 
 
 def test_a_daemon_beside_a_watcher_leaves_the_sessions_to_it(
@@ -46,7 +46,7 @@ def test_a_daemon_beside_a_watcher_leaves_the_sessions_to_it(
     assert asked("hello")["follows"] is False
     assert asked("list")["total"] == 0
     watcher.end()
-    assert process("watcher", "start", "--json").json["pid"] == daemon.process.pid
+    assert process("admin", "watcher", "start", "--json").json["pid"] == daemon.process.pid
     daemon.until("following the sessions")
 
 
@@ -55,18 +55,18 @@ def test_the_daemons_watcher_is_stopped_and_started_as_any(
 ) -> None:
     daemon = serving()
     daemon.until("following the sessions")
-    assert process("watch", "--json", code=4).error["code"] == "conflict"
-    assert process("watcher", "stop", "--json").json["state"] == "stopped"
+    assert process("admin", "watch", "--json", code=4).error["code"] == "conflict"
+    assert process("admin", "watcher", "stop", "--json").json["state"] == "stopped"
     daemon.until("stopped")
     assert asked("hello")["follows"] is False
-    assert process("watcher", "start", "--json").json["pid"] == daemon.process.pid
+    assert process("admin", "watcher", "start", "--json").json["pid"] == daemon.process.pid
     daemon.until("following the sessions")
 
 
 def test_it_follows_nothing_where_that_is_off(serving: Serve, process: Nacre) -> None:
     serving(environ={"NACRE_DAEMON_WATCH": "false"})
     wait(lambda: asked("hello")["is_warm"])
-    assert process("watcher", "status", "--json", code=1).json["state"] == "never"
+    assert process("admin", "watcher", "status", "--json", code=1).json["state"] == "never"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")

@@ -223,7 +223,7 @@ def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
     daemon = serving()
 
     def told() -> dict[str, Any]:
-        checks = process("doctor", "--json", code=None).json["checks"]
+        checks = process("admin", "doctor", "--json", code=None).json["checks"]
         return next(check for check in checks if check["name"] == "daemon")
 
     assert f"process {daemon.process.pid}" in told()["detail"]
@@ -278,7 +278,7 @@ def test_a_daemon_of_another_nacre_is_told_and_ended(
 
         heard: list[str] = []
         Thread(target=answer, daemon=True).start()
-        checks = nacre("doctor", "hosts", "--json").json["checks"]
+        checks = nacre("admin", "doctor", "hosts", "--json").json["checks"]
         done = nacre("init", "--host", "roo", "--yes", "--json").json
     assert checks[0]["detail"].startswith("nacre 0.0.9 serves this home")
     assert done["daemon"] == {"version": "0.0.9", "state": "ended"}

@@ -90,7 +90,7 @@ def test_every_command_that_is_named_anywhere_exists() -> None:
             r"(?:[`\"']|[:;] )nacre ([a-z]+(?:-[a-z]+)*)\b", file.read_text(encoding="utf-8")
         )
         found += [(file, name) for name in named if name not in PROSE]
-    assert {name for _, name in found} >= {"recall", "unretire", "doctor"}
+    assert {name for _, name in found} >= {"recall", "retire", "admin"}
     wrong = [
         f"{file.name}: nacre {name}"
         for file, name in found
@@ -252,10 +252,21 @@ def test_every_name_in_an_answer_is_documented(
     runner = CliRunner()
     runner.invoke(cli, ["quickstart"], catch_exceptions=False)
     if "{tmp}/in" in command:
-        runner.invoke(cli, ["export", f"{tmp_path}/in.jsonl"], catch_exceptions=False)
-        runner.invoke(cli, ["backup", "create", f"{tmp_path}/in.zip"], catch_exceptions=False)
+        runner.invoke(cli, ["data", "export", f"{tmp_path}/in.jsonl"], catch_exceptions=False)
+        runner.invoke(
+            cli, ["data", "backup", "create", f"{tmp_path}/in.zip"], catch_exceptions=False
+        )
     if command == "auth remove openai":
-        keyed = ["setup", "--provider", "openai", "--model", "m", "--key-stdin", "--no-test"]
+        keyed = [
+            "writer",
+            "setup",
+            "--provider",
+            "openai",
+            "--model",
+            "m",
+            "--key-stdin",
+            "--no-test",
+        ]
         runner.invoke(cli, keyed, input="sk-not-a-real-key", catch_exceptions=False)
     listed = json.loads(
         runner.invoke(cli, ["sessions", "list", "--json"], catch_exceptions=False).stdout

@@ -251,6 +251,7 @@ def test_what_is_piped_is_not_the_owners_word(nacre: Nacre, home: Path) -> None:
     with FakeProvider(["Noted."], repeats=True) as provider:
         (home / "config.toml").write_text(provider.config(), encoding="utf-8")
         nacre(
+            "gateway",
             "chat",
             "what does it say?",
             "-",

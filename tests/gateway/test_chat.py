@@ -1,4 +1,4 @@
-"""``nacre chat``: a conversation in a terminal, with memory, and a session like any other."""
+"""``nacre gateway chat``: a conversation in a terminal, with memory, and a session like any other."""
 
 from __future__ import annotations
 
@@ -51,9 +51,11 @@ def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
     nacre("store", "The harbour crane was built in 1931", "--kind", "fact")
-    assert nacre("chat", "how much does the crane lift?").out.strip() == ANSWER
+    assert nacre("gateway", "chat", "how much does the crane lift?").out.strip() == ANSWER
     assert (
-        nacre("chat", "in which year was the harbour crane built?", "--json").json["answer"]
+        nacre("gateway", "chat", "in which year was the harbour crane built?", "--json").json[
+            "answer"
+        ]
         == ANSWER
     )
     first, second = map(told, provider.calls)
@@ -66,7 +68,7 @@ def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(
 def test_what_was_said_is_found_again_and_is_the_owners(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
-    nacre("chat", "our harbour crane may lift forty tonnes, not more")
+    nacre("gateway", "chat", "our harbour crane may lift forty tonnes, not more")
     (found,) = nacre("gateway", "search", "harbour crane", "--json").json["passages"]
     assert "forty tonnes" in found["text"]
     assert [line["message"]["role"] for line in lines(home)[1:]] == ["user", "assistant"]
@@ -78,7 +80,7 @@ def test_an_agent_that_runs_it_does_not_speak_as_the_owner(
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("NACRE_OWNER_IDENTITIES", '["terminal:agent"]')
-    nacre("chat", "we always deploy on Fridays from now on")
+    nacre("gateway", "chat", "we always deploy on Fridays from now on")
     assert "owner" not in lines(home)[1]["message"]
     assert nacre("config", "get", "owner.identities", "--json").json["value"] == []
 
@@ -87,15 +89,15 @@ def test_a_secret_is_in_no_file_and_in_no_prompt(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
-    nacre("chat", f"the token of the crane is {secret}")
+    nacre("gateway", "chat", f"the token of the crane is {secret}")
     assert secret not in told(provider.calls[0])
     everything = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert secret.encode() not in everything
 
 
 def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -> None:
-    before = nacre("chat", "remember the number seven", "--json").json["session"]
-    after = nacre("chat", "--new", "which number was it?", "--json").json["session"]
+    before = nacre("gateway", "chat", "remember the number seven", "--json").json["session"]
+    after = nacre("gateway", "chat", "--new", "which number was it?", "--json").json["session"]
     assert before != after
     assert "## This conversation so far" not in told(provider.calls[1])
     keys = [
@@ -108,11 +110,11 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
 def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
-    nacre("chat", "how much does the crane lift?")
+    nacre("gateway", "chat", "how much does the crane lift?")
     nacre("config", "set", "models.background", "false")
-    shown = " ".join(nacre("cost").out.split())
+    shown = " ".join(nacre("writer", "cost").out.split())
     assert (
-        "only for answers in chats (nacre chat, nacre gateway) and vectors: models.background is off"
+        "only for answers in chats (nacre gateway chat, nacre gateway) and vectors: models.background is off"
         in shown
     )
 
@@ -122,7 +124,15 @@ def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Pat
 
     def answer(request: Request) -> str:
         if "the first asks" in told(request) and not second:
-            command = [sys.executable, "-m", "nacre", "chat", "the second asks", "--json"]
+            command = [
+                sys.executable,
+                "-m",
+                "nacre",
+                "gateway",
+                "chat",
+                "the second asks",
+                "--json",
+            ]
             environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
             second.append(
                 subprocess.run(
@@ -133,8 +143,8 @@ def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Pat
 
     with FakeProvider(answer) as provider:
         (home / "config.toml").write_text(provider.config(), encoding="utf-8")
-        first = nacre("chat", "the first asks", "--json")
-        later = nacre("chat", "and later", "--json")
+        first = nacre("gateway", "chat", "the first asks", "--json")
+        later = nacre("gateway", "chat", "and later", "--json")
         assert "the second asks" not in told(provider.calls[-1])
     assert "conversation of its own" in second[0].stderr
     assert "conversation of its own" not in first.err
@@ -149,15 +159,15 @@ def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, h
         [Reply(status=400, message="no such model"), ANSWER], repeats=True
     ) as provider:
         (home / "config.toml").write_text(provider.config(), encoding="utf-8")
-        failed = nacre("chat", "how long is the quay?", code=None)
+        failed = nacre("gateway", "chat", "how long is the quay?", code=None)
         assert failed.code != 0
         assert "no such model" in failed.err
-        nacre("chat", "are you there?")
+        nacre("gateway", "chat", "are you there?")
         assert "how long is the quay?" in told(provider.calls[-1])
 
 
 def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
-    assert "nacre config set models.chat" in nacre("chat", "hello there", code=None).err
+    assert "nacre config set models.chat" in nacre("gateway", "chat", "hello there", code=None).err
 
 
 @pytest.mark.parametrize(
@@ -181,20 +191,20 @@ def test_who_only_looks_makes_no_gateway(
 def test_a_backup_has_the_conversations(
     nacre: Nacre, provider: FakeProvider, home: Path, tmp_path: Path
 ) -> None:
-    nacre("chat", "the crane is yellow")
-    nacre("backup", "create", str(tmp_path / "all.zip"))
+    nacre("gateway", "chat", "the crane is yellow")
+    nacre("data", "backup", "create", str(tmp_path / "all.zip"))
     names = zipfile.ZipFile(tmp_path / "all.zip").namelist()
     assert "gateway/gateway.db" in names
     assert not [name for name in names if name.startswith("gateway/gateway.db-")]
-    nacre("backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "other"))
+    nacre("data", "backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "other"))
     assert (tmp_path / "other/gateway/gateway.db").is_file()
 
 
 def test_what_is_forgotten_is_gone_from_the_transcript(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
-    nacre("chat", "the crane driver is afraid of heights")
-    nacre("chat", "and the quay is long")
+    nacre("gateway", "chat", "the crane driver is afraid of heights")
+    nacre("gateway", "chat", "and the quay is long")
     nacre("forget", "--match", "afraid of heights", "--yes")
     kept = "\n".join(json.dumps(line) for line in lines(home))
     assert "afraid of heights" not in kept
@@ -245,7 +255,7 @@ def test_what_is_forgotten_is_gone_from_what_no_transcript_has_yet(
 def test_what_is_forgotten_need_not_be_searchable_yet(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
-    nacre("chat", "the crane driver is here")
+    nacre("gateway", "chat", "the crane driver is here")
     (transcript,) = (home / "gateway" / "sessions").glob("*.jsonl")
     line = lines(home)[1]
     line["id"], line["message"]["content"] = "later", "she is afraid of heights"

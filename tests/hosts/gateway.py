@@ -107,7 +107,9 @@ def visit(stage: Stage) -> Visit:
 
 
 def _until_handed_over(stage: Stage) -> None:
-    assert eventually(lambda: "NATS" in stage.nacre("handoff").out, 60.0), "nothing was handed over"
+    assert eventually(lambda: "NATS" in stage.nacre("context", "--handoff").out, 60.0), (
+        "nothing was handed over"
+    )
 
 
 @contextmanager

@@ -27,7 +27,7 @@ Berths are numbered from the lighthouse. See [[Tides]].
 
 def test_agent_instructions_import_by_statement_if_the_owner_agrees(nacre: Nacre, put: Put) -> None:
     page = str(put("proj", {"CLAUDE.md": INSTRUCTIONS}) / "CLAUDE.md")
-    nacre("import", page, "--project", "harbour", "--trust")
+    nacre("data", "import", page, "--project", "harbour", "--trust")
     found = listed(nacre)
     assert {
         (one["content"], one["kind"], one["trust"], one["project"]) for one in found.values()
@@ -36,11 +36,11 @@ def test_agent_instructions_import_by_statement_if_the_owner_agrees(nacre: Nacre
         ("Never push to main on a Friday", "preference", "trusted", "harbour"),
         ("The gauge at the north pier reports in centimetres.", "preference", "trusted", "harbour"),
     }
-    assert nacre("import", page, "--json").json["added"] == 0
+    assert nacre("data", "import", page, "--json").json["added"] == 0
     assert (
-        nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--json").json[
-            "added"
-        ]
+        nacre(
+            "data", "import", page, "--from", "claude-memory", "--project", "harbour", "--json"
+        ).json["added"]
         == 0
     )
 
@@ -53,8 +53,8 @@ def test_short_instructions_are_imported(nacre: Nacre, put: Put) -> None:
             "house.md": "- pnpm\n- ...\n",
         },
     )
-    nacre("import", str(rules / "AGENTS.md"))
-    nacre("import", str(rules / "house.md"), "--from", "instructions")
+    nacre("data", "import", str(rules / "AGENTS.md"))
+    nacre("data", "import", str(rules / "house.md"), "--from", "instructions")
     assert {one["content"] for one in listed(nacre).values()} == {
         "be brief",
         "中文回答",
@@ -68,7 +68,7 @@ def test_obsidian_notes_import_with_tags_dates_and_links(nacre: Nacre, put: Put)
         "work",
         {"Berths.md": BERTHS, "Tides.md": "# Tides\n\nThe gauge has a time zone of its own.\n"},
     )
-    nacre("import", str(notes), "--from", "basic-memory", "--trust")
+    nacre("data", "import", str(notes), "--from", "basic-memory", "--trust")
     found = listed(nacre)
     berths, tides = found["Berths"], found["Tides"]
     assert (berths["kind"], berths["tags"], berths["created"][:10]) == (

@@ -30,14 +30,14 @@ SAIL = {
 
 def test_a_second_import_adds_nothing(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
     path = agenr_database([KEEL, SAIL, {**SAIL, "id": "e-3", "subject": "The sail"}])
-    first = nacre("import", str(path), "--json").json
+    first = nacre("data", "import", str(path), "--json").json
     assert (first["added"], first["duplicates"]) == (2, 1)
     files = {
         file: file.read_bytes()
         for file in (user_home / ".nacre/vault").rglob("*")
         if file.is_file()
     }
-    again = nacre("import", str(path), "--json").json
+    again = nacre("data", "import", str(path), "--json").json
     assert (again["added"], again["known"], again["duplicates"]) == (0, 2, 1)
     assert {
         file: file.read_bytes()
@@ -50,10 +50,10 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(
     nacre: Nacre, agenr_database: Agenr, user_home: Path
 ) -> None:
     path = agenr_database([KEEL, SAIL])
-    shown = nacre("import", str(path), "--dry-run").out
+    shown = nacre("data", "import", str(path), "--dry-run").out
     assert "2 memories (2 fact)" in shown
     assert "untrusted" in shown
-    assert nacre("import", str(path), "--dry-run", "--json").json["kinds"] == {"fact": 2}
+    assert nacre("data", "import", str(path), "--dry-run", "--json").json["kinds"] == {"fact": 2}
     assert nacre("list", "--json").json["total"] == 0
     assert not list((user_home / ".nacre/vault").rglob("*.md"))
 
@@ -77,7 +77,7 @@ def test_untrusted_words_end_nothing_that_the_owner_said(
         "content": "We use MySQL for the berth register now instead of PostgreSQL.",
         "updated_at": "2035-01-01",
     }
-    nacre("import", str(agenr_database([entry])), "--json")
+    nacre("data", "import", str(agenr_database([entry])), "--json")
     kept = [memory for memory in listed(nacre).values() if memory["trust"] == "trusted"]
     assert len(kept) == 1
     assert kept[0]["superseded_by"] is None
@@ -91,11 +91,11 @@ def test_foreign_trust_claims_are_ignored_even_after_rebuild(
         ".claude/projects/-code-boat/memory",
         {"keel.md": f"{says}mood: calm\n---\nThe keel is made of ash wood.\n"},
     )
-    nacre("import", str(put(".claude/projects/-code-boat/memory", {})), "--json")
+    nacre("data", "import", str(put(".claude/projects/-code-boat/memory", {})), "--json")
     (file,) = (user_home / ".nacre/vault/global/fact").iterdir()
     assert "\ntrust: untrusted\n" in file.read_text()
     assert "\nmood: calm\n" in file.read_text()
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     keel = listed(nacre)["About the keel"]
     assert (keel["trust"], keel["speaker"], keel["importance"]) == ("untrusted", "agent", 7)
 
@@ -104,17 +104,17 @@ def test_trust_given_later_makes_what_was_imported_the_owners(
     nacre: Nacre, agenr_database: Agenr
 ) -> None:
     path = agenr_database([KEEL])
-    nacre("import", str(path))
+    nacre("data", "import", str(path))
     assert listed(nacre)["Keel"]["trust"] == "untrusted"
-    assert nacre("import", str(path), "--trust", "--json").json["newly_trusted"] == 1
+    assert nacre("data", "import", str(path), "--trust", "--json").json["newly_trusted"] == 1
     assert listed(nacre)["Keel"]["trust"] == "trusted"
 
 
 def test_what_was_retired_here_does_not_come_back(nacre: Nacre, agenr_database: Agenr) -> None:
     path = agenr_database([KEEL])
-    nacre("import", str(path))
+    nacre("data", "import", str(path))
     nacre("retire", "Keel", "--yes", "--reason", "sold the dinghy")
-    assert nacre("import", str(path), "--trust", "--json").json["added"] == 0
+    assert nacre("data", "import", str(path), "--trust", "--json").json["added"] == 0
     assert listed(nacre) == {}
 
 
@@ -123,13 +123,13 @@ def test_undone_import_returns_when_the_owner_imports_again(
     nacre: Nacre, agenr_database: Agenr, trusted_before: bool
 ) -> None:
     path = agenr_database([KEEL])
-    nacre("import", str(path), *(["--trust"] if trusted_before else []))
+    nacre("data", "import", str(path), *(["--trust"] if trusted_before else []))
     nacre("undo", "--yes")
-    assert nacre("import", str(path), "--json").json["brought_back"] == 0
+    assert nacre("data", "import", str(path), "--json").json["brought_back"] == 0
     assert listed(nacre) == {}
-    assert nacre("import", str(path), "--trust", "--json").json["brought_back"] == 1
+    assert nacre("data", "import", str(path), "--trust", "--json").json["brought_back"] == 1
     assert listed(nacre)["Keel"]["trust"] == "trusted"
-    assert nacre("doctor", "--json").json["ok"] is True
+    assert nacre("admin", "doctor", "--json").json["ok"] is True
     nacre("undo", "--yes")
     assert listed(nacre) == {}
 
@@ -140,19 +140,19 @@ def test_an_edit_there_follows_and_an_edit_here_wins(nacre: Nacre, put: Put) -> 
         ".claude/projects/-code-boat/memory",
         {"keel.md": fact.format("The keel is made of ash wood.")},
     )
-    nacre("import", str(folder), "--json")
+    nacre("data", "import", str(folder), "--json")
     put(
         ".claude/projects/-code-boat/memory",
         {"keel.md": fact.format("The keel is made of elm wood, not ash.")},
     )
-    assert nacre("import", str(folder), "--json").json["updated"] == 1
+    assert nacre("data", "import", str(folder), "--json").json["updated"] == 1
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of elm wood, not ash."
     nacre("edit", "About the keel", "--content", "The keel is made of oak.")
     put(
         ".claude/projects/-code-boat/memory",
         {"keel.md": fact.format("The keel is made of teak wood.")},
     )
-    assert nacre("import", str(folder), "--json").json["updated"] == 0
+    assert nacre("data", "import", str(folder), "--json").json["updated"] == 0
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of oak."
 
 
@@ -161,12 +161,12 @@ def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(
 ) -> None:
     page = "## People\n- Mira keeps the bees on the north roof\n\n## Deploys\n- Deploys wait for the harbour master{}\n"
     folder = put("workspace", {"MEMORY.md": page.format("")})
-    assert nacre("import", str(folder), "--json").json["added"] == 2
+    assert nacre("data", "import", str(folder), "--json").json["added"] == 2
     put(
         "workspace",
         {"MEMORY.md": page.format(" and for the tide") + "- Nobody deploys on a Sunday\n"},
     )
-    again = nacre("import", str(folder), "--json").json
+    again = nacre("data", "import", str(folder), "--json").json
     assert (again["added"], again["updated"], again["known"]) == (1, 1, 1)
     wanted = {
         "Mira keeps the bees on the north roof",
@@ -174,10 +174,10 @@ def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(
         "Deploys wait for the harbour master and for the tide",
     }
     assert {memory["content"] for memory in listed(nacre).values()} == wanted
-    once_more = nacre("import", str(folder), "--json").json
+    once_more = nacre("data", "import", str(folder), "--json").json
     assert (once_more["added"], once_more["updated"]) == (0, 0)
     put("workspace", {"MEMORY.md": page.format(" and for the tide and the fog")})
-    assert nacre("import", str(folder), "--json").json["updated"] == 1
+    assert nacre("data", "import", str(folder), "--json").json["updated"] == 1
     assert "Nobody deploys on a Sunday" in listed(nacre), "what is deleted there stays here"
 
 
@@ -185,14 +185,14 @@ def test_a_statement_that_was_edited_here_keeps_its_words(nacre: Nacre, put: Put
     folder = put(
         "workspace", {"MEMORY.md": "- Deploys of the gateway wait for the harbour master\n"}
     )
-    nacre("import", str(folder), "--json")
+    nacre("data", "import", str(folder), "--json")
     (memory,) = listed(nacre).values()
     nacre("edit", memory["id"], "--content", "Deploys of the gateway wait for nobody.")
     put(
         "workspace",
         {"MEMORY.md": "- Deploys of the gateway wait for the harbour master and the tide\n"},
     )
-    assert nacre("import", str(folder), "--json").json["updated"] == 0
+    assert nacre("data", "import", str(folder), "--json").json["updated"] == 0
     assert nacre("show", memory["id"], "--no-update", "--json").json["content"] == (
         "Deploys of the gateway wait for nobody."
     )
@@ -204,14 +204,14 @@ def test_endorsed_memories_accept_new_words_only_from_the_endorser(nacre: Nacre,
         ".claude/projects/-code-boat/memory",
         {"keel.md": fact.format("The keel is made of ash wood.")},
     )
-    nacre("import", str(folder), "--trust", "--json")
+    nacre("data", "import", str(folder), "--trust", "--json")
     put(
         ".claude/projects/-code-boat/memory",
         {"keel.md": fact.format("The keel is made of elm wood, not ash.")},
     )
-    assert nacre("import", str(folder), "--json").json["updated"] == 0
+    assert nacre("data", "import", str(folder), "--json").json["updated"] == 0
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of ash wood."
-    assert nacre("import", str(folder), "--trust", "--json").json["updated"] == 1
+    assert nacre("data", "import", str(folder), "--trust", "--json").json["updated"] == 1
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of elm wood, not ash."
 
 
@@ -220,6 +220,7 @@ def test_secrets_in_what_is_imported_are_not_stored(
 ) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     nacre(
+        "data",
         "import",
         str(
             agenr_database([{**KEEL, "content": f"The deploy token of the boat shop is {token}."}])
@@ -248,13 +249,13 @@ def test_an_export_comes_back_whole_in_another_home(
     nacre("recall", "when does the bell ring")
     sessions = nacre("sessions", "list", "--json").json["sessions"]
     out = tmp_path / "out.jsonl"
-    told = nacre("export", str(out), "--sessions", "--include-retired", "--json").json
+    told = nacre("data", "export", str(out), "--sessions", "--include-retired", "--json").json
     assert out.stat().st_mode & 0o777 == 0o600
     assert told["bytes"] == out.stat().st_size
     before = nacre("show", stored, "--no-update", "--json").json
 
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
-    answer = nacre("import", str(out), "--trust", "--json").json
+    answer = nacre("data", "import", str(out), "--trust", "--json").json
     assert answer["added"] == told["counts"]["memory"]
     assert (answer["sessions"], answer["turns"]) == (
         told["counts"]["session"],
@@ -273,17 +274,17 @@ def test_an_export_comes_back_whole_in_another_home(
         nacre("show", "The crane is painted red", "--no-update", "--json").json["retired_reason"]
         == "it is blue"
     )
-    assert nacre("import", str(out), "--trust", "--json").json["added"] == 0
-    assert nacre("doctor", "--json").json["ok"] is True
+    assert nacre("data", "import", str(out), "--trust", "--json").json["added"] == 0
+    assert nacre("admin", "doctor", "--json").json["ok"] is True
 
 
 def test_an_untrusted_export_brings_no_pages_ledger_or_sessions(
     nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.jsonl"
-    nacre("export", str(out), "--sessions")
+    nacre("data", "export", str(out), "--sessions")
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
-    answer = nacre("import", str(out), "--json").json
+    answer = nacre("data", "import", str(out), "--json").json
     assert {item["reason"] for item in answer["skipped"]} == {"only with --trust"}
     assert {memory["trust"] for memory in listed(nacre).values()} == {"untrusted"}
     assert nacre("sessions", "list", "--json").json["sessions"] == []
@@ -294,7 +295,7 @@ def test_an_export_that_is_not_whole_is_refused(
     nacre: Nacre, learned: dict, tmp_path: Path, spoil: str
 ) -> None:
     out = tmp_path / "out.jsonl"
-    nacre("export", str(out))
+    nacre("data", "export", str(out))
     data = out.read_bytes()
     out.write_bytes(
         data[: data.rindex(b"\n", 0, -1) + 1]
@@ -303,7 +304,7 @@ def test_an_export_that_is_not_whole_is_refused(
     )
     assert (
         "is incomplete or was changed"
-        in nacre("import", str(out), "--json", code=2).error["message"]
+        in nacre("data", "import", str(out), "--json", code=2).error["message"]
     )
 
 
@@ -313,12 +314,14 @@ def test_a_zip_of_markdown_files_comes_back_and_its_paths_stay_inside(
     import zipfile
 
     out = tmp_path / "vault.zip"
-    nacre("export", str(out))
+    nacre("data", "export", str(out))
     with zipfile.ZipFile(out, "a") as archive:
         text = "---\nid: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81\nkind: fact\nsubject: Escape\n---\nOut of the vault.\n"
         archive.writestr("projects/../../../escaped/fact/x.md", text)
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
-    assert nacre("import", str(out), "--trust", "--json").json["added"] == learned["memories"]
+    assert (
+        nacre("data", "import", str(out), "--trust", "--json").json["added"] == learned["memories"]
+    )
     assert "Escape" not in listed(nacre)
 
 
@@ -348,7 +351,7 @@ def test_a_record_with_a_foreign_project_or_id_stays_in_the_vault(
     trailer = {"type": "trailer", "lines": len(lines), "sha256": hashlib.sha256(data).hexdigest()}
     out = tmp_path / "evil.jsonl"
     out.write_bytes(data + json.dumps(trailer).encode() + b"\n")
-    answer = nacre("import", str(out), "--json").json
+    answer = nacre("data", "import", str(out), "--json").json
     assert answer["added"] == 1
     assert ["'../../evil' cannot be an id" in item["reason"] for item in answer["skipped"]] == [
         True
@@ -368,16 +371,16 @@ def test_an_export_is_redacted_once_more_and_never_overwrites_unasked(
     nacre("config", "set", "redaction.patterns", '["wobbleword\\\\d+"]')
     for name in ("a.jsonl", "a.md", "a.zip"):
         out = tmp_path / name
-        nacre("export", str(out))
+        nacre("data", "export", str(out))
         assert b"wobbleword" not in out.read_bytes()
-        assert nacre("export", str(out), "--json", code=4).error["code"] == "conflict"
-        nacre("export", str(out), "--force")
+        assert nacre("data", "export", str(out), "--json", code=4).error["code"] == "conflict"
+        nacre("data", "export", str(out), "--force")
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
 def test_an_export_goes_to_standard_output(process: Nacre) -> None:
     process("store", "The bell rings at noon")
-    told = process("export", "-")
+    told = process("data", "export", "-")
     lines = [json.loads(line) for line in told.out.splitlines()]
     assert [line["type"] for line in lines] == ["header", "memory", "ledger", "trailer"]
     assert "Exported 1 memory" in told.err
@@ -387,9 +390,9 @@ def test_on_a_terminal_the_plan_is_shown_and_asked_about(
     nacre: Nacre, terminal: Nacre, agenr_database: Agenr
 ) -> None:
     path = agenr_database([KEEL])
-    asked = terminal("import", str(path), typed="n\n")
+    asked = terminal("data", "import", str(path), typed="n\n")
     assert asked.code == 1
     assert "1 memory (1 fact)" in asked.out
     assert listed(nacre) == {}
-    assert terminal("import", str(path), typed="y\n").code == 0
+    assert terminal("data", "import", str(path), typed="y\n").code == 0
     assert list(listed(nacre)) == ["Keel"]

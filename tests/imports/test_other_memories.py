@@ -25,28 +25,28 @@ def test_foreign_model_memories_are_untrusted_deduplicated_and_undone_together(
 ) -> None:
     path = others.EVERYTHING[name](tmp_path)
     before = {file: file.read_bytes() for file in (path, *path.rglob("*")) if file.is_file()}
-    planned = nacre("import", str(path), "--dry-run", "--json").json
+    planned = nacre("data", "import", str(path), "--dry-run", "--json").json
     assert listed(nacre) == {}
-    told = nacre("import", str(path), "--json").json
+    told = nacre("data", "import", str(path), "--json").json
     assert told["source"] == name.split()[0]
     assert told["added"] == planned["added"] > 0
     assert sum(left_out(told).values()) == sum(item["count"] for item in told["skipped"])
     found = listed(nacre).values()
     assert {(memory["speaker"], memory["trust"]) for memory in found} == {("agent", "untrusted")}
-    again = nacre("import", str(path), "--json").json
+    again = nacre("data", "import", str(path), "--json").json
     assert (again["added"], again["known"]) == (0, told["added"])
     assert nacre("context").out.strip() == ""
     (operation,) = nacre("log", "--json").json["operations"]
     nacre("undo", operation["operation"], "--yes")
     assert listed(nacre) == {}
     assert {file: file.read_bytes() for file in before} == before
-    assert nacre("doctor", "--json").json["ok"] is True
+    assert nacre("admin", "doctor", "--json").json["ok"] is True
 
 
 def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    told = nacre("import", str(others.claude_mem(tmp_path).parent), "--json").json
+    told = nacre("data", "import", str(others.claude_mem(tmp_path).parent), "--json").json
     assert (told["source"], told["added"]) == ("claude-mem", 4)
     assert left_out(told) == {
         "prompts are in the sessions; nacre ingest reads them": 2,
@@ -77,13 +77,13 @@ def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
 def test_an_export_of_claude_mem_holds_what_its_database_holds(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    nacre("import", str(others.claude_mem(tmp_path)), "--json")
-    told = nacre("import", str(others.claude_mem_export(tmp_path)), "--json").json
+    nacre("data", "import", str(others.claude_mem(tmp_path)), "--json")
+    told = nacre("data", "import", str(others.claude_mem_export(tmp_path)), "--json").json
     assert (told["added"], told["known"]) == (0, 4)
 
 
 def test_a_plan_counts_what_is_left_out_and_says_why(nacre: Nacre, tmp_path: Path) -> None:
-    shown = nacre("import", str(others.claude_mem(tmp_path)), "--dry-run").out
+    shown = nacre("data", "import", str(others.claude_mem(tmp_path)), "--dry-run").out
     assert "2 prompts are in the sessions; nacre ingest reads them: prompts" in " ".join(
         shown.split()
     )
@@ -92,7 +92,7 @@ def test_a_plan_counts_what_is_left_out_and_says_why(nacre: Nacre, tmp_path: Pat
 def test_mcp_memory_service_keeps_types_and_relations_without_derivations(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    told = nacre("import", str(others.memory_service(tmp_path)), "--json").json
+    told = nacre("data", "import", str(others.memory_service(tmp_path)), "--json").json
     assert told["added"] == 3
     assert left_out(told) == {
         "similarity links are computed again": 1,
@@ -128,7 +128,7 @@ def test_mcp_memory_service_keeps_types_and_relations_without_derivations(
 def test_mem0_categories_become_tags_kinds_and_dates_with_expiry(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    nacre("import", str(others.written(tmp_path / "mem0.json", others.MEM0)), "--json")
+    nacre("data", "import", str(others.written(tmp_path / "mem0.json", others.MEM0)), "--json")
     found = listed(nacre)
     tabs = found["Prefers tabs over spaces in Makefiles"]
     assert (tabs["kind"], tabs["project"], tabs["tags"]) == (
@@ -145,7 +145,7 @@ def test_mem0_categories_become_tags_kinds_and_dates_with_expiry(
 def test_mem0_lists_and_multi_page_folders_are_read(nacre: Nacre, tmp_path: Path) -> None:
     others.written(tmp_path / "pages/1.json", others.MEM0["results"][:1])
     others.written(tmp_path / "pages/2.json", {"results": others.MEM0["results"][1:]})
-    told = nacre("import", str(tmp_path / "pages"), "--json").json
+    told = nacre("data", "import", str(tmp_path / "pages"), "--json").json
     assert (told["source"], told["added"]) == ("mem0", 2)
 
 
@@ -155,7 +155,7 @@ def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(
     with zipfile.ZipFile(tmp_path / "memories_export_lena.zip", "w") as archive:
         archive.writestr("memories.json", json.dumps(others.OPENMEMORY))
         archive.writestr("memories.jsonl.gz", b"\x1f\x8b")
-    told = nacre("import", str(tmp_path / "memories_export_lena.zip"), "--json").json
+    told = nacre("data", "import", str(tmp_path / "memories_export_lena.zip"), "--json").json
     assert (told["source"], told["added"], left_out(told)) == ("mem0", 2, {"deleted in mem0": 1})
     found = listed(nacre)
     assert {subject: (one["kind"], one["tags"]) for subject, one in found.items()} == {
@@ -167,7 +167,10 @@ def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(
 
 def test_the_markdown_of_mem0s_plugin_is_read_block_by_block(nacre: Nacre, tmp_path: Path) -> None:
     nacre(
-        "import", str(others.written(tmp_path / "mem0-export.md", others.MEM0_MARKDOWN)), "--json"
+        "data",
+        "import",
+        str(others.written(tmp_path / "mem0-export.md", others.MEM0_MARKDOWN)),
+        "--json",
     )
     found = listed(nacre)
     assert found["The staging gauge is called Marta"]["kind"] == "fact"
@@ -181,7 +184,10 @@ def test_agent_file_imports_blocks_without_persona_and_conversations(
     nacre: Nacre, tmp_path: Path
 ) -> None:
     told = nacre(
-        "import", str(others.written(tmp_path / "quartermaster.af", others.AGENT_FILE)), "--json"
+        "data",
+        "import",
+        str(others.written(tmp_path / "quartermaster.af", others.AGENT_FILE)),
+        "--json",
     ).json
     assert left_out(told) == {"no memories": 3, "a description of the agent": 1}
     assert {item["where"]: item["count"] for item in told["skipped"]} == {
@@ -212,13 +218,13 @@ def test_other_forms_of_agent_files_are_read(nacre: Nacre, tmp_path: Path, form:
         ],
     }
     held = older if form == "older" else json.dumps(json.dumps(others.AGENT_FILE))
-    told = nacre("import", str(others.written(tmp_path / "mate.af", held)), "--json").json
+    told = nacre("data", "import", str(others.written(tmp_path / "mate.af", held)), "--json").json
     assert (told["source"], told["added"]) == ("letta", 1 if form == "older" else 2)
 
 
 def test_archival_memory_comes_in_without_pieces_of_files(nacre: Nacre, tmp_path: Path) -> None:
     told = nacre(
-        "import", str(others.written(tmp_path / "archival.json", others.PASSAGES)), "--json"
+        "data", "import", str(others.written(tmp_path / "archival.json", others.PASSAGES)), "--json"
     ).json
     assert left_out(told) == {"a part of a file": 1}
     (rope,) = listed(nacre).values()
@@ -226,7 +232,7 @@ def test_archival_memory_comes_in_without_pieces_of_files(nacre: Nacre, tmp_path
 
 
 def test_basic_memory_notes_become_statements_and_linked_text(nacre: Nacre, tmp_path: Path) -> None:
-    told = nacre("import", str(others.basic_memory(tmp_path)), "--json").json
+    told = nacre("data", "import", str(others.basic_memory(tmp_path)), "--json").json
     assert (told["source"], left_out(told)) == ("basic-memory", {"a schema for notes": 1})
     found = listed(nacre)
     assert {subject: one["kind"] for subject, one in found.items()} == {
@@ -260,7 +266,9 @@ def test_a_secret_in_an_export_does_not_come_in(
 ) -> None:
     token = "ghp_" + "9fKq2LmX7vRt4WzN8bYc1DsH6jPa3EuG5oTi"
     row = {**others.MEM0["results"][0], "memory": f"The deploy token of the gauge is {token}"}
-    nacre("import", str(others.written(tmp_path / "mem0.json", {"results": [row]})), "--json")
+    nacre(
+        "data", "import", str(others.written(tmp_path / "mem0.json", {"results": [row]})), "--json"
+    )
     (memory,) = listed(nacre).values()
     assert "[redacted" in memory["content"].lower()
     assert not any(

@@ -57,7 +57,7 @@ def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
         tags=[("e-1", "redis"), ("e-1", "queue")],
         links=[("r-1", "e-2", "e-1", "related")],
     )
-    answer = nacre("import", str(path), "--json").json
+    answer = nacre("data", "import", str(path), "--json").json
     assert (answer["source"], answer["added"], answer["skipped"]) == ("agenr", 2, [])
     decision = listed(nacre)["Queue of the mailer"]
     assert decision["kind"] == "decision"
@@ -135,7 +135,7 @@ def test_what_agenr_retired_expired_or_superseded_stays_so(
         ],
         links=[("r-1", "new", "old", "supersedes")],
     )
-    answer = nacre("import", str(path), "--json").json
+    answer = nacre("data", "import", str(path), "--json").json
     assert answer["added"] == 5
     assert [item["where"] for item in answer["skipped"]] == ["odd"]
     assert list(listed(nacre)) == ["Port"]
@@ -146,7 +146,7 @@ def test_what_agenr_retired_expired_or_superseded_stays_so(
     assert (
         nacre("show", "Late", "--no-update", "--json").json["retired_reason"] == "expired in agenr"
     )
-    assert nacre("doctor", "--json").json["ok"] is True
+    assert nacre("admin", "doctor", "--json").json["ok"] is True
 
 
 def test_how_agenr_used_a_memory_comes_in_only_with_trust(
@@ -165,7 +165,7 @@ def test_how_agenr_used_a_memory_comes_in_only_with_trust(
         **used,
     }
     path = agenr_database([entry])
-    nacre("import", str(path), "--trust", "--json")
+    nacre("data", "import", str(path), "--trust", "--json")
     shown = nacre("show", "Tide", "--no-update", "--json").json
     assert (shown["recall_count"], shown["last_recalled"], shown["trust"]) == (
         4,
@@ -190,7 +190,7 @@ def test_agenr_database_with_wal_is_read_without_changes(
         for file in path.parent.iterdir()
         if not file.name.endswith("-shm")
     }
-    assert nacre("import", str(path.parent), "--json").json["added"] == 1
+    assert nacre("data", "import", str(path.parent), "--json").json["added"] == 1
     assert {
         file.name: file.read_bytes() for file in path.parent.iterdir() if file.name in before
     } == before
@@ -199,9 +199,11 @@ def test_agenr_database_with_wal_is_read_without_changes(
 def test_an_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_path: Path) -> None:
     encrypted = tmp_path / "knowledge.db"
     encrypted.write_bytes(bytes(range(256)) * 64)
-    error = nacre("import", str(encrypted), "--from", "agenr", "--json", code=2).error
+    error = nacre("data", "import", str(encrypted), "--from", "agenr", "--json", code=2).error
     assert "encrypted, damaged or something else" in error["message"]
-    assert nacre("import", str(encrypted), "--json", code=2).error["code"] == "invalid_input"
+    assert (
+        nacre("data", "import", str(encrypted), "--json", code=2).error["code"] == "invalid_input"
+    )
 
 
 def test_a_database_with_text_that_is_none_is_a_clear_error(
@@ -215,7 +217,7 @@ def test_a_database_with_text_that_is_none_is_a_clear_error(
     }
     path = agenr_database([entry])
     path.write_bytes(path.read_bytes().replace(b"pier four", b"pier\xff\xfefou"))
-    error = nacre("import", str(path), "--json", code=2).error
+    error = nacre("data", "import", str(path), "--json", code=2).error
     assert "damaged" in error["message"]
 
 
@@ -225,7 +227,7 @@ def test_a_handbook_of_codex_without_task_groups_is_read(nacre: Nacre, put: Put)
         "memories",
         {"MEMORY.md": handbook, "memory_summary.md": "## What's in Memory\n\n- importer\n"},
     )
-    assert nacre("import", str(folder), "--json").json["added"] == 1
+    assert nacre("data", "import", str(folder), "--json").json["added"] == 1
 
 
 def test_claude_code_memory_is_read_by_fact_and_project(nacre: Nacre, put: Put) -> None:
@@ -243,7 +245,7 @@ def test_claude_code_memory_is_read_by_fact_and_project(nacre: Nacre, put: Put) 
             "originSessionId: 0b1e\n---\nTake the ledger lock before the account lock, else both wait forever.\n",
         },
     )
-    answer = nacre("import", str(folder / "memory"), "--json").json
+    answer = nacre("data", "import", str(folder / "memory"), "--json").json
     assert (answer["source"], answer["added"]) == ("claude-memory", 2)
     found = listed(nacre)
     assert found["Tests are named as sentences"]["kind"] == "preference"
@@ -251,7 +253,7 @@ def test_claude_code_memory_is_read_by_fact_and_project(nacre: Nacre, put: Put) 
     shown = nacre("show", found["The ledger needs its lock"]["id"], "--no-update", "--json").json
     assert shown["extra"]["originSessionId"] == "0b1e"
     assert [link["subject"] for link in shown["links"]] == ["Tests are named as sentences"]
-    assert nacre("import", str(folder.parent), "--json").json["known"] == 2
+    assert nacre("data", "import", str(folder.parent), "--json").json["known"] == 2
 
 
 def test_openclaw_pages_last_and_its_diary_is_of_the_day(nacre: Nacre, put: Put) -> None:
@@ -265,7 +267,7 @@ def test_openclaw_pages_last_and_its_diary_is_of_the_day(nacre: Nacre, put: Put)
             "memory/heartbeat-state.json": "{}",
         },
     )
-    answer = nacre("import", str(folder), "--json").json
+    answer = nacre("data", "import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("openclaw", 4)
     found = listed(nacre)
     assert (found["Coffee"]["kind"], found["Coffee"]["expiry"]) == ("preference", "permanent")
@@ -286,7 +288,7 @@ def test_openclaw_user_page_yields_directives_without_its_template(nacre: Nacre,
         "<!-- observed: 2026-01-03 | status: superseded -->\n\n- Prefer answers in Portuguese.\n"
     )
     folder = put("workspace", {"USER.md": page})
-    assert nacre("import", str(folder / "USER.md"), "--json").json["source"] == "openclaw"
+    assert nacre("data", "import", str(folder / "USER.md"), "--json").json["source"] == "openclaw"
     (found,) = listed(nacre).values()
     assert (found["kind"], found["created"]) == ("preference", "2026-02-14T00:00:00Z")
     assert found["content"].startswith("Prefer answers in German, also")
@@ -296,7 +298,7 @@ def test_a_user_page_of_older_openclaw_is_read_as_free_notes(nacre: Nacre, put: 
     folder = put(
         "workspace", {"USER.md": "# About you\n\n- Works on tide tables, mostly at night\n"}
     )
-    assert nacre("import", str(folder), "--json").json["added"] == 1
+    assert nacre("data", "import", str(folder), "--json").json["added"] == 1
 
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md"])
@@ -311,7 +313,7 @@ def test_files_of_instructions_are_read_statement_by_statement_without_what_nacr
         "tide-tables",
         {name: text, ".git/HEAD": "ref: refs/heads/main\n", "vendor/AGENTS.md": "- Not this.\n"},
     )
-    answer = nacre("import", str(folder), "--json").json
+    answer = nacre("data", "import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("instructions", 2)
     found = {memory["content"]: memory for memory in listed(nacre).values()}
     assert found["Name every test as a sentence."]["kind"] == "preference"
@@ -319,7 +321,7 @@ def test_files_of_instructions_are_read_statement_by_statement_without_what_nacr
     assert {(one["trust"], one["speaker"], one["project"]) for one in found.values()} == {
         ("untrusted", "agent", "tide-tables")
     }
-    assert nacre("import", str(folder / name), "--json").json["known"] == 2
+    assert nacre("data", "import", str(folder / name), "--json").json["known"] == 2
 
 
 def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(
@@ -339,7 +341,7 @@ def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(
             "raw_memories.md": "# Raw\n",
         },
     )
-    answer = nacre("import", str(folder), "--json").json
+    answer = nacre("data", "import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("codex-memories", 3)
     assert {item["reason"] for item in answer["skipped"]} == {"evidence for MEMORY.md"}
     found = listed(nacre)
@@ -378,7 +380,7 @@ def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre
     )
     edges.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?)", row)
     edges.close()
-    answer = nacre("import", str(folder), "--json").json
+    answer = nacre("data", "import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("agent-knowledge", 3)
     assert [item["where"] for item in answer["skipped"]] == ["decisions/broken.md"]
     found = listed(nacre)
@@ -427,7 +429,7 @@ def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(
             "files": files,
         }
         path = put("bundle", {"snapshot.json": json.dumps(bundle)}) / "snapshot.json"
-    answer = nacre("import", str(path), "--trust", "--json").json
+    answer = nacre("data", "import", str(path), "--trust", "--json").json
     assert (answer["source"], answer["added"], answer["pages"]) == ("clawxmemory", 5, 1)
     found = listed(nacre)
     rule = found["Short labels"]
@@ -448,9 +450,10 @@ def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(
 def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
     nacre: Nacre, put: Put, tmp_path: Path, user_home: Path
 ) -> None:
-    nacre("import", str(put("clawx", CLAWX)), "--trust")
+    nacre("data", "import", str(put("clawx", CLAWX)), "--trust")
     before = listed(nacre)
     told = nacre(
+        "data",
         "export",
         str(tmp_path / "claw.json"),
         "--format",
@@ -461,7 +464,7 @@ def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
     assert (told["format"], told["counts"]["memory"]) == ("clawxmemory", 5)
     (user_home / ".nacre").rename(user_home / ".before")
     assert (
-        nacre("import", str(tmp_path / "claw.json"), "--trust", "--json").json["source"]
+        nacre("data", "import", str(tmp_path / "claw.json"), "--trust", "--json").json["source"]
         == "clawxmemory"
     )
     after = listed(nacre)
@@ -484,11 +487,13 @@ def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
 def test_a_snapshot_for_clawxmemory_holds_nothing_that_nobody_answers_for(
     nacre: Nacre, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nacre("import", str(put("clawx", CLAWX)))
+    nacre("data", "import", str(put("clawx", CLAWX)))
     nacre("store", "The dome opens at dusk.")
     monkeypatch.setenv("CLAUDECODE", "1")
     nacre("store", "The dome motor runs on twelve volts.", "--project", "dome")
-    told = nacre("export", str(tmp_path / "claw.json"), "--format", "clawxmemory", "--json").json
+    told = nacre(
+        "data", "export", str(tmp_path / "claw.json"), "--format", "clawxmemory", "--json"
+    ).json
     assert (told["counts"]["memory"], told["withheld"]) == (1, 5)
     snapshot = (tmp_path / "claw.json").read_text(encoding="utf-8")
     assert "The dome opens" in snapshot
@@ -504,7 +509,7 @@ def test_clawxmemory_rules_keep_reason_and_application_for_agents(nacre: Nacre, 
     path = put(
         "clawx", {**CLAWX, "projects/project_0a1b2c3d4e/Feedback/short-labels.md": head + body}
     )
-    nacre("import", str(path), "--trust")
+    nacre("data", "import", str(path), "--trust")
     shown = nacre("show", "Short labels", "--no-update", "--json").json
     assert (shown["kind"], shown["content"]) == ("preference", body.strip())
     nacre("edit", "Short labels", "--project", "")
@@ -536,10 +541,10 @@ def test_what_claude_ai_remembers_comes_in_beside_its_conversations(
         )
         archive.writestr("memories.json", json.dumps([remembered]))
         archive.writestr("projects.json", json.dumps([{"uuid": "p-1", "name": "Cork Boat"}]))
-    answer = nacre("import", str(path), "--json").json
+    answer = nacre("data", "import", str(path), "--json").json
     assert (answer["source"], answer["added"], answer["ingest"]["turns"]) == ("claude-ai", 2, 1)
     assert {memory["project"] for memory in listed(nacre).values()} == {None, "cork-boat"}
-    again = nacre("import", str(path), "--json").json
+    again = nacre("data", "import", str(path), "--json").json
     assert (again["added"], again["known"]) == (0, 2)
 
 
@@ -554,13 +559,15 @@ def test_half_a_character_in_an_export_is_replaced_before_it_is_kept(
         archive.writestr(
             "memories.json", r'[{"conversations_memory": "Builds boats of cork \ud800 in Porto."}]'
         )
-    assert nacre("import", str(path), "--json").json["added"] == 1
+    assert nacre("data", "import", str(path), "--json").json["added"] == 1
     assert [memory["content"] for memory in listed(nacre).values()] == [
         "Builds boats of cork ? in Porto."
     ]
-    assert nacre("doctor", "--deep", "--json", code=None).json["ok"]
+    assert nacre("admin", "doctor", "--deep", "--json", code=None).json["ok"]
 
 
 def test_a_folder_that_no_memory_wrote_is_told_so(nacre: Nacre, put: Put) -> None:
-    error = nacre("import", str(put("notes", {"a.md": "# Just a note\n"})), "--json", code=2).error
+    error = nacre(
+        "data", "import", str(put("notes", {"a.md": "# Just a note\n"})), "--json", code=2
+    ).error
     assert "--from" in error["hint"]

@@ -162,7 +162,8 @@ def test_what_waits_in_files_goes_along(
     home: Path, carry: Carry, nacre: Nacre, server_url: str, tenant: str
 ) -> None:
     nacre(
-        "handoff",
+        "context",
+        "--handoff",
         "--store",
         "The rope of the ferry is half spliced",
         "--session",
@@ -342,19 +343,19 @@ def test_what_others_take_the_place_of_is_kept(home: Path, carry: Carry) -> None
 def test_the_commands_say_what_they_did(
     home: Path, nacre: Nacre, server_url: str, tenant: str
 ) -> None:
-    assert "--yes" in nacre("move", "--to", server_url, "--tenant", tenant, code=2).err
-    done = nacre("move", "--to", server_url, "--tenant", tenant, "--yes")
+    assert "--yes" in nacre("data", "move", "--to", server_url, "--tenant", tenant, code=2).err
+    done = nacre("data", "move", "--to", server_url, "--tenant", tenant, "--yes")
     assert "byte for byte the same" in done.out
     assert nacre("config", "get", "storage.tenant").out.strip().endswith(tenant)
-    again = nacre("move", "--to", server_url, "--tenant", tenant, "--yes", code=4)
+    again = nacre("data", "move", "--to", server_url, "--tenant", tenant, "--yes", code=4)
     assert "already on a server" in again.err
-    back = nacre("move", "--from", server_url, "--tenant", tenant, "--json").json
+    back = nacre("data", "move", "--from", server_url, "--tenant", tenant, "--json").json
     assert back["is_same"] is True
 
 
 def test_a_server_that_is_not_there_is_an_error_at_once(home: Path, nacre: Nacre) -> None:
     failed = nacre(
-        "move", "--to", "postgresql://nobody:s3cretword@127.0.0.1:1/none", "--yes", code=1
+        "data", "move", "--to", "postgresql://nobody:s3cretword@127.0.0.1:1/none", "--yes", code=1
     )
     assert "cannot connect" in failed.err
     assert "s3cretword" not in failed.err

@@ -59,7 +59,7 @@ class Machine:
 
     def sync(self) -> Any:
         """What an exchange did."""
-        return self("remote", "sync", "--json").json
+        return self("server", "remote", "sync", "--json").json
 
     def contents(self) -> set[str]:
         """What its memories say."""
@@ -168,7 +168,7 @@ def machines(place: Place, tmp_path: Path) -> Callable[..., Machine]:
         (tmp_path / name).mkdir(exist_ok=True)
         machine = Machine(tmp_path / name, {"NACRE_REMOTE_KEY": place.key, **environ})
         if added:
-            machine("remote", "add", place.url, "--yes", *options)
+            machine("server", "remote", "add", place.url, "--yes", *options)
         return machine
 
     return make

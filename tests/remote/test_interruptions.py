@@ -95,7 +95,7 @@ def test_adding_a_server_asks_for_key_and_shows_data(
     laptop("store", "Dogs travel free.")
     answers = [("Key (not shown)", place.key), ("Send your memories (1) and sessions", "n")]
     environ = {**_environ(laptop), "NACRE_DB": "", "NACRE_REMOTE_KEY": ""}
-    told = dialog("remote", "add", place.url, answers=answers, environ=environ)
+    told = dialog("server", "remote", "add", place.url, answers=answers, environ=environ)
     assert told.code != 0
     assert place.key not in told.out
     assert "Dogs" not in place.texts()
@@ -133,7 +133,7 @@ def test_whatever_three_machines_did_meanwhile_ends_up_the_same_on_all(machines:
     assert them[0].documents() == them[1].documents() == them[2].documents()
     assert len(them[0].documents()) > 5
     for machine in them:
-        checks = machine("doctor", "--deep", "--json").json["checks"]
+        checks = machine("admin", "doctor", "--deep", "--json").json["checks"]
         assert [one for one in checks if one["state"] == "failure"] == []
 
 

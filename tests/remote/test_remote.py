@@ -37,7 +37,7 @@ def test_the_first_exchange_carries_what_was_there_before(place: Place, machines
         ("user", "Where is the timetable of the ferry?"),
         ("assistant", "In tides.csv."),
     )
-    told = laptop("remote", "add", place.url, "--yes").out
+    told = laptop("server", "remote", "add", place.url, "--yes").out
     assert "2 turns" in told
     found = place.ask("search-sessions", text="timetable ferry")
     assert SESSION in str(found)
@@ -54,11 +54,11 @@ def test_turns_over_the_quota_are_refused_until_room_exists(
         ("user", "Where is the timetable of the ferry?"),
         ("assistant", "In tides.csv."),
     )
-    laptop("cluster", "tenants", "limit", "ada", "--turns", "1", NACRE_DB=place.database)
-    refused = laptop("remote", "sync", code=1)
+    laptop("server", "cluster", "tenants", "limit", "ada", "--turns", "1", NACRE_DB=place.database)
+    refused = laptop("server", "remote", "sync", code=1)
     assert "may hold 1 turn" in refused.err
     assert SESSION not in str(place.ask("search-sessions", text="timetable ferry"))
-    laptop("cluster", "tenants", "limit", "ada", "--turns", "2", NACRE_DB=place.database)
+    laptop("server", "cluster", "tenants", "limit", "ada", "--turns", "2", NACRE_DB=place.database)
     laptop.sync()
     assert SESSION in str(place.ask("search-sessions", text="timetable ferry"))
 
@@ -138,16 +138,16 @@ def test_a_machine_works_without_the_server_and_catches_up(
     place.daemon.end()
     laptop("store", _FACT)
     assert laptop("recall", "where is the ferry timetable kept?").out
-    failed = laptop("remote", "sync", code=5)
+    failed = laptop("server", "remote", "sync", code=5)
     assert "cannot be reached" in failed.err
-    assert "cannot be reached" in laptop("remote").out
+    assert "cannot be reached" in laptop("server", "remote").out
     desk("store", "Dogs travel free.")
     place.restart()
     laptop.sync()
     desk.sync()
     laptop.sync()
     assert laptop.contents() == desk.contents() == {_FACT, "Dogs travel free."}
-    assert "Not in step" not in laptop("remote").out
+    assert "Not in step" not in laptop("server", "remote").out
 
 
 @pytest.mark.parametrize("form", sorted(set(FORMS) - {"private"}))
@@ -164,7 +164,7 @@ def test_no_secret_leaves_in_documents_or_turns(
         ("assistant", "In tides.csv."),
     )
     file.write_text(file.read_text() + f"\n{FORMS[form]}\n")
-    held = laptop("remote", "add", place.url, "--yes", "--json").json["held"]
+    held = laptop("server", "remote", "add", place.url, "--yes", "--json").json["held"]
     assert [one["reason"] for one in held] == ["holds what looks like a secret"]
     assert CORE.lower() not in place.texts().lower()
 
@@ -175,7 +175,7 @@ def test_later_secret_rules_apply_to_turns_being_sent(place: Place, machines: Ma
         laptop, SESSION, ("user", "The badge of the harbour is hb-4711-x."), ("assistant", "Noted.")
     )
     laptop("config", "set", "redaction.patterns", '["hb-[0-9]+-x"]')
-    laptop("remote", "add", place.url, "--yes")
+    laptop("server", "remote", "add", place.url, "--yes")
     assert "harbour" in place.texts()
     assert "4711" not in place.texts()
 
@@ -189,7 +189,7 @@ def test_private_memories_and_sessions_stay_where_the_owner_says_so(
     ingest(
         laptop, SESSION, ("user", "Remember: my sister pays for the boat."), ("assistant", "Noted.")
     )
-    laptop("remote", "add", place.url, "--yes", "--no-private")
+    laptop("server", "remote", "add", place.url, "--yes", "--no-private")
     desk.sync()
     assert desk.contents() == {_FACT}
     assert "sister" not in place.texts()
@@ -232,7 +232,7 @@ def test_after_the_index_is_built_anew_no_turn_is_missed(place: Place, machines:
     laptop = machines("laptop")
     ingest(laptop, SESSION, ("user", "The first question."), ("assistant", "An answer."))
     laptop.sync()
-    laptop("db", "rebuild", "--yes")
+    laptop("admin", "db", "rebuild", "--yes")
     ingest(
         laptop,
         SESSION,
@@ -254,9 +254,9 @@ def test_sync_needs_the_owners_key_to_a_personal_space(
 ) -> None:
     key = place.ask("keys-create", space=space, account=account, role=role).secret
     laptop = machines("laptop", added=False, NACRE_REMOTE_KEY=key)
-    refused = laptop("remote", "add", place.url, "--yes", code=1)
+    refused = laptop("server", "remote", "add", place.url, "--yes", code=1)
     assert "personal space" in refused.err
-    laptop("remote", code=3)
+    laptop("server", "remote", code=3)
 
 
 def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines) -> None:
@@ -264,7 +264,7 @@ def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines)
     (key,) = place.ask("keys", space="ada")
     place.ask("keys-revoke", space="ada", id=key.id)
     laptop("store", _FACT)
-    assert "rejects the key" in laptop("remote", "sync", code=1).err
+    assert "rejects the key" in laptop("server", "remote", "sync", code=1).err
 
 
 @pytest.mark.parametrize(
@@ -277,28 +277,30 @@ def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines)
     ],
 )
 def test_an_address_that_is_none_is_refused(machines: Machines, url: str, told: str) -> None:
-    assert told in machines("laptop", added=False)("remote", "add", url, "--yes", code=2).err
+    assert (
+        told in machines("laptop", added=False)("server", "remote", "add", url, "--yes", code=2).err
+    )
 
 
 def test_nothing_is_sent_without_a_yes(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False)
     laptop("store", _FACT)
-    assert "--yes" in laptop("remote", "add", place.url, code=2).err
+    assert "--yes" in laptop("server", "remote", "add", place.url, code=2).err
     assert _FACT not in place.texts()
 
 
 def test_the_key_is_kept_apart_and_goes_with_the_remote(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False, NACRE_REMOTE_KEY="")
-    laptop("remote", "add", place.url, "--yes", stdin=f"{place.key}\n")
+    laptop("server", "remote", "add", place.url, "--yes", stdin=f"{place.key}\n")
     laptop("store", _FACT)
     assert laptop.sync()["sent"] >= 1
     config = laptop.folder / ".nacre/config.toml"
     assert place.key not in config.read_text()
-    laptop("remote", "remove")
+    laptop("server", "remote", "remove")
     kept = [path for path in (laptop.folder / ".nacre").rglob("*") if path.is_file()]
     assert all(place.key.encode() not in path.read_bytes() for path in kept)
     assert laptop.contents() == {_FACT}
-    laptop("remote", "sync", code=3)
+    laptop("server", "remote", "sync", code=3)
 
 
 def test_an_agent_sends_no_memory_to_an_address_of_its_own(
@@ -307,8 +309,8 @@ def test_an_agent_sends_no_memory_to_an_address_of_its_own(
     laptop = machines("laptop", added=False, CLAUDECODE="1", NACRE_REMOTE_URL=place.url)
     laptop("store", _FACT)
     assert "owner" in laptop("config", "set", "remote.url", place.url, code=1).err
-    assert "does not sync with a server" in laptop("remote", "sync", code=3).err
-    assert "owner" in laptop("remote", "add", place.url, "--yes", code=1).err
+    assert "does not sync with a server" in laptop("server", "remote", "sync", code=3).err
+    assert "owner" in laptop("server", "remote", "add", place.url, "--yes", code=1).err
 
 
 def test_a_server_that_would_write_into_gits_folder_is_refused(
@@ -320,7 +322,7 @@ def test_a_server_that_would_write_into_gits_folder_is_refused(
             "INSERT INTO nacre.document_versions (tenant, path, data, written) VALUES ('ada', %s, %s, 0)",
             (".git/config.md", b"[core]\n\tfsmonitor = evil\n"),
         )
-    assert ".git" in laptop("remote", "sync", code=1).err
+    assert ".git" in laptop("server", "remote", "sync", code=1).err
     assert not (laptop.vault / ".git/config.md").exists()
 
 
@@ -356,7 +358,7 @@ def test_sixty_memories_made_on_three_machines_at_once_end_up_the_same(machines:
 
 
 def test_the_token_of_a_remote_is_masked_where_it_is_told(place: Place, machines: Machines) -> None:
-    told = machines("laptop")("remote", "--json").out
+    told = machines("laptop")("server", "remote", "--json").out
     assert place.key not in told
     assert SECRET not in told
     assert re.search(r'"url": ?"http://127', told)

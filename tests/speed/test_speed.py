@@ -1,4 +1,4 @@
-"""``nacre benchmark speed``: copies that count as new, homes as large as wanted, figures of real processes."""
+"""``nacre admin benchmark speed``: copies that count as new, homes as large as wanted, figures of real processes."""
 
 from __future__ import annotations
 
@@ -118,6 +118,7 @@ def test_speed_is_measured_on_processes_of_their_own(
     monkeypatch.setattr(speed, "_REPETITIONS", 1)
     monkeypatch.setattr(speed, "_MEMORIES", 20)
     arguments = [
+        "admin",
         "benchmark",
         "speed",
         "--transcripts",

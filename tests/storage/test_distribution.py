@@ -293,9 +293,11 @@ def test_rows_that_are_there_already_are_distributed(
         for node in many.nodes[1:]:
             admin.execute("SELECT citus_add_node('127.0.0.1', %s)", (node.port,))
         monkeypatch.setenv("NACRE_DB", coordinator)
-        distributed = nacre("cluster", "migrate", "--citus", "--shards", "2", "--json").json
+        distributed = nacre(
+            "server", "cluster", "migrate", "--citus", "--shards", "2", "--json"
+        ).json
         assert (distributed["nodes"], distributed["tables"]) == (2, len(tables(admin)))
-        assert nacre("cluster", "migrate", "--citus", "--json").json["tables"] == 0
+        assert nacre("server", "cluster", "migrate", "--citus", "--json").json["tables"] == 0
         assert dump(admin, "one") == before
     with closing(PostgresDatabase(coordinator, "one")) as database:
         assert put(database, memory(1)).find(an_id(1)) == memory(1)

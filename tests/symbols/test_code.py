@@ -270,7 +270,7 @@ def test_who_forgets_a_project_forgets_its_code(nacre: Nacre, shop: Path) -> Non
 
 
 def test_a_rebuild_keeps_the_code(nacre: Nacre, shop: Path) -> None:
-    nacre("db", "rebuild", "--yes", "--no-vectors")
+    nacre("admin", "db", "rebuild", "--yes", "--no-vectors")
     assert callers(nacre, "Order.pay") == {"GiftOrder.wrap", "place.confirm"}
 
 

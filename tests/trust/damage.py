@@ -326,40 +326,40 @@ def _unlaced(connection: apsw.Connection, table: str) -> Iterator[None]:
 READING: tuple[tuple[str, ...], ...] = (
     ("list", "--json"),
     ("recall", "where do the hives face", "--json"),
-    ("doctor", "--json"),
-    ("doctor", "--deep", "--json"),
+    ("admin", "doctor", "--json"),
+    ("admin", "doctor", "--deep", "--json"),
     ("log", "--json"),
-    ("sessions", "search", "ledger", "--json"),
+    ("search", "ledger", "--json"),
 )
 WRITING: tuple[tuple[str, ...], ...] = (
     ("ingest", "--json"),
     ("store", "The mill wheel turns again.", "--subject", "Mill", "--json"),
-    ("backup", "create", "{user}/again.zip", "--force", "--json"),
-    ("scrub", "--yes", "--json"),
-    ("export", "{user}/again.jsonl", "--force", "--json"),
-    ("archive", "verify", "--json"),
-    ("commit", "--json"),
+    ("data", "backup", "create", "{user}/again.zip", "--force", "--json"),
+    ("admin", "scrub", "--yes", "--json"),
+    ("data", "export", "{user}/again.jsonl", "--force", "--json"),
+    ("data", "archive", "verify", "--json"),
+    ("admin", "commit", "--json"),
     ("sessions", "--json"),
-    ("cost", "--json"),
-    ("traces", "--json"),
+    ("writer", "cost", "--json"),
+    ("writer", "traces", "--json"),
     ("review", "--json"),
     ("sync", "--remote", "{user}/remote.git", "--json"),
-    ("db", "stats", "--json"),
+    ("admin", "db", "stats", "--json"),
     ("context", "--json"),
     ("todo", "--json"),
     ("show", "Bees", "--history", "--json"),
-    ("archive", "status", "--json"),
-    ("db", "rebuild", "--yes", "--json"),
+    ("data", "archive", "status", "--json"),
+    ("admin", "db", "rebuild", "--yes", "--json"),
     ("undo", "{last}", "--yes", "--json"),
     ("retire", "Ferry", "--yes", "--json"),
-    ("backup", "verify", "{user}/home.zip", "--json"),
-    ("import", "{user}/all.jsonl", "--yes", "--trust", "--json"),
+    ("data", "backup", "verify", "{user}/home.zip", "--json"),
+    ("data", "import", "{user}/all.jsonl", "--yes", "--trust", "--json"),
 )
 OF_A_BACKUP: tuple[tuple[str, ...], ...] = (
-    ("backup", "verify", "{user}/home.zip", "--json"),
-    ("backup", "restore", "{user}/home.zip", "--to", "{user}/other", "--json"),
-    ("import", "{user}/all.jsonl", "--yes", "--trust", "--json"),
-    ("import", "{user}/all.zip", "--yes", "--json"),
+    ("data", "backup", "verify", "{user}/home.zip", "--json"),
+    ("data", "backup", "restore", "{user}/home.zip", "--to", "{user}/other", "--json"),
+    ("data", "import", "{user}/all.jsonl", "--yes", "--trust", "--json"),
+    ("data", "import", "{user}/all.zip", "--yes", "--json"),
 )
 
 
@@ -410,7 +410,9 @@ def _mend(stage: Stage, result: Result, told: Sequence[Told], damaged: Sequence[
             if remedy.search(hints) or remedy.search(words):
                 result.remedies.append(remedy.pattern)
                 _remedy(stage, result, remedy.pattern, f"{words}\n{hints}", damaged)
-        told = [_ask(stage, result, ("doctor", *deep, "--json")) for deep in ((), ("--deep",))]
+        told = [
+            _ask(stage, result, ("admin", "doctor", *deep, "--json")) for deep in ((), ("--deep",))
+        ]
         if all(one.code == 0 for one in told):
             return
     words = "\n".join(one.words for one in told)
@@ -424,11 +426,11 @@ REMEDIES = tuple(
             "move it away",
             "mend the file|correct the file|rename it|mend or remove it|delete it|bring them back|between the two"
             "|the marks out",
-            "nacre archive verify --repair",
-            "nacre db rebuild",
-            "nacre doctor --deep --repair",
-            "nacre doctor --repair",
-            "nacre unretire",
+            "nacre data archive verify --repair",
+            "nacre admin db rebuild",
+            "nacre admin doctor --deep --repair",
+            "nacre admin doctor --repair",
+            "nacre retire --restore",
             "nacre ingest",
         ),
     )
@@ -441,9 +443,9 @@ def _remedy(stage: Stage, result: Result, remedy: str, told: str, damaged: Seque
             (stage.home / "nacre.db").rename(stage.user / "moved-away.db")
     elif remedy.startswith("mend the file"):
         _mend_files(stage, result, told, damaged)
-    elif remedy == "nacre unretire":
-        for one in re.findall(r"nacre unretire ([0-9a-f]{8})", told):
-            _ask(stage, result, ("unretire", one, "--json"))
+    elif remedy == "nacre retire --restore":
+        for one in re.findall(r"nacre retire --restore ([0-9a-f]{8})", told):
+            _ask(stage, result, ("retire", "--restore", one, "--json"))
     elif (
         again := re.findall(r"nacre ingest --force (\S+)", told) if remedy == "nacre ingest" else []
     ):

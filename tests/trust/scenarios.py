@@ -919,10 +919,13 @@ WARM: tuple[Command | Work | Hand, ...] = (
     OLD_BUILD,
     NEW_BUILD,
     ("retire", "Gate"),
-    ("unretire", "Gate"),
+    ("retire", "--restore", "Gate"),
     talk("5e55-0001"),
     ("ingest",),
-    ("commit",),
+    (
+        "admin",
+        "commit",
+    ),
     ("recall", "gate"),
 )
 """What makes a process ready for all that the scenarios do."""
@@ -937,14 +940,14 @@ SCENARIOS = {
             _steps(
                 ("edit", "Gate", "--content", "The gate code is in the safe.", "--importance", "9"),
                 ("edit", "Lunch", "--kind", "event"),
-                ("page", "identity", "You work for Grace, who sails."),
-                ("page", "profile", "--remove"),
+                ("project", "page", "identity", "You work for Grace, who sails."),
+                ("project", "page", "profile", "--remove"),
             ),
             before=(
                 GATE,
                 LUNCH,
-                ("page", "identity", "You work for Ada."),
-                ("page", "profile", "Always answer briefly."),
+                ("project", "page", "identity", "You work for Ada."),
+                ("project", "page", "profile", "Always answer briefly."),
             ),
         ),
         Scenario("supersede", _steps(NEW_BUILD), before=(OLD_BUILD,)),
@@ -954,7 +957,9 @@ SCENARIOS = {
             before=(GATE, LUNCH, CRANE),
         ),
         Scenario(
-            "unretire", _steps(("unretire", "Gate")), before=(GATE, LUNCH, ("retire", "Gate"))
+            "unretire",
+            _steps(("retire", "--restore", "Gate")),
+            before=(GATE, LUNCH, ("retire", "Gate")),
         ),
         Scenario(
             "ingest",
@@ -1006,15 +1011,44 @@ SCENARIOS = {
             outside=searched,
             may_leave=".config.toml.",
         ),
-        Scenario("commit", _steps(("commit",)), before=(GATE, LUNCH, ("retire", "Lunch"))),
-        Scenario("commit more", _steps(CRANE, ("commit",)), before=(GATE, ("commit",), LUNCH)),
+        Scenario(
+            "commit",
+            _steps(
+                (
+                    "admin",
+                    "commit",
+                )
+            ),
+            before=(GATE, LUNCH, ("retire", "Lunch")),
+        ),
+        Scenario(
+            "commit more",
+            _steps(
+                CRANE,
+                (
+                    "admin",
+                    "commit",
+                ),
+            ),
+            before=(
+                GATE,
+                (
+                    "admin",
+                    "commit",
+                ),
+                LUNCH,
+            ),
+        ),
         Scenario(
             "sync",
             _steps(("sync",), is_whole=False),
             before=(
                 GATE,
                 CRANE,
-                ("commit",),
+                (
+                    "admin",
+                    "commit",
+                ),
                 begin_remote,
                 ("sync",),
                 LUNCH,
@@ -1030,7 +1064,10 @@ SCENARIOS = {
                 stored("Heron", "The heron database is backed up at night."),
                 talk("5e55-0001", "5e55-0002"),
                 ("ingest",),
-                ("commit",),
+                (
+                    "admin",
+                    "commit",
+                ),
                 hand_over_by_rules,
             ),
             outside=handed_over,
@@ -1124,7 +1161,7 @@ SCENARIOS = {
         ),
         Scenario(
             "scrub",
-            _steps(("scrub", "--yes"), is_whole=False),
+            _steps(("admin", "scrub", "--yes"), is_whole=False),
             before=(
                 GATE,
                 LUNCH,
@@ -1135,13 +1172,19 @@ SCENARIOS = {
         ),
         Scenario(
             "scrub history",
-            _steps(("scrub", "--history", "--yes"), is_whole=False),
+            _steps(("admin", "scrub", "--history", "--yes"), is_whole=False),
             before=(
                 GATE,
                 LUNCH,
-                ("commit",),
+                (
+                    "admin",
+                    "commit",
+                ),
                 ("edit", "Gate", "--importance", "9"),
-                ("commit",),
+                (
+                    "admin",
+                    "commit",
+                ),
                 talk("5e55-0001"),
                 ("ingest",),
                 ("config", "set", "redaction.patterns", '["on the wall"]'),
@@ -1169,7 +1212,7 @@ SCENARIOS = {
         ),
         Scenario(
             "import own",
-            _steps(("import", "~/memories.jsonl", "--trust"), is_whole=False),
+            _steps(("data", "import", "~/memories.jsonl", "--trust"), is_whole=False),
             before=(
                 GATE,
                 OLD_BUILD,
@@ -1178,7 +1221,7 @@ SCENARIOS = {
                 talk("5e55-0001"),
                 ("ingest",),
                 ("retire", "Gate"),
-                ("export", "~/memories.jsonl", "--sessions", "--include-retired"),
+                ("data", "export", "~/memories.jsonl", "--sessions", "--include-retired"),
                 new_home,
                 CRANE,
             ),
@@ -1191,41 +1234,52 @@ SCENARIOS = {
         Scenario(
             "export",
             _steps(
-                ("export", "~/memories.jsonl", "--force"),
-                ("export", "~/vault.zip"),
-                ("export", "~/memories.md"),
+                ("data", "export", "~/memories.jsonl", "--force"),
+                ("data", "export", "~/vault.zip"),
+                ("data", "export", "~/memories.md"),
             ),
-            before=(GATE, ("export", "~/memories.jsonl"), LUNCH),
+            before=(GATE, ("data", "export", "~/memories.jsonl"), LUNCH),
             outside=written,
         ),
         Scenario(
             "back up",
             _steps(
-                ("backup", "create", "~/home.zip", "--force"),
-                ("db", "backup", "~/copy.db"),
+                ("data", "backup", "create", "~/home.zip", "--force"),
+                ("admin", "db", "backup", "~/copy.db"),
             ),
-            before=(GATE, ("backup", "create", "~/home.zip"), LUNCH, ("commit",)),
+            before=(
+                GATE,
+                ("data", "backup", "create", "~/home.zip"),
+                LUNCH,
+                (
+                    "admin",
+                    "commit",
+                ),
+            ),
             outside=written,
         ),
         Scenario(
             "restore",
-            _steps(("backup", "restore", "~/home.zip", "--force")),
+            _steps(("data", "backup", "restore", "~/home.zip", "--force")),
             before=(
                 GATE,
                 LUNCH,
-                ("commit",),
-                ("backup", "create", "~/home.zip"),
+                (
+                    "admin",
+                    "commit",
+                ),
+                ("data", "backup", "create", "~/home.zip"),
                 CRANE,
                 ("retire", "Gate"),
             ),
         ),
         Scenario(
             "restore beside",
-            _steps(("backup", "restore", "~/home.zip", "--to", "~/other")),
+            _steps(("data", "backup", "restore", "~/home.zip", "--to", "~/other")),
             before=(
                 GATE,
                 LUNCH,
-                ("backup", "create", "~/home.zip"),
+                ("data", "backup", "create", "~/home.zip"),
             ),
             outside=restored_beside,
         ),
@@ -1258,7 +1312,7 @@ SCENARIOS = {
         Scenario(
             "prune the archive",
             _steps(
-                ("archive", "prune", "--keep-days", "30", "--yes"),
+                ("data", "archive", "prune", "--keep-days", "30", "--yes"),
                 is_whole=False,
             ),
             before=(
@@ -1274,7 +1328,7 @@ SCENARIOS = {
             _steps(
                 ("ingest",),
                 damage_packs,
-                ("archive", "verify", "--repair"),
+                ("data", "archive", "verify", "--repair"),
                 is_whole=False,
             ),
             before=(
@@ -1333,7 +1387,7 @@ SCENARIOS = {
         ),
         Scenario(
             "rebuild",
-            _steps(("db", "rebuild", "--yes"), is_whole=False),
+            _steps(("admin", "db", "rebuild", "--yes"), is_whole=False),
             before=(
                 GATE,
                 OLD_BUILD,

@@ -499,7 +499,12 @@ def _warm_up(folder: Path, user: Path) -> None:
 def _commit(repository: Path) -> list[str]:
     """Commit what waits. Where a git that was killed left a lock, nacre says which: it is removed, as it says then."""
     for _ in range(3):
-        _, said = _run(("commit",))
+        _, said = _run(
+            (
+                "admin",
+                "commit",
+            )
+        )
         if not _remove_locks(repository, said):
             break
     return [

@@ -118,8 +118,10 @@ class Disk:
 
     def is_sound(self) -> None:
         """The database, the vault and git are whole, and agree; what was left to do is done."""
-        self.answers("commit")
-        checks = {check["name"]: check for check in self.answers("doctor", "--deep")["checks"]}
+        self.answers("admin", "commit")
+        checks = {
+            check["name"]: check for check in self.answers("admin", "doctor", "--deep")["checks"]
+        }
         assert [check for check in checks.values() if check["state"] == "failure"] == []
         assert self.run("git", "-C", str(self.place.vault), "fsck", "--no-dangling").code == 0
         assert self.run("git", "-C", str(self.place.vault), "status", "--porcelain").out == ""
@@ -183,7 +185,7 @@ def lived_in(disk: Disk) -> Disk:
     """A disk with a home on it: two memories, committed, and a transcript that was not read yet."""
     disk.answers("store", "The gate code is on the wall.", "--subject", "Gate")
     disk.answers("store", "Lunch is at noon on weekdays.", "--subject", "Lunch")
-    disk.answers("commit")
+    disk.answers("admin", "commit")
     session = "5e55-0001"
     lines = (
         json.dumps(said(role, text, at, session)) for at, (role, text) in enumerate(TALKS[session])
@@ -217,10 +219,10 @@ def test_full_disk_still_recalls_and_writes_report_it(
         ("edit", "Gate", "--importance", "9"),
         ("retire", "Lunch"),
         ("config", "set", "recall.limit", "5"),
-        ("db", "rebuild", "--yes"),
-        ("export", f"{user}/memories.jsonl"),
-        ("backup", "create", f"{user}/home.zip"),
-        ("db", "backup", f"{user}/copy.db"),
+        ("admin", "db", "rebuild", "--yes"),
+        ("data", "export", f"{user}/memories.jsonl"),
+        ("data", "backup", "create", f"{user}/home.zip"),
+        ("admin", "db", "backup", f"{user}/copy.db"),
     ):
         assert "full" in lived_in.refuses(*words), words
     left = lived_in.run("ls", "-A", str(user), str(lived_in.place.home)).out
@@ -268,14 +270,14 @@ def test_disk_filling_during_ingest_or_rebuild_loses_nothing(lived_in: Disk) -> 
     assert lived_in.subjects() >= {"Gate", "Lunch"}
     lived_in.empty()
     lived_in.answers("ingest")
-    counted = lived_in.answers("db", "stats")["tools"][0]
+    counted = lived_in.answers("admin", "db", "stats")["tools"][0]
     assert (counted["sessions"], counted["turns"]) == (61, 60 * 12 + 3)
     subjects = lived_in.subjects()
     lived_in.fill(leave_kb=500)
-    assert "full" in lived_in.refuses("db", "rebuild", "--yes")
+    assert "full" in lived_in.refuses("admin", "db", "rebuild", "--yes")
     assert lived_in.subjects() == subjects
     lived_in.empty()
-    lived_in.answers("db", "rebuild", "--yes")
+    lived_in.answers("admin", "db", "rebuild", "--yes")
     assert lived_in.subjects() == subjects
     lived_in.is_sound()
 
@@ -286,17 +288,20 @@ def test_read_only_disk_still_recalls_and_writes_report_it(
     lived_in.remount("ro")
     is_remembered(lived_in)
     assert "read-only" in lived_in.nacre("recall", "gate").err
-    assert lived_in.nacre("doctor").code == 1
+    assert lived_in.nacre("admin", "doctor").code == 1
     for words in (
         ("store", "The crane is blue.", "--subject", "Crane"),
         ("ingest",),
         ("sync",),
-        ("commit",),
+        (
+            "admin",
+            "commit",
+        ),
         ("edit", "Gate", "--importance", "9"),
         ("retire", "Lunch"),
         ("config", "set", "recall.limit", "5"),
-        ("db", "rebuild", "--yes"),
-        ("scrub", "--yes"),
+        ("admin", "db", "rebuild", "--yes"),
+        ("admin", "scrub", "--yes"),
     ):
         assert "read-only" in lived_in.refuses(*words).lower(), words
     lived_in.remount("rw")

@@ -195,7 +195,7 @@ def test_without_a_channel_it_says_how_to_begin(board: Dashboard, home: Path) ->
         file.unlink()
     page = board.show("/chats")
     expect(page.get_by_text("No channel is configured")).to_be_visible()
-    expect(page.get_by_text("nacre chat talks with it in a terminal")).to_be_visible()
+    expect(page.get_by_text("nacre gateway chat talks with it in a terminal")).to_be_visible()
 
 
 def test_a_chat_among_the_sessions_leads_here(

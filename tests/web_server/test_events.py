@@ -242,7 +242,7 @@ def test_a_database_that_was_made_anew_is_told_and_followed(
     heard = stream(site())
     stored(process, "The mill stands on the left bank of the river")
     heard.until("memory")
-    process("db", "rebuild", "--yes")
+    process("admin", "db", "rebuild", "--yes")
     assert heard.until("missed")
     memory = stored(process, "The ferry leaves at nine")
     assert heard.until("memory")["ids"] == [memory]

@@ -146,7 +146,7 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
 def refuse_unsafe(folder: Path) -> None:
     """Raise StoreUnusable, with a command that fixes it, if other users can write to a folder.
 
-    A folder that others can only read is accepted; ``nacre doctor`` reports it. A symbolic link
+    A folder that others can only read is accepted; ``nacre admin doctor`` reports it. A symbolic link
     counts as its target if the owner or root made it.
     """
     if not _IS_POSIX:

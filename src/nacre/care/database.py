@@ -309,7 +309,7 @@ def _flush_writes(home: Home) -> list[Problem]:
     if is_pending:
         problem = home.problems[-1] if home.problems else "a write is pending"
         raise VaultUnusable(
-            f"the old database is kept: {problem}", hint="fix it, then run: nacre db rebuild"
+            f"the old database is kept: {problem}", hint="fix it, then run: nacre admin db rebuild"
         )
     return []
 
@@ -496,7 +496,7 @@ def _recall(home: Home) -> Check:
         "recall",
         WARNING,
         f"{memory.subject!r} was not recalled with its own text",
-        "nacre db rebuild",
+        "nacre admin db rebuild",
     )
 
 

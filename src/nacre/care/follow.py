@@ -473,7 +473,7 @@ def only_watcher(home: Path) -> Iterator[None]:
         owner = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
         raise Conflict(
             f"another watcher already follows the sessions of {home}{owner}",
-            hint="nacre watcher status shows its state; nacre watcher stop ends it",
+            hint="nacre admin watcher status shows its state; nacre admin watcher stop ends it",
         )
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -490,7 +490,7 @@ def ask_to_end(home: Path) -> None:
     except OSError as error:
         raise StoreUnusable(
             f"cannot write to {home}: {error.strerror}",
-            hint="stop the process by hand; nacre watcher status shows its id",
+            hint="stop the process by hand; nacre admin watcher status shows its id",
         ) from error
 
 

@@ -204,7 +204,7 @@ def remote(home: Home) -> Iterator[Check]:
     elif state.succeeded:
         yield Check("remote", OK, f"{state.url}, space {state.space}, last {state.succeeded}")
     else:
-        yield Check("remote", WARNING, f"{state.url}: no sync yet", "nacre remote sync")
+        yield Check("remote", WARNING, f"{state.url}: no sync yet", "nacre server remote sync")
 
 
 # -- Quick checks of the ledger, the git history and the archive -----------------------------------
@@ -251,7 +251,7 @@ def damaged_history(home: Home) -> Iterator[Check]:
             "history",
             FAILURE,
             finding,
-            "nacre doctor --deep shows the missing objects; get them from a clone or a backup",
+            "nacre admin doctor --deep shows the missing objects; get them from a clone or a backup",
         )
 
 
@@ -270,7 +270,7 @@ def damaged_archive(home: Home) -> Iterator[Check]:
             break
     if damaged:
         finding = f"{len(damaged):,} of its packs are damaged, including {damaged[0]}"
-        yield Check("archive", FAILURE, finding, "nacre archive verify --repair")
+        yield Check("archive", FAILURE, finding, "nacre data archive verify --repair")
 
 
 # -- Readers of sessions ---------------------------------------------------------------------------
@@ -513,7 +513,7 @@ def _permissions(home: Home, repair: bool) -> Check:
     finding = (
         f"{path}{more} can be accessed by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
     )
-    return Check("permissions", WARNING, finding, "nacre doctor --repair")
+    return Check("permissions", WARNING, finding, "nacre admin doctor --repair")
 
 
 def _disk(home: Home) -> Check:
@@ -528,7 +528,9 @@ def _integrity(home: Home) -> Check:
         return Check("database", OK, home.settings.where)
     errors = home.database_file.check()
     if errors:
-        return Check("database", FAILURE, errors[0], "nacre db rebuild; the vault has all memories")
+        return Check(
+            "database", FAILURE, errors[0], "nacre admin db rebuild; the vault has all memories"
+        )
     size = home.settings.database.stat().st_size
     return Check("database", OK, f"{home.settings.database} ({size / 1e6:,.1f} MB)")
 
@@ -541,7 +543,10 @@ def _parity(home: Home) -> Check:
     if files != rows:
         lost = len(files ^ rows)
         return Check(
-            "vault", FAILURE, f"{lost} memories differ between vault and index", "nacre db rebuild"
+            "vault",
+            FAILURE,
+            f"{lost} memories differ between vault and index",
+            "nacre admin db rebuild",
         )
     return Check("vault", OK, f"{len(files)} memory files in {home.settings.where_documents}")
 
@@ -566,7 +571,7 @@ def _lost(home: Home) -> Iterator[Check]:
         )
         more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
         detail = f"superseded by memories that no longer hold, so never recalled: {named}{more}"
-        yield Check("changes", WARNING, detail, f"nacre unretire {lost[0][0][-8:]}")
+        yield Check("changes", WARNING, detail, f"nacre retire --restore {lost[0][0][-8:]}")
 
 
 def _history(home: Home) -> Iterator[Check]:
@@ -644,7 +649,7 @@ def _credential(home: Home, provider: str) -> Check:
             "credentials",
             WARNING,
             f"no key for {provider} found",
-            f"nacre setup --provider {provider}",
+            f"nacre writer setup --provider {provider}",
         )
     if place is None or place.credential is None:
         return Check("credentials", OK, f"{provider} needs no key from nacre")
@@ -742,7 +747,7 @@ def _held_out(home: Home) -> Iterator[Check]:
     """Report the share of sessions without context, if any."""
     if share := home.settings.number(hooks.SHARE):
         finding = f"{share:.0%} of sessions get no memories, to measure the effect"
-        yield Check("held out", OK, f"{finding}; nacre usefulness shows the result")
+        yield Check("held out", OK, f"{finding}; nacre admin usefulness shows the result")
 
 
 def _daemon(home: Home) -> Iterator[Check]:
@@ -789,13 +794,15 @@ def _watcher(home: Home) -> Iterator[Check]:
             f"running since {shown_minute(health.started)}, follows {health.folders} folders{how}",
         )
     elif state.state == "stale":
-        yield Check("watcher", WARNING, f"running, but silent since {at}", "nacre watcher restart")
+        yield Check(
+            "watcher", WARNING, f"running, but silent since {at}", "nacre admin watcher restart"
+        )
     elif state.state == "died":
         yield Check(
             "watcher",
             WARNING,
             f"ended unexpectedly; last seen {at}",
-            "nacre watcher start",
+            "nacre admin watcher start",
         )
     else:
         yield Check("watcher", OK, f"stopped at {at}")
@@ -804,7 +811,7 @@ def _watcher(home: Home) -> Iterator[Check]:
         and health.last_error_at
         and home.clock() - health.last_error_at < _RECENT_PERIOD
     ):
-        yield Check("watcher", WARNING, health.last_error, "see nacre watcher logs")
+        yield Check("watcher", WARNING, health.last_error, "see nacre admin watcher logs")
 
 
 def _chores(home: Home) -> Iterator[Check]:
@@ -841,7 +848,7 @@ def _vectors(home: Home) -> Check:
             "vectors",
             WARNING,
             finding,
-            used.hint if used else "nacre embed resume continues",
+            used.hint if used else "nacre writer embedding resume continues",
         )
     if turns + memories:
         finding = f"{passages + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
@@ -966,7 +973,9 @@ def show_trace(home: Home, reference: str) -> TraceView:
     fold_notes(home)
     traces = home.traces.find(reference.strip())
     if not traces:
-        raise NotFound(f"there is no trace {reference!r}", hint="nacre traces list shows ids")
+        raise NotFound(
+            f"there is no trace {reference!r}", hint="nacre writer traces list shows ids"
+        )
     if len(traces) > 1:
         ids = ", ".join(trace.id for trace in traces)
         raise Conflict(

@@ -379,7 +379,7 @@ def move(
     if request.to and settings.server:
         raise Conflict(
             f"this memory is already on a server: {without_password(settings.server)}",
-            hint="nacre move --from moves it back",
+            hint="nacre data move --from moves it back",
         )
     notify = on_progress or (lambda _: None)
     folder = in_folder(settings)
@@ -534,7 +534,7 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
     if not mirrored.is_settled:
         raise StoreBusy(
             "other processes keep writing to this memory, so the two sides never match",
-            hint="stop them (nacre serve stop, nacre watcher stop), then run the command again: it continues",
+            hint="stop them (nacre serve stop, nacre admin watcher stop), then run the command again: it continues",
         )
     return mirrored
 

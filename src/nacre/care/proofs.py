@@ -32,7 +32,7 @@ from nacre.vault.documents import parse
 from nacre.vault.files import LEDGER, FileStat
 
 WARNING, FAILURE = "warning", "failure"
-REBUILD = "nacre db rebuild; the vault has all memories"
+REBUILD = "nacre admin db rebuild; the vault has all memories"
 
 Mend = Callable[[Home], object]
 
@@ -69,7 +69,7 @@ def told_of(error: Exception) -> NacreError:
 
 def deep_repair() -> str:
     """Return the command that repairs everything that needs no decision."""
-    return "nacre doctor --deep --repair"
+    return "nacre admin doctor --deep --repair"
 
 
 # -- The archive -----------------------------------------------------------------------------------
@@ -104,7 +104,9 @@ def prove_git(home: Home) -> Proof:
     if not repository.is_whole:
         sentence = f"{repository.git.git_dir} is incomplete: its creation was interrupted"
         return Proof(
-            "git", "not started", [Finding(WARNING, sentence, "nacre commit creates it again")]
+            "git",
+            "not started",
+            [Finding(WARNING, sentence, "nacre admin commit creates it again")],
         )
     try:
         damage = repository.damage()
@@ -191,7 +193,7 @@ def prove_vectors(home: Home) -> Proof:
         return Proof(
             "vectors",
             "not checked",
-            [Finding(WARNING, error.message, error.hint or "nacre doctor")],
+            [Finding(WARNING, error.message, error.hint or "nacre admin doctor")],
         )
     sound = maintenance.Soundness(home.database_file)
     findings: list[Finding] = []
@@ -338,7 +340,7 @@ def prove_writes(home: Home) -> Proof:
         Finding(
             FAILURE,
             f"a {intent.action} of {intent.path} is pending",
-            "nacre doctor shows why; any command then writes it",
+            "nacre admin doctor shows why; any command then writes it",
         )
         for intent in waiting
     ]
@@ -361,12 +363,16 @@ def prove_files(home: Home) -> Proof:
                 )
             )
         elif path not in seen_files:
-            findings.append(Finding(FAILURE, f"{path} is missing in the index", "nacre db rebuild"))
+            findings.append(
+                Finding(FAILURE, f"{path} is missing in the index", "nacre admin db rebuild")
+            )
         else:
             findings += _compared(home, stat, seen_files[path])
     for path in seen_files.keys() - stats.keys() - home.files.pending_paths():
         findings.append(
-            Finding(FAILURE, f"{path} is in the index but not in the vault", "nacre db rebuild")
+            Finding(
+                FAILURE, f"{path} is in the index but not in the vault", "nacre admin db rebuild"
+            )
         )
     for memory in filter(None, map(home.memories.find, home.files.unfiled())):
         sentence = f"{_named(memory)} is in the index but has no file"
@@ -452,7 +458,9 @@ def prove_links(home: Home) -> Proof:
         newer = memory.superseded_by
         if newer and newer not in memories:
             findings.append(
-                _dangling_link(memory, f"superseded_by {newer}", f"nacre unretire {memory.id[-8:]}")
+                _dangling_link(
+                    memory, f"superseded_by {newer}", f"nacre retire --restore {memory.id[-8:]}"
+                )
             )
         elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
             sentence = f"{_named(memory)} names {_named(memories[newer])} as its successor, which does not confirm it"

@@ -133,7 +133,7 @@ def check_url(url: str) -> str:
     if parts.scheme in ("postgresql", "postgres"):
         raise InvalidInput(
             "that is a database; machines sync through nacre serve, with a key",
-            hint="give the address of nacre serve --http; to work on the database directly, use nacre move --to",
+            hint="give the address of nacre serve --http; to work on the database directly, use nacre data move --to",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidInput(
@@ -155,7 +155,7 @@ def key_for(settings: Settings) -> str:
     )
     if not key:
         raise Unavailable(
-            "the key for the server is missing", hint=f"nacre remote add URL, or set {KEY}"
+            "the key for the server is missing", hint=f"nacre server remote add URL, or set {KEY}"
         )
     return key
 
@@ -193,7 +193,7 @@ def _refusal(status: int, body: bytes) -> NacreError:
     if status == 401:
         return NotAllowed(
             "the server rejects the key",
-            hint="create a new one: nacre keys create; then nacre remote add",
+            hint="create a new one: nacre server keys create; then nacre server remote add",
         )
     if status in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
         return NotAllowed(f"the server refuses: {message}", hint=hint)
@@ -332,7 +332,7 @@ class AddRemoteRequest(Request, frozen=True, kw_only=True):
         str, Meta(description="The address of nacre serve: https://…, or http:// on this machine.")
     ]
     key: Annotated[
-        str, Meta(description="A key for the space, from nacre keys create.", max_length=500)
+        str, Meta(description="A key for the space, from nacre server keys create.", max_length=500)
     ] = ""
     private: Annotated[bool, Meta(description="Also send private memories and sessions.")] = True
 
@@ -873,7 +873,7 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
 
 
 def exchange_quietly(home: Home) -> None:
-    """Exchange in the background; ``nacre remote`` and ``nacre doctor`` show the outcome."""
+    """Exchange in the background; ``nacre server remote`` and ``nacre admin doctor`` show the outcome."""
     with contextlib.suppress(NacreError):
         exchange(home)
 
@@ -926,14 +926,16 @@ def _exchanged(
 
 def _state(home: Home) -> State:
     if not home.settings.text("remote.url"):
-        raise NotFound("this home does not sync with a server", hint="nacre remote add https://…")
+        raise NotFound(
+            "this home does not sync with a server", hint="nacre server remote add https://…"
+        )
     return read_state(home.settings)
 
 
 def _require_files(home: Home) -> None:
     if home.database.is_server:
         raise Conflict(
-            "this memory is itself on a server", hint="move it here first: nacre move --from"
+            "this memory is itself on a server", hint="move it here first: nacre data move --from"
         )
 
 
@@ -1086,7 +1088,7 @@ def _require_own(home: Home) -> str:
         raise NotAllowed(
             f"{caller.space} cannot sync with machines of {caller.account}: only a personal space of its own "
             "account can",
-            hint="create a key as its owner: nacre keys create --space NAME --role owner",
+            hint="create a key as its owner: nacre server keys create --space NAME --role owner",
         )
     return caller.space
 

@@ -542,12 +542,12 @@ def add_query(
     )
     if not added.id or not added.query:
         raise QueryInvalid(
-            "the question is empty", hint='nacre eval add "which database do we use?"'
+            "the question is empty", hint='nacre admin eval add "which database do we use?"'
         )
     if added.id in {query.id for query in queries}:
         raise Conflict(
             f"there is already a query {added.id!r}",
-            hint=f"nacre eval remove {added.id}, or give --id",
+            hint=f"nacre admin eval remove {added.id}, or give --id",
         )
     _save_queries(file, (*queries, added))
     return added
@@ -558,7 +558,9 @@ def remove_query(file: Path, query_id: str) -> SavedQuery:
     queries = load_queries(file)
     removed = next((query for query in queries if query.id == query_id), None)
     if removed is None:
-        raise NotFound(f"there is no query {query_id!r}", hint="nacre eval list shows the queries")
+        raise NotFound(
+            f"there is no query {query_id!r}", hint="nacre admin eval list shows the queries"
+        )
     _save_queries(file, [query for query in queries if query is not removed])
     return removed
 
@@ -618,12 +620,13 @@ def load_baseline(home: Home) -> Baseline:
         )
     except FileNotFoundError as error:
         raise NotFound(
-            "there is no baseline to compare with", hint="nacre eval --save-baseline saves one"
+            "there is no baseline to compare with",
+            hint="nacre admin eval --save-baseline saves one",
         ) from error
     except (ValueError, TypeError, KeyError) as error:
         raise QueryInvalid(
             f"{file} is not a baseline: {error}",
-            hint="nacre eval --save-baseline creates a new one",
+            hint="nacre admin eval --save-baseline creates a new one",
         ) from error
 
 

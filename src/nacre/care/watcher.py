@@ -348,7 +348,7 @@ class Watcher:
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> follow.Health:
-        """Follow until ``stop`` is set or ``nacre watcher stop`` is called, and return the final report.
+        """Follow until ``stop`` is set or ``nacre admin watcher stop`` is called, and return the final report.
 
         Raises Conflict if another watcher follows this home, NotFound for a missing path.
         """
@@ -614,7 +614,7 @@ class Watcher:
         self.health = replace(self.health, heartbeat=self._clock())
         with contextlib.suppress(
             OSError
-        ):  # no report is possible; nacre watcher status detects that
+        ):  # no report is possible; nacre admin watcher status detects that
             follow.write_health(self._settings.home, self.health)
 
     def _try(self, work: Callable[[], None]) -> None:

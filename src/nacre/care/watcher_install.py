@@ -80,7 +80,7 @@ STOP_SECONDS = 90.0
 
 _POLL_SECONDS = 0.1
 _COMMAND_TIMEOUT_SECONDS = 60.0
-_UNINSTALLED_HINT = "nacre watcher start runs it in the background until the next reboot"
+_UNINSTALLED_HINT = "nacre admin watcher start runs it in the background until the next reboot"
 
 Command = tuple[str, ...]
 
@@ -164,7 +164,9 @@ def uninstall(settings: Settings) -> Installation:
     """Stop the watcher and remove the service. Raises NotFound, Unavailable."""
     service = installation(settings)
     if not service.is_installed:
-        raise NotFound("the watcher is not installed", hint="nacre watcher stop ends a running one")
+        raise NotFound(
+            "the watcher is not installed", hint="nacre admin watcher stop ends a running one"
+        )
     stop(settings)
     _run(settings, service.remove, is_strict=False)
     service.path.unlink(missing_ok=True)
@@ -202,7 +204,7 @@ def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
     last = last_lines(settings.home, 1)
     raise Unavailable(
         "the watcher did not start" + (f"; its last output: {last[0]}" if last else ""),
-        hint="nacre watch shows the problem",
+        hint="nacre admin watch shows the problem",
     )
 
 

@@ -1,4 +1,4 @@
-"""``nacre cluster``."""
+"""``nacre server cluster``."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     "cluster",
     cls=Group,
     examples=[
-        "nacre cluster migrate",
-        "nacre cluster api --http 0.0.0.0:8765 --name memory.example --insecure",
+        "nacre server cluster migrate",
+        "nacre server cluster api --http 0.0.0.0:8765 --name memory.example --insecure",
     ],
 )
 def cluster() -> None:
@@ -54,7 +54,9 @@ def cluster() -> None:
     """
 
 
-@cluster.command("migrate", examples=["nacre cluster migrate", "nacre cluster migrate --citus"])
+@cluster.command(
+    "migrate", examples=["nacre server cluster migrate", "nacre server cluster migrate --citus"]
+)
 @click.option("--citus", is_flag=True, help="Spread the tenants over the nodes that Citus knows.")
 @click.option(
     "--shards",
@@ -91,8 +93,8 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
 @cluster.command(
     "api",
     examples=[
-        "nacre cluster api",
-        "nacre cluster api --http 0.0.0.0:8765 --name memory.example --insecure",
+        "nacre server cluster api",
+        "nacre server cluster api --http 0.0.0.0:8765 --name memory.example --insecure",
     ],
 )
 @click.option(
@@ -177,7 +179,9 @@ def api(  # noqa: PLR0913 - one parameter an option
     os._exit(0)  # threads that wait for the server would keep the process
 
 
-@cluster.command("worker", examples=["nacre cluster worker", "nacre cluster worker --jobs 4"])
+@cluster.command(
+    "worker", examples=["nacre server cluster worker", "nacre server cluster worker --jobs 4"]
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -248,7 +252,9 @@ def worker(
 
 
 @cluster.group(
-    "jobs", cls=DefaultGroup, examples=["nacre cluster jobs", "nacre cluster jobs retry 17"]
+    "jobs",
+    cls=DefaultGroup,
+    examples=["nacre server cluster jobs", "nacre server cluster jobs retry 17"],
 )
 @click.pass_context
 def jobs(context: click.Context) -> None:
@@ -261,7 +267,10 @@ def jobs(context: click.Context) -> None:
         )
 
 
-@jobs.command("retry", examples=["nacre cluster jobs retry 17", "nacre cluster jobs retry --all"])
+@jobs.command(
+    "retry",
+    examples=["nacre server cluster jobs retry 17", "nacre server cluster jobs retry --all"],
+)
 @click.argument("job", type=click.IntRange(min=1), required=False)
 @click.option("--all", "is_all", is_flag=True, help="All that were given up.")
 @click.pass_obj
@@ -297,13 +306,13 @@ def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
 @cluster.group(
     "tenants",
     cls=DefaultGroup,
-    examples=["nacre cluster tenants", "nacre cluster tenants remove ferry-team"],
+    examples=["nacre server cluster tenants", "nacre server cluster tenants remove ferry-team"],
 )
 @click.pass_context
 def tenants_(context: click.Context) -> None:
     """List the spaces on the server: what they hold, and how large they are.
 
-    nacre spaces create makes one. Sizes are those of rows, without indexes; every row is read.
+    nacre server spaces create makes one. Sizes are those of rows, without indexes; every row is read.
     """
     if context.invoked_subcommand is None:
         run: Run = context.obj
@@ -318,8 +327,8 @@ def tenants_(context: click.Context) -> None:
 @tenants_.command(
     "limit",
     examples=[
-        "nacre cluster tenants limit ferry-team --calls 20000 --turns 1000000 --usd 0.50",
-        "nacre cluster tenants limit ferry-team --lift calls",
+        "nacre server cluster tenants limit ferry-team --calls 20000 --turns 1000000 --usd 0.50",
+        "nacre server cluster tenants limit ferry-team --lift calls",
     ],
 )
 @click.argument("name")
@@ -371,7 +380,7 @@ def limit(
     )
 
 
-@tenants_.command("remove", examples=["nacre cluster tenants remove ferry-team"])
+@tenants_.command("remove", examples=["nacre server cluster tenants remove ferry-team"])
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -454,7 +463,7 @@ def _tell(run: Run, line: str) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre benchmark scale``.
+# ``nacre admin benchmark scale``.
 
 
 _STEPS = ("1x1000", "9x1000", "90x1000")
@@ -463,8 +472,8 @@ _STEPS = ("1x1000", "9x1000", "90x1000")
 @command(
     "scale",
     examples=[
-        "nacre benchmark scale --url postgresql://postgres@localhost/bench --transcripts ~/.claude/projects",
-        "nacre benchmark scale --url postgresql://… --transcripts samples --step 1x100000 --step 99x1000",
+        "nacre admin benchmark scale --url postgresql://postgres@localhost/bench --transcripts ~/.claude/projects",
+        "nacre admin benchmark scale --url postgresql://… --transcripts samples --step 1x100000 --step 99x1000",
     ],
 )
 @click.option(
@@ -516,7 +525,7 @@ def scale(
 ) -> None:
     """Measure how a server answers as its tenants become more.
 
-    It makes tenants whose names begin with scale-, starts nacre cluster api on this machine, has it asked, and deletes
+    It makes tenants whose names begin with scale-, starts an API process on this machine, has it asked, and deletes
     the tenants in the end. Others on the server feel it. Ctrl-C ends it; it deletes the tenants and tells what it
     measured that far.
     """
@@ -617,16 +626,16 @@ def _waits(name: str, load: speed_clients.Load) -> Iterator[tuple[str, ...]]:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre keys``.
+# ``nacre server keys``.
 
 
 @click.group(
     "keys",
     cls=DefaultGroup,
     examples=[
-        "nacre keys",
-        "nacre keys create --role reader --days 30",
-        "nacre keys revoke 3f9a01bc",
+        "nacre server keys",
+        "nacre server keys create --role reader --days 30",
+        "nacre server keys revoke 3f9a01bc",
     ],
 )
 @click.pass_context
@@ -636,7 +645,9 @@ def keys(context: click.Context) -> None:
         _list(context.obj, None)
 
 
-@keys.command("list", examples=["nacre keys list", "nacre keys list ferry-team --json"])
+@keys.command(
+    "list", examples=["nacre server keys list", "nacre server keys list ferry-team --json"]
+)
 @argument("keys", "space", metavar="[SPACE]", required=False)
 @click.pass_obj
 def list_keys(run: Run, space: str | None) -> None:
@@ -647,8 +658,8 @@ def list_keys(run: Run, space: str | None) -> None:
 @keys.command(
     "create",
     examples=[
-        "nacre keys create --role reader",
-        "nacre keys create --space ferry-team --account build-bot --role service --days 30",
+        "nacre server keys create --role reader",
+        "nacre server keys create --space ferry-team --account build-bot --role service --days 30",
     ],
 )
 @options("keys-create", "space", "account", "role", "days")
@@ -663,7 +674,8 @@ def create(run: Run, /, **asked: Any) -> None:
 
 
 @keys.command(
-    "rotate", examples=["nacre keys rotate 3f9a01bc", "nacre keys rotate 3f9a01bc --days 30"]
+    "rotate",
+    examples=["nacre server keys rotate 3f9a01bc", "nacre server keys rotate 3f9a01bc --days 30"],
 )
 @argument("keys-rotate", "id", metavar="KEY")
 @options("keys-rotate", "space", "days")
@@ -673,7 +685,7 @@ def rotate(run: Run, /, **asked: Any) -> None:
     _show_new(run, perform(run, "keys-rotate", **asked))
 
 
-@keys.command("revoke", examples=["nacre keys revoke 3f9a01bc"])
+@keys.command("revoke", examples=["nacre server keys revoke 3f9a01bc"])
 @argument("keys-revoke", "id", metavar="KEY")
 @option("keys-revoke", "space")
 @click.pass_obj
@@ -729,14 +741,14 @@ def _show_new(run: Run, made: NewKey) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre share``.
+# ``nacre server share``.
 
 
 @command(
     "share",
     examples=[
-        "nacre share 5f0c2a4d --with ferry-team --as personal",
-        "nacre share 5f0c2a4d --with acme --as public",
+        "nacre server share 5f0c2a4d --with ferry-team --as personal",
+        "nacre server share 5f0c2a4d --with acme --as public",
     ],
 )
 @argument("share", "reference", metavar="ID")
@@ -761,16 +773,16 @@ def _render_share(paper: Paper, done: Shared) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre spaces``.
+# ``nacre server spaces``.
 
 
 @click.group(
     "spaces",
     cls=DefaultGroup,
     examples=[
-        "nacre spaces",
-        "nacre spaces create ferry-team",
-        "nacre spaces add ferry-team anna --role member",
+        "nacre server spaces",
+        "nacre server spaces create ferry-team",
+        "nacre server spaces add ferry-team anna --role member",
     ],
 )
 @click.pass_context
@@ -778,13 +790,13 @@ def spaces(context: click.Context) -> None:
     """Show shared spaces on a server and their members.
 
     A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
-    reads those that storage.spaces names. nacre share carries a memory into one.
+    reads those that storage.spaces names. nacre server share carries a memory into one.
     """
     if context.invoked_subcommand is None:
         _list_spaces(context.obj)
 
 
-@spaces.command("list", examples=["nacre spaces list", "nacre spaces list --json"])
+@spaces.command("list", examples=["nacre server spaces list", "nacre server spaces list --json"])
 @click.pass_obj
 def list_spaces(run: Run) -> None:
     """List the spaces that you belong to."""
@@ -794,9 +806,9 @@ def list_spaces(run: Run) -> None:
 @spaces.command(
     "create",
     examples=[
-        "nacre spaces create ferry-team",
-        "nacre spaces create anna --kind person",
-        "nacre spaces create acme --kind organisation --raise owners",
+        "nacre server spaces create ferry-team",
+        "nacre server spaces create anna --kind person",
+        "nacre server spaces create acme --kind organisation --raise owners",
     ],
 )
 @argument("spaces-create", "space", metavar="SPACE")
@@ -816,7 +828,8 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
 
 
 @spaces.command(
-    "members", examples=["nacre spaces members ferry-team", "nacre spaces members --json"]
+    "members",
+    examples=["nacre server spaces members ferry-team", "nacre server spaces members --json"],
 )
 @argument("spaces-members", "space", metavar="[SPACE]", required=False)
 @click.pass_obj
@@ -828,8 +841,8 @@ def members(run: Run, space: str | None) -> None:
 @spaces.command(
     "add",
     examples=[
-        "nacre spaces add ferry-team anna",
-        "nacre spaces add ferry-team build-bot --role service",
+        "nacre server spaces add ferry-team anna",
+        "nacre server spaces add ferry-team build-bot --role service",
     ],
 )
 @argument("spaces-add", "space", metavar="SPACE")
@@ -845,7 +858,7 @@ def add(run: Run, /, **asked: Any) -> None:
     _show_members(run, perform(run, "spaces-add", **asked))
 
 
-@spaces.command("remove", examples=["nacre spaces remove ferry-team anna"])
+@spaces.command("remove", examples=["nacre server spaces remove ferry-team anna"])
 @argument("spaces-remove", "space", metavar="SPACE")
 @argument("spaces-remove", "account", metavar="ACCOUNT")
 @click.pass_obj
@@ -854,7 +867,9 @@ def remove_space(run: Run, /, **asked: Any) -> None:
     _show_members(run, perform(run, "spaces-remove", **asked))
 
 
-@spaces.command("log", examples=["nacre spaces log", "nacre spaces log --limit 200 --json"])
+@spaces.command(
+    "log", examples=["nacre server spaces log", "nacre server spaces log --limit 200 --json"]
+)
 @options("spaces-log", "limit")
 @click.pass_obj
 def log(run: Run, limit: int) -> None:
@@ -874,7 +889,9 @@ def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
     if not found:
         paper.line("You belong to no space.")
         paper.line(
-            dim("nacre spaces create NAME makes one; without any, this memory is yours alone."),
+            dim(
+                "nacre server spaces create NAME makes one; without any, this memory is yours alone."
+            ),
             indent=2,
         )
         return

@@ -120,10 +120,21 @@ class Group(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt command needs it
 
-            near = get_close_matches(name, self.list_commands(ctx), n=2, cutoff=0.7)
+            near = self._named_below(ctx, name) or get_close_matches(
+                name, self.list_commands(ctx), n=2, cutoff=0.7
+            )
             suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"there is no command {name!r}{suggestion}", ctx)
         return super().resolve_command(ctx, args)
+
+    def _named_below(self, ctx: click.Context, name: str) -> list[str]:
+        """Return the paths below this group at which a command has exactly this name."""
+        paths = []
+        for group_name in self.list_commands(ctx):
+            group = self.get_command(ctx, group_name)
+            if isinstance(group, click.Group) and name in group.list_commands(ctx):
+                paths.append(f"{group_name} {name}")
+        return paths
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples."""
@@ -650,5 +661,6 @@ class Run:
             click.echo(f"warning: {warning}", err=True)
         if problems:
             click.echo(
-                f"hint: correct the file in {self.settings.vault}; nacre doctor checks it", err=True
+                f"hint: correct the file in {self.settings.vault}; nacre admin doctor checks it",
+                err=True,
             )

@@ -1,4 +1,4 @@
-"""``nacre completion`` and ``nacre man``."""
+"""``nacre admin completion`` and ``nacre admin man``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nacre.cli.command import (
 )
 
 # ----------------------------------------------------------------------------
-# ``nacre completion``.
+# ``nacre admin completion``.
 
 
 _VARIABLE = "_NACRE_COMPLETE"
@@ -26,9 +26,9 @@ _VARIABLE = "_NACRE_COMPLETE"
 @command(
     "completion",
     examples=[
-        "nacre completion bash >> ~/.bashrc",
-        "nacre completion zsh >> ~/.zshrc",
-        "nacre completion fish > ~/.config/fish/completions/nacre.fish",
+        "nacre admin completion bash >> ~/.bashrc",
+        "nacre admin completion zsh >> ~/.zshrc",
+        "nacre admin completion fish > ~/.config/fish/completions/nacre.fish",
     ],
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
@@ -48,7 +48,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre man``: the manual page, generated from the help texts.
+# ``nacre admin man``: the manual page, generated from the help texts.
 
 
 _EXIT_CODES = (
@@ -62,7 +62,10 @@ _EXIT_CODES = (
 )
 
 
-@command("man", examples=["nacre man > ~/.local/share/man/man1/nacre.1", "nacre man | man -l -"])
+@command(
+    "man",
+    examples=["nacre admin man > ~/.local/share/man/man1/nacre.1", "nacre admin man | man -l -"],
+)
 @click.pass_context
 def manual(context: click.Context) -> None:
     """Print the manual page.

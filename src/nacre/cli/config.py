@@ -123,7 +123,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     shown = writers.hidden(run.settings, written)
     if shown != written:
         run.warnings.append(
-            f"{path} now holds what looks like a key; nacre setup keeps keys in a better place"
+            f"{path} now holds what looks like a key; nacre writer setup keeps keys in a better place"
         )
     variable = known_settings.known(key).variable
     if run.settings.values[key].origin == f"${variable}":
@@ -170,7 +170,7 @@ def _told_of(model: str) -> list[str]:
     """What becomes of texts with an embedding model elsewhere."""
     try:
         told = consent.told_of(nacre_settings.load_settings(), model)
-    except NacreError:  # nacre embed tells what is wrong with it
+    except NacreError:  # nacre writer embedding tells what is wrong with it
         return []
     return [told] if told else []
 

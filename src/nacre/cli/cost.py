@@ -1,4 +1,4 @@
-"""``nacre cost``."""
+"""``nacre writer cost``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,12 @@ _WHY = {
 
 
 @command(
-    "cost", examples=["nacre cost", "nacre cost --days 7 --by model", "nacre cost --by day --json"]
+    "cost",
+    examples=[
+        "nacre writer cost",
+        "nacre writer cost --days 7 --by model",
+        "nacre writer cost --by day --json",
+    ],
 )
 @option("cost", "days")
 @click.option(
@@ -155,7 +160,7 @@ def _render_costs(paper: Paper, shown: _Shown, days: int) -> None:
     if report.is_background_on:
         scope = "for background work, answers in chats, and vectors"
     else:
-        scope = "only for answers in chats (nacre chat, nacre gateway) and vectors: models.background is off"
+        scope = "only for answers in chats (nacre gateway chat, nacre gateway) and vectors: models.background is off"
     paper.line(dim(f"{scope}; resets at {minute(report.resets)}"))
     writer = shown.writer
     if writer.limit is not None:
@@ -296,7 +301,7 @@ def _refused(paper: Paper, refused: Sequence[Refusal]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre traces``.
+# ``nacre writer traces``.
 
 
 _OUTCOME_CHARACTERS = 48
@@ -306,7 +311,11 @@ _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–",
 @click.group(
     "traces",
     cls=DefaultGroup,
-    examples=["nacre traces", "nacre traces list --kind case", "nacre traces show 5f0c2a4d"],
+    examples=[
+        "nacre writer traces",
+        "nacre writer traces list --kind case",
+        "nacre writer traces show 5f0c2a4d",
+    ],
 )
 @click.pass_context
 def traces(context: click.Context) -> None:
@@ -328,7 +337,8 @@ def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> Non
 
 
 @traces.command(
-    "list", examples=["nacre traces list --kind case --since 2d", "nacre traces list --json"]
+    "list",
+    examples=["nacre writer traces list --kind case --since 2d", "nacre writer traces list --json"],
 )
 @option("traces", "kind", help="Only this kind; a case is an answered question.")
 @option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
@@ -340,7 +350,8 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
 
 
 @traces.command(
-    "show", examples=["nacre traces show 5f0c2a4d", "nacre traces show 5f0c2a4d --json"]
+    "show",
+    examples=["nacre writer traces show 5f0c2a4d", "nacre writer traces show 5f0c2a4d --json"],
 )
 @argument("trace", "reference", metavar="ID")
 @click.pass_obj
@@ -409,7 +420,7 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
     paper.table(
         rows, header=("id", "when", "kind", "took", "calls", "outcome", "about"), drop=(4, 3, 1)
     )
-    paper.line(dim("nacre traces show ID shows one"))
+    paper.line(dim("nacre writer traces show ID shows one"))
 
 
 def _render_trace(paper: Paper, view: TraceView) -> None:

@@ -1,4 +1,4 @@
-"""``nacre archive``, ``nacre backup``, ``nacre export`` and ``nacre import``."""
+"""``nacre data archive``, ``nacre data backup``, ``nacre data export`` and ``nacre data import``."""
 
 from __future__ import annotations
 
@@ -48,17 +48,19 @@ _SHOWN = 10
 @click.group(
     "archive",
     cls=Group,
-    examples=["nacre archive status", "nacre archive verify", "nacre archive prune"],
+    examples=["nacre data archive status", "nacre data archive verify", "nacre data archive prune"],
 )
 def archive() -> None:
     """Manage the archived transcripts.
 
     Every ingest archives the files it read, compressed and without secrets. Transcripts that a tool deletes stay here:
-    nacre db rebuild reads them, and nacre sessions restore writes them back.
+    nacre admin db rebuild reads them, and nacre sessions restore writes them back.
     """
 
 
-@archive.command("status", examples=["nacre archive status", "nacre archive status --json"])
+@archive.command(
+    "status", examples=["nacre data archive status", "nacre data archive status --json"]
+)
 @click.pass_obj
 def status(run: Run) -> None:
     """Show the archive's contents and size, and transcripts that tools will delete soon."""
@@ -66,7 +68,9 @@ def status(run: Run) -> None:
     run.answer(_status_record(contents), lambda paper: _render_status(paper, contents))
 
 
-@archive.command("verify", examples=["nacre archive verify", "nacre archive verify --repair"])
+@archive.command(
+    "verify", examples=["nacre data archive verify", "nacre data archive verify --repair"]
+)
 @click.option(
     "--repair",
     is_flag=True,
@@ -109,9 +113,9 @@ def verify(run: Run, repair: bool) -> None:
 @archive.command(
     "prune",
     examples=[
-        "nacre archive prune --dry-run",
-        "nacre archive prune --keep-days 365 --yes",
-        "nacre archive prune",
+        "nacre data archive prune --dry-run",
+        "nacre data archive prune --keep-days 365 --yes",
+        "nacre data archive prune",
     ],
 )
 @option(
@@ -154,7 +158,7 @@ def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool,
         run.confirm(
             f"Delete {count(len(chosen), 'transcript')} from the archive?", yes=yes, refusal=refusal
         )
-        run.home.actor.require_owner("nacre archive prune")
+        run.home.actor.require_owner("nacre data archive prune")
         pruning.prune(run.home, chosen)
     record = {
         "dry_run": dry_run,
@@ -253,16 +257,16 @@ def _render_pruned(paper: Paper, chosen: Sequence[Archived], freed: int, *, dry_
 
 
 # ----------------------------------------------------------------------------
-# ``nacre backup``.
+# ``nacre data backup``.
 
 
 @click.group(
     "backup",
     cls=Group,
     examples=[
-        "nacre backup create ~/nacre.zip",
-        "nacre backup verify ~/nacre.zip",
-        "nacre backup restore ~/nacre.zip",
+        "nacre data backup create ~/nacre.zip",
+        "nacre data backup verify ~/nacre.zip",
+        "nacre data backup restore ~/nacre.zip",
     ],
 )
 def backup() -> None:
@@ -273,7 +277,7 @@ def backup() -> None:
 
 
 @backup.command(
-    "create", examples=["nacre backup create", "nacre backup create /mnt/usb/nacre.zip"]
+    "create", examples=["nacre data backup create", "nacre data backup create /mnt/usb/nacre.zip"]
 )
 @argument("backup-create", "target", metavar="[FILE]", required=False)
 @option("backup-create", "overwrite", "--force", help="Overwrite FILE.")
@@ -299,7 +303,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
             paper.line(dim(note), indent=2)
         paper.line(
             dim(
-                f"nacre backup verify {report.path} checks {count(len(report.manifest.files), 'file')}"
+                f"nacre data backup verify {report.path} checks {count(len(report.manifest.files), 'file')}"
             ),
             indent=2,
         )
@@ -307,7 +311,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
     run.answer(_record(report.manifest, path=str(report.path), bytes=report.bytes), render)
 
 
-@backup.command("verify", examples=["nacre backup verify ~/nacre.zip"])
+@backup.command("verify", examples=["nacre data backup verify ~/nacre.zip"])
 @argument("backup-verify", "backup", metavar="FILE")
 @click.pass_obj
 def verify_backup(run: Run, backup: Path) -> None:
@@ -322,7 +326,10 @@ def verify_backup(run: Run, backup: Path) -> None:
 
 @backup.command(
     "restore",
-    examples=["nacre backup restore ~/nacre.zip --to ~/other", "nacre backup restore ~/nacre.zip"],
+    examples=[
+        "nacre data backup restore ~/nacre.zip --to ~/other",
+        "nacre data backup restore ~/nacre.zip",
+    ],
 )
 @argument("backup-restore", "backup", metavar="FILE")
 @option(
@@ -361,7 +368,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
             paper.line(f"The previous home is {report.kept}", indent=2)
         for note in report.manifest.notes:
             paper.line(dim(note), indent=2)
-        paper.line(dim("nacre doctor --deep checks it"), indent=2)
+        paper.line(dim("nacre admin doctor --deep checks it"), indent=2)
 
     kept = str(report.kept) if report.kept else None
     run.answer(_record(report.manifest, home=str(report.home), kept=kept), render)
@@ -379,7 +386,7 @@ def _record(manifest: Manifest, **more: object) -> dict[str, object]:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre export``.
+# ``nacre data export``.
 
 
 _STDOUT = "-"
@@ -402,9 +409,9 @@ _NAMES = {
 @command(
     "export",
     examples=[
-        "nacre export memories.jsonl            # for another nacre, or for a program",
-        "nacre export memories.md               # one page to read",
-        "nacre export vault.zip --sessions      # the Markdown files themselves, and every session",
+        "nacre data export memories.jsonl            # for another nacre, or for a program",
+        "nacre data export memories.md               # one page to read",
+        "nacre data export vault.zip --sessions      # the Markdown files themselves, and every session",
     ],
 )
 @argument("export", "target", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True))
@@ -435,7 +442,7 @@ def export(
     """Export your memories to one file that other programs can read.
 
     It contains memories with every key, links, usage, the ledger and project pages; - writes to standard output.
-    Secrets are removed once more. nacre import reads the JSON lines and the zip.
+    Secrets are removed once more. nacre data import reads the JSON lines and the zip.
     """
     to_stdout = str(target) == _STDOUT
     if to_stdout and run.as_json:
@@ -504,7 +511,7 @@ def _render_export(paper: Paper, report: ExportReport) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre import``.
+# ``nacre data import``.
 
 
 _SOURCES = (
@@ -529,9 +536,9 @@ _SOURCES = (
 @command(
     "import",
     examples=[
-        "nacre import ~/.claude-mem/claude-mem.db --dry-run",
-        "nacre import ~/Downloads/chatgpt-export.zip",
-        "nacre extract session.jsonl --json | nacre import - --trust",
+        "nacre data import ~/.claude-mem/claude-mem.db --dry-run",
+        "nacre data import ~/Downloads/chatgpt-export.zip",
+        "nacre sessions extract session.jsonl --json | nacre data import - --trust",
     ],
 )
 @argument("import", "path")

@@ -1,4 +1,4 @@
-"""``nacre dream`` and ``nacre extract``."""
+"""``nacre dream`` and ``nacre sessions extract``."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ def _record(report: DreamReport) -> Record:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre extract``.
+# ``nacre sessions extract``.
 
 
 _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -392,9 +392,9 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @command(
     "extract",
     examples=[
-        "nacre extract session.jsonl",
-        "nacre extract --session 7f3a --model anthropic:claude-haiku-5-5",
-        "cat meeting.txt | nacre extract - --markdown --output meeting.md",
+        "nacre sessions extract session.jsonl",
+        "nacre sessions extract --session 7f3a --model anthropic:claude-haiku-5-5",
+        "cat meeting.txt | nacre sessions extract - --markdown --output meeting.md",
     ],
 )
 @argument(
@@ -619,7 +619,7 @@ def _render_proposals(
     rules = (
         ""
         if is_asked_for_rules or any(proposal.asked for proposal in proposals)
-        else "; no language model is set: nacre setup"
+        else "; no language model is set: nacre writer setup"
     )
     paper.line(dim(f"Nothing was stored{rules}."))
 

@@ -1,4 +1,4 @@
-"""``nacre embed``."""
+"""``nacre writer embedding``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class _Embed(Group):
 
 
 @click.group(
-    "embed",
+    "embedding",
     cls=_Embed,
     examples=[
-        "nacre embed",
-        "nacre embed switch openai:text-embedding-3-small --estimate",
-        "nacre embed resume",
+        "nacre writer embedding",
+        "nacre writer embedding switch openai:text-embedding-3-small --estimate",
+        "nacre writer embedding resume",
     ],
 )
 @click.pass_context
@@ -40,7 +40,9 @@ def embed(ctx: click.Context) -> None:
         ctx.invoke(status)
 
 
-@embed.command("status", examples=["nacre embed status", "nacre embed status --json"])
+@embed.command(
+    "status", examples=["nacre writer embedding status", "nacre writer embedding status --json"]
+)
 @click.pass_obj
 def status(run: Run) -> None:
     """Show the model and number of vectors, pending texts, and where texts are sent."""
@@ -51,8 +53,8 @@ def status(run: Run) -> None:
 @embed.command(
     "switch",
     examples=[
-        "nacre embed switch openai:text-embedding-3-small --estimate",
-        "nacre embed switch ollama:nomic-embed-text",
+        "nacre writer embedding switch openai:text-embedding-3-small --estimate",
+        "nacre writer embedding switch ollama:nomic-embed-text",
     ],
 )
 @argument("embed-switch", "name", metavar="MODEL")
@@ -66,7 +68,7 @@ def switch(run: Run, /, name: str, estimate: bool, yes: bool) -> None:
 
     MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
     gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
-    complete; then the old ones are deleted. You can interrupt the switch: nacre embed resume, the next ingest or the
+    complete; then the old ones are deleted. You can interrupt it: nacre writer embedding resume, the next ingest or the
     watcher continues it. Name the current model to cancel it.
     """
     planned = perform(run, "embed-plan", name=name)
@@ -81,7 +83,9 @@ def switch(run: Run, /, name: str, estimate: bool, yes: bool) -> None:
     _answer(run, planned.setting, switched)
 
 
-@embed.command("resume", examples=["nacre embed resume", "nacre embed resume --estimate"])
+@embed.command(
+    "resume", examples=["nacre writer embedding resume", "nacre writer embedding resume --estimate"]
+)
 @click.option(
     "--estimate", is_flag=True, help="Only show the remaining work; send and change nothing."
 )
@@ -212,7 +216,7 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
         paper.blank()
         paper.line("Recall uses the old vectors until the new ones are complete.")
         if not standing.held:
-            paper.line(dim("nacre embed resume, nacre ingest or the watcher continues"))
+            paper.line(dim("nacre writer embedding resume, nacre ingest or the watcher continues"))
 
 
 def _facts(lot: Lot) -> list[tuple[str, Cell]]:
@@ -260,7 +264,7 @@ def _later(plan: Plan) -> str:
     if plan.place.is_local:
         return ""
     if plan.cost is None:
-        return "new texts wait for nacre embed resume until models.capabilities has the price"
+        return "new texts wait for nacre writer embedding resume until models.capabilities has the price"
     if not plan.place.price:
         return "new texts and each question are sent there too"
     left = models.dollars(plan.left)
@@ -288,7 +292,11 @@ def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
             f": {made.made:,} vectors created, {count(made.left, 'text')} pending",
             _spent(made),
         )
-        paper.line(dim("nacre embed resume continues; until then recall uses the existing vectors"))
+        paper.line(
+            dim(
+                "nacre writer embedding resume continues; until then recall uses the existing vectors"
+            )
+        )
     else:
         created = f"; {count(made.made, 'text')} got vectors" if made.made else ""
         paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(made))

@@ -82,7 +82,7 @@ _CELLS = 60
 @click.group(
     "gateway",
     cls=DefaultGroup,
-    places={"search": "work:search_chats"},
+    places={"chat": "gateway:chat", "search": "work:search_chats"},
     examples=["nacre gateway run", "nacre gateway pair K7QM-2XDP", "nacre gateway sessions"],
 )
 @click.pass_context
@@ -279,7 +279,7 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
     if not state.channels:
         paper.line(
             dim(
-                "No channel is configured: docs/gateway.md tells how. nacre chat works without one."
+                "No channel is configured: docs/gateway.md tells how. nacre gateway chat works without one."
             ),
             indent=2,
         )
@@ -406,7 +406,7 @@ def _show_chat(paper: Paper, found: Chat) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre chat``.
+# ``nacre gateway chat``.
 
 
 _SHOWN = 4
@@ -415,16 +415,16 @@ _BEGINS = ("/new", "/reset")
 _PROMPT = "> "
 _WAITS, _WIPED = "…", "\r \r"
 """Shown until the answer begins."""
-_OTHERS = "Another nacre chat is open: this one is a conversation of its own."
+_OTHERS = "Another nacre gateway chat is open: this one is a conversation of its own."
 _KEPT = "What you said is kept, and goes with your next message."
 
 
 @command(
     "chat",
     examples=[
-        "nacre chat",
-        'nacre chat "what did we decide about uploads?"',
-        "git diff | nacre chat -",
+        "nacre gateway chat",
+        'nacre gateway chat "what did we decide about uploads?"',
+        "git diff | nacre gateway chat -",
     ],
 )
 @click.argument("message", nargs=-1, type=TEXT)
@@ -602,7 +602,7 @@ _WORDS: dict[str, Callable[[WatchEvent], str]] = {
 
 
 # ----------------------------------------------------------------------------
-# ``nacre events``.
+# ``nacre admin events``.
 
 
 _WAIT_SECONDS = 0.5
@@ -610,7 +610,10 @@ _MOST_SHOWN = 5
 _CELLS_LIVE_EVENTS = 72
 
 
-@command("events", examples=["nacre events", "nacre events --json | grep --line-buffered stored"])
+@command(
+    "events",
+    examples=["nacre admin events", "nacre admin events --json | grep --line-buffered stored"],
+)
 @click.pass_obj
 def events(run: Run) -> None:
     """Print changes in the home as they happen.

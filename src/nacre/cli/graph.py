@@ -82,7 +82,7 @@ def central(run: Run, /, **asked: Any) -> None:
 def gaps(run: Run, /, **asked: Any) -> None:
     """List memories with one link at most, the most used first.
 
-    nacre graph link draws a link; nacre reflect asks about memories that seem to belong together.
+    nacre graph link draws a link; nacre review reflect asks about memories that seem to belong together.
     """
     found: Gaps = _ask(run, "graph-gaps", asked)
     record = {
@@ -512,6 +512,7 @@ _KEYS = {
     cls=Group,
     places={
         **{name: f"graph:{name}" for name in ("central", "gaps", "components", "brief")},
+        "edges": "review:edges",
         **{
             name: f"graph:{name.replace('-', '_')}"
             for name in (

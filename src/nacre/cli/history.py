@@ -85,9 +85,21 @@ _DONE = {
 
 
 @command(
-    "log", examples=["nacre log", "nacre log --memory 5f0c2a4d", "nacre log --project . --limit 20"]
+    "log",
+    examples=[
+        "nacre log",
+        "nacre log 5f0c2a4d",
+        "nacre log --project . --limit 20",
+        "nacre log --diff 5f0c2a4d",
+    ],
 )
-@option("log", "reference", "--memory", help="Only changes to this memory: its id or subject.")
+@argument("diff", "reference", metavar="[MEMORY|OPERATION]")
+@click.option(
+    "--diff",
+    "shows_diff",
+    is_flag=True,
+    help="Show what an operation changed: the given one, a memory's last, or the last of all.",
+)
 @option("log", "project", help="Only changes in this project; . is the current folder's.")
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
@@ -97,6 +109,7 @@ _DONE = {
 def log(
     run: Run,
     reference: str | None,
+    shows_diff: bool,
     project: str | None,
     action: str | None,
     limit: int,
@@ -106,8 +119,11 @@ def log(
     """List changes to your memories, newest first.
 
     Each line is an operation: its id, time, action, source (the command line, an agent's tools …), memory and reason.
-    Operations not yet committed to git are marked with *.
+    Operations not yet committed to git are marked with *. With a memory, only its changes are listed.
     """
+    if shows_diff:
+        _answer_diff(run, reference)
+        return
     slug, max_entries = find_project(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
@@ -130,17 +146,7 @@ def log(
     )
 
 
-@command(
-    "diff",
-    examples=["nacre diff", "nacre diff 5f0c2a4d", 'nacre diff "Database of the billing service"'],
-)
-@argument("diff", "reference", metavar="[OPERATION|MEMORY]")
-@click.pass_obj
-def diff(run: Run, reference: str | None) -> None:
-    """Show what an operation changed.
-
-    Without an argument, the last operation; for a memory, its last operation.
-    """
+def _answer_diff(run: Run, reference: str | None) -> None:
     answer = operations.ask(run, "diff", reference=reference)
     operation, differences = answer.operation, answer.differences
     run.answer(
@@ -190,7 +196,7 @@ def _unnamed(last: Operation) -> click.UsageError:
     )
 
 
-@command("commit", examples=["nacre commit", "nacre commit --json"])
+@command("commit", examples=["nacre admin commit", "nacre admin commit --json"])
 @click.option(
     "--quiet",
     is_flag=True,
@@ -706,7 +712,7 @@ def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre redact`` and ``nacre scrub``.
+# ``nacre admin redact`` and ``nacre admin scrub``.
 
 
 _REFUSAL = "not interactive: pass --yes to confirm"
@@ -715,9 +721,9 @@ _REFUSAL = "not interactive: pass --yes to confirm"
 @command(
     "redact",
     examples=[
-        "nacre redact notes.md",
-        "nacre redact 'mail jo@example.org, the key is in the safe'",
-        "pbpaste | nacre redact -",
+        "nacre admin redact notes.md",
+        "nacre admin redact 'mail jo@example.org, the key is in the safe'",
+        "pbpaste | nacre admin redact -",
     ],
 )
 @click.argument("words", nargs=-1, metavar="[FILE|TEXT]", type=TEXT)
@@ -762,9 +768,9 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
 @command(
     "scrub",
     examples=[
-        "nacre scrub --dry-run",
-        "nacre scrub --history             # also every version in git",
-        "nacre scrub --history --remove-copies --yes",
+        "nacre admin scrub --dry-run",
+        "nacre admin scrub --history             # also every version in git",
+        "nacre admin scrub --history --remove-copies --yes",
     ],
 )
 @options("scrub", "dry_run", "history")
@@ -864,7 +870,7 @@ def _render_rest(paper: Paper, report: ScrubReport) -> None:
         paper.heading("Older copies of the database, not checked")
         for path in report.copies:
             paper.line(str(path), indent=2)
-        paper.line(dim("nacre scrub --remove-copies removes them"), indent=2)
+        paper.line(dim("nacre admin scrub --remove-copies removes them"), indent=2)
     if report.elsewhere and (report.total or report.commits):
         paper.heading("Other places that may still contain secrets")
         for place in report.elsewhere:

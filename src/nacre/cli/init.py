@@ -378,7 +378,7 @@ def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
         )
     alone = "Without a model, nacre keeps only your explicit statements. "
     if reach.found is None:
-        return (f"{alone}A language model can write the rest: ", bold("nacre setup"))
+        return (f"{alone}A language model can write the rest: ", bold("nacre writer setup"))
     much = f", {reach.foreseen.in_words}" if reach.foreseen and reach.foreseen.tokens else ""
     problem = f" {reach.found.problem}" if reach.found.problem else ""
     return (

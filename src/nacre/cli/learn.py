@@ -89,12 +89,10 @@ def _vectors(paper: Paper, vectors: VectorEstimate) -> None:
     price = "price unknown" if vectors.cost is None else models.dollars(vectors.cost)
     paper.line(bold("Vectors"), f" of {vectors.model}: about {vectors.tokens:,} tokens, {price}.")
     if vectors.held:
-        note = f"They wait: {vectors.held}. nacre embed resume creates them."
+        note = f"They wait: {vectors.held}. nacre writer embedding resume creates them."
     elif vectors.cost is not None and vectors.cost > vectors.left:
         left = models.dollars(vectors.left)
-        note = (
-            f"{left} of today's budget is left: the rest waits, or nacre embed resume creates it."
-        )
+        note = f"{left} of today's budget is left: the rest waits, or nacre writer embedding resume creates it."
     else:
         note = f"{models.dollars(vectors.left)} of today's budget is left, which is enough."
     paper.line(note)
@@ -108,7 +106,7 @@ def _learning(paper: Paper, estimate: Estimate) -> None:
         return
     if not estimate.tasks:
         paper.line(
-            "No model is set: rules learn from them at no cost. Set a model with nacre setup."
+            "No model is set: rules learn from them at no cost. Set a model with nacre writer setup."
         )
         return
     _estimated(paper, estimate)
@@ -478,9 +476,9 @@ _RETRIES = "a failed call is tried five times in total; the rest waits for the n
 _ELSEWHERE = {
     "--skip-ingested": "files are never read twice; --force reads them again",
     "--bulk": "every ingest is in bulk, and a crash loses nothing",
-    "--whole-file": f"{_DIGEST}; nacre extract --whole shows what nacre would learn from a whole session",
-    "--chunk": f"{_DIGEST}; nacre extract --chunk shows what nacre would learn from parts",
-    "--user-only": f"{_DIGEST}: your turns, and the message before each; nacre extract --user-only reads only yours",
+    "--whole-file": f"{_DIGEST}; nacre sessions extract --whole shows what nacre would learn from a whole session",
+    "--chunk": f"{_DIGEST}; nacre sessions extract --chunk shows what nacre would learn from parts",
+    "--user-only": f"{_DIGEST}: your turns, each after a message; nacre sessions extract --user-only reads only yours",
     "--no-retry": _RETRIES,
     "--max-retries": _RETRIES,
     "--concurrency": "nacre config set ingest.workers sets how many processes read",
@@ -566,7 +564,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         for item in report.archived.problems
     ]
     run.warnings += [
-        f"{item.in_words()} (nacre archive status)"
+        f"{item.in_words()} (nacre data archive status)"
         for item in retention.leaving(run.home)
         if not item.is_kept
     ]

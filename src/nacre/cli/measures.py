@@ -1,4 +1,4 @@
-"""``nacre usefulness``."""
+"""``nacre admin usefulness``."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ _SUGGESTED = 0.2
     "usefulness",
     examples=[
         "nacre config set usefulness.hold_out 0.2",
-        "nacre usefulness",
-        "nacre usefulness --json",
+        "nacre admin usefulness",
+        "nacre admin usefulness --json",
     ],
 )
 @click.pass_obj
@@ -177,7 +177,7 @@ def _record(found: Usefulness) -> Record:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre eval``.
+# ``nacre admin eval``.
 
 
 _QUERIES = option("eval", "queries", type=click.Path(dir_okay=False, path_type=Path))
@@ -189,7 +189,7 @@ _PRESENT_QUERIES = option(
 @click.group(
     "eval",
     cls=DefaultGroup,
-    examples=["nacre eval", "nacre eval --save-baseline", "nacre eval --compare"],
+    examples=["nacre admin eval", "nacre admin eval --save-baseline", "nacre admin eval --compare"],
 )
 @_PRESENT_QUERIES
 @option("eval", "limit", "--limit", "-n")
@@ -208,7 +208,7 @@ def evaluate(
     """Run saved queries and show how their results changed.
 
     A check of your own memory: keep its answers before an update, another embedding model or a large import, and see
-    afterwards which memories moved. The queries are yours: nacre eval add. The ready-made ones mean more than their
+    afterwards which memories moved. Add queries with nacre admin eval add. The ready-made ones mean more than their
     words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
     by date. Asking does not count as use.
     """
@@ -244,7 +244,7 @@ def evaluate(
     )
 
 
-@evaluate.command("list", examples=["nacre eval list", "nacre eval list --json"])
+@evaluate.command("list", examples=["nacre admin eval list", "nacre admin eval list --json"])
 @_PRESENT_QUERIES
 @click.pass_obj
 def list_queries(run: Run, queries: Path | None) -> None:
@@ -260,7 +260,7 @@ def list_queries(run: Run, queries: Path | None) -> None:
             dim(
                 f"in {file}"
                 if file.exists()
-                else "the ready-made ones; nacre eval add saves your own"
+                else "the ready-made ones; nacre admin eval add saves your own"
             )
         )
 
@@ -270,8 +270,8 @@ def list_queries(run: Run, queries: Path | None) -> None:
 @evaluate.command(
     "add",
     examples=[
-        'nacre eval add "which database do we use for billing?"',
-        'nacre eval add "when do we deploy?" --id deploys --expect 5f0c2a4d',
+        'nacre admin eval add "which database do we use for billing?"',
+        'nacre admin eval add "when do we deploy?" --id deploys --expect 5f0c2a4d',
     ],
 )
 @argument("eval-add", "question", nargs=-1)
@@ -303,7 +303,7 @@ def add(
     )
 
 
-@evaluate.command("remove", examples=["nacre eval remove preferences"])
+@evaluate.command("remove", examples=["nacre admin eval remove preferences"])
 @argument("eval-remove", "query_id", metavar="ID")
 @_PRESENT_QUERIES
 @click.pass_obj
@@ -343,7 +343,7 @@ def _render_evaluation(
                 "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."
             )
         )
-        paper.line(dim("nacre eval add saves a query of yours."))
+        paper.line(dim("nacre admin eval add saves a query of yours."))
     for answer in answers:
         _render_answer(paper, answer, is_compared=baseline is not None)
     paper.blank()
@@ -496,7 +496,7 @@ def _answer_record(answer: Answer) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre benchmark``.
+# ``nacre admin benchmark``.
 
 
 _FOR_DEVELOPERS = frozenset(
@@ -526,20 +526,20 @@ class _Benchmarks(Group):
 @click.group(
     "benchmark",
     cls=_Benchmarks,
-    examples=["nacre benchmark speed --transcripts ~/.claude/projects"],
+    examples=["nacre admin benchmark speed --transcripts ~/.claude/projects"],
 )
 def benchmark() -> None:
     """Measure how fast nacre is on this machine.
 
-    nacre eval measures how well recall answers; a checkout of nacre has more: python -m benchmarks.
+    nacre admin eval measures how well recall answers; a checkout of nacre has more: python -m benchmarks.
     """
 
 
 @command(
     "speed",
     examples=[
-        "nacre benchmark speed --transcripts ~/.claude/projects",
-        "nacre benchmark speed --transcripts samples --megabytes 100 --turns 20000 --json",
+        "nacre admin benchmark speed --transcripts ~/.claude/projects",
+        "nacre admin benchmark speed --transcripts samples --megabytes 100 --turns 20000 --json",
     ],
 )
 @click.option(

@@ -623,7 +623,7 @@ def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre retire`` and ``nacre unretire``.
+# ``nacre retire`` and ``nacre retire --restore``.
 
 
 _HOW = {
@@ -661,6 +661,9 @@ _HOW = {
 @options("retire", "reason", "persist")
 @click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
+@click.option(
+    "--restore", is_flag=True, help="Bring back memories that were retired or superseded."
+)
 @click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def retire(  # noqa: PLR0913 - one parameter an option
@@ -673,16 +676,20 @@ def retire(  # noqa: PLR0913 - one parameter an option
     persist: bool,
     dry_run: bool,
     shows_list: bool,
+    restore: bool,
     yes: bool,
 ) -> None:
     """Take memories out of recall; their files are kept.
 
     Each is named by its id (four characters or more), its subject, or a pattern in which * stands for any text. They
-    move to retired/ in the vault; nacre unretire brings them back. On a terminal it asks first; elsewhere it wants
+    move to retired/ in the vault; --restore brings them back. On a terminal it asks first; elsewhere it wants
     --yes where a subject or pattern means several.
     """
     if shows_list:
         _list(run)
+        return
+    if restore and references:
+        _restore(run, references)
         return
     if not (references or contains or subjects or like):
         raise click.UsageError(
@@ -721,14 +728,10 @@ def retire(  # noqa: PLR0913 - one parameter an option
     run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
 
 
-@command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
-@argument("unretire", "references", metavar="ID...")
-@click.pass_obj
-def unretire(run: Run, references: tuple[str, ...]) -> None:
-    """Bring back memories that were retired or superseded.
+def _restore(run: Run, references: tuple[str, ...]) -> None:
+    """Bring back memories. The id of a standing retirement (``--list``) ends that.
 
-    A memory that superseded one of them stays beside it: both then hold. The id of a standing retirement (nacre
-    retire --list) ends that.
+    A memory that superseded one of them is kept: both then hold.
     """
     back: BroughtBack = perform(run, "unretire", references=references)
     record = {
@@ -803,7 +806,7 @@ def _render_retired(
     hits.render_outcomes(paper, "Waits for the owner's review", waiting)
     for rule in rules:
         paper.line("From now on: ", _standing(rule), hang=2)
-        paper.line(dim(f"nacre unretire {rule.id[-SHORT_ID:]} ends that"), indent=2)
+        paper.line(dim(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends that"), indent=2)
 
 
 def _render_unretired(paper: Paper, back: BroughtBack) -> None:

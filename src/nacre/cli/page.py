@@ -1,4 +1,4 @@
-"""``nacre page``."""
+"""``nacre project page``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @command(
     "page",
     examples=[
-        "nacre page identity",
-        'nacre page identity "You work for Ada, who keeps bees and writes Python."',
-        "nacre page profile --edit",
+        "nacre project page identity",
+        'nacre project page identity "You work for Ada, who keeps bees and writes Python."',
+        "nacre project page profile --edit",
     ],
 )
 @argument("page-write", "name", metavar="NAME")
@@ -110,7 +110,8 @@ def _show(paper: Paper, page: OwnPage, *, did_change: bool, is_read: bool) -> No
         return
     if not page.text:
         paper.line(
-            f"There is no {page.name} page yet.", dim(f'  nacre page {page.name} "…" writes it')
+            f"There is no {page.name} page yet.",
+            dim(f'  nacre project page {page.name} "…" writes it'),
         )
     for line in page.text.splitlines():
         paper.verbatim(line)

@@ -310,7 +310,8 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         )
     elif result.model is None:
         paper.line(
-            dim("no language model is set, so rules decided everything (nacre setup)"), hang=2
+            dim("no language model is set, so rules decided everything (nacre writer setup)"),
+            hang=2,
         )
     lanes = result.lanes if explain else result.degraded
     if lanes:
@@ -366,6 +367,17 @@ _SUBJECTS_SHOWN = 3
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the context to this file if it changed.",
 )
+@click.option(
+    "--handoff",
+    "is_handoff",
+    is_flag=True,
+    help="Show the handoff of the last session instead.",
+)
+@option(
+    "handoff",
+    "store",
+    help="With --handoff: hand over now, with the given text or else the last messages.",
+)
 @NO_DAEMON
 @click.pass_obj
 def context(  # noqa: PLR0913 - one parameter an option
@@ -378,6 +390,8 @@ def context(  # noqa: PLR0913 - one parameter an option
     session: str | None,
     explain: bool,
     output: Path | None,
+    is_handoff: bool,
+    store: bool,
     no_daemon: bool,
     **parameters: Any,
 ) -> None:
@@ -385,7 +399,16 @@ def context(  # noqa: PLR0913 - one parameter an option
 
     Prints nothing if nothing is relevant; if that may be surprising, the reason goes to standard error. --output writes
     a file for agents that only read files.
+
+    Sessions are handed over automatically when they end, are reset or compacted; the next session of the project
+    receives the handoff at its start. --handoff shows it, and --handoff --store writes one now.
     """
+    folder = (folder or Path.cwd()).absolute()
+    if is_handoff:
+        _answer_handoff(run, " ".join(prompt), folder=folder, store=store, session=session)
+        return
+    if store:
+        raise click.UsageError("--store needs --handoff", click.get_current_context())
     text = sys.stdin.read() if prompt_option == "-" else prompt_option or " ".join(prompt)
     run.by_itself = no_daemon
     block: ContextBlock = operations.ask(
@@ -393,7 +416,7 @@ def context(  # noqa: PLR0913 - one parameter an option
         "context",
         moment=moment or ("prompt" if text.strip() else "start"),
         prompt=text,
-        folder=str((folder or Path.cwd()).absolute()),
+        folder=str(folder),
         session=session,
         **parameters,
     )
@@ -414,15 +437,14 @@ def context(  # noqa: PLR0913 - one parameter an option
             and not run.as_json
             and block.gate in ("", values_context.LOOKED_FOR, values_context.HELD_OUT)
         ):
-            place = str((folder or Path.cwd()).absolute())
             if block.gate == values_context.HELD_OUT:
                 _explain_empty(
                     run,
                     values_context.HELD_OUT,
-                    "nacre usefulness shows the effect; the agent can still search by itself",
+                    "nacre admin usefulness shows the effect; the agent can still search by itself",
                 )
             else:
-                _explain_empty(run, *_reason_for_empty(run, block.project, place))
+                _explain_empty(run, *_reason_for_empty(run, block.project, str(folder)))
     hooks.write_state(run.settings.home, session, block.state)
 
 
@@ -524,47 +546,18 @@ def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre handoff`` and ``nacre chores``.
+# ``nacre context --handoff`` and ``nacre chores``.
 
 _NO_CHORES = "No pending chores."
 
 
-@command(
-    "handoff",
-    examples=[
-        "nacre handoff",
-        "nacre handoff --store",
-        'nacre handoff --store "The migration is half done: step 3 is next."',
-    ],
-)
-@argument("handoff", "words", nargs=-1)
-@option(
-    "handoff",
-    "store",
-    help="Hand over now, with the given text or else the last messages.",
-)
-@option(
-    "handoff",
-    "session",
-    help="<tool>:<id> [default: the agent's own, else the last one in this folder].",
-)
-@option(
-    "handoff", "folder", type=_FOLDER, help="The agent's working folder [default: the current one]."
-)
-@click.pass_obj
-def handoff(
-    run: Run, words: tuple[str, ...], store: bool, session: str | None, folder: Path | None
+def _answer_handoff(
+    run: Run, words: str, *, folder: Path, store: bool, session: str | None
 ) -> None:
-    """Show the handoff of the last session, or write one now.
-
-    Sessions are handed over automatically when they end, are reset or compacted; the next session of the project
-    receives the handoff at its start.
-    """
     if words and not store:
         raise click.UsageError("to store a text, add --store", click.get_current_context())
-    place = str((folder or Path.cwd()).absolute())
     view: HandoffView = operations.perform(
-        run, "handoff", folder=place, store=store, session=session, words=" ".join(words) or None
+        run, "handoff", folder=str(folder), store=store, session=session, words=words or None
     )
     run.answer(_handoff_record(view), lambda paper: _render_handoff(paper, view))
 
@@ -648,7 +641,7 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
             if view.project
             else "No handoff: this folder belongs to no known project."
         )
-        hint = "" if view.note else "  nacre handoff --store hands over the last session"
+        hint = "" if view.note else "  nacre context --handoff --store hands over the last session"
         paper.line(message, dim(hint))
         if view.note:
             paper.line(dim(view.note), indent=2)

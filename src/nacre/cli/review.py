@@ -64,6 +64,7 @@ _DONE = {
 @click.group(
     "review",
     cls=DefaultGroup,
+    places={name: f"review:{name}" for name in ("feedback", "gaps", "reflect")},
     examples=[
         "nacre review",
         "nacre review keep 5f0c2a4d",
@@ -333,7 +334,7 @@ def _render_judged(paper: Paper, report: JudgeReport) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre reflect``.
+# ``nacre review reflect``.
 
 
 _LINKS = {
@@ -357,9 +358,9 @@ _ASKED_WHICH = "Keep the (n)ewer one, the (o)lder one, (b)oth. Or a sentence; En
     "reflect",
     cls=DefaultGroup,
     examples=[
-        "nacre reflect",
-        "nacre reflect answer 5f0c2a4d+91d0a4be --link depends_on",
-        'nacre reflect answer 5f0c2a4d+91d0a4be "The cache is there because the API is slow."',
+        "nacre review reflect",
+        "nacre review reflect answer 5f0c2a4d+91d0a4be --link depends_on",
+        'nacre review reflect answer 5f0c2a4d+91d0a4be "The cache is there because the API is slow."',
     ],
 )
 @click.pass_context
@@ -379,7 +380,11 @@ def reflect(context: click.Context) -> None:
 
 
 @reflect.command(
-    "list", examples=["nacre reflect list --limit 20", "nacre reflect list --project . --json"]
+    "list",
+    examples=[
+        "nacre review reflect list --limit 20",
+        "nacre review reflect list --project . --json",
+    ],
 )
 @option("reflect", "limit", "--limit", "-n")
 @option("reflect", "project", help="About this project only; . is the one of this folder.")
@@ -392,9 +397,9 @@ def list_questions(run: Run, limit: int, project: str | None) -> None:
 @reflect.command(
     "answer",
     examples=[
-        "nacre reflect answer 5f0c2a4d+91d0a4be --link part_of",
-        "nacre reflect answer 5f0c2a4d+91d0a4be --keep keep-new",
-        "nacre reflect answer 5f0c2a4d+91d0a4be --skip",
+        "nacre review reflect answer 5f0c2a4d+91d0a4be --link part_of",
+        "nacre review reflect answer 5f0c2a4d+91d0a4be --keep keep-new",
+        "nacre review reflect answer 5f0c2a4d+91d0a4be --skip",
     ],
 )
 @argument("reflect-answer", "reference", metavar="ID")
@@ -506,7 +511,7 @@ def _render_questions(paper: Paper, found: Reflection) -> None:
     more = f"{count(left, 'more question')}; " if left else ""
     paper.line(
         dim(
-            f'{more}nacre reflect answer ID --link …, "a sentence" or --skip; nacre reflect asks you'
+            f'{more}nacre review reflect answer ID --link …, "a sentence" or --skip; nacre review reflect asks you'
         ),
         hang=2,
     )
@@ -547,7 +552,7 @@ def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | Non
 
 
 # ----------------------------------------------------------------------------
-# ``nacre feedback``.
+# ``nacre review feedback``.
 
 
 _TINTS = {"used": "green", "unused": "dim", "corrected": "yellow"}
@@ -557,9 +562,9 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
 @command(
     "feedback",
     examples=[
-        "nacre feedback --session 7f3a1c2d --reply reply.md",
-        "cat reply.md | nacre feedback 5f0c2a4d 9b1e0c3e",
-        "nacre feedback 5f0c2a4d --bad",
+        "nacre review feedback --session 7f3a1c2d --reply reply.md",
+        "cat reply.md | nacre review feedback 5f0c2a4d 9b1e0c3e",
+        "nacre review feedback 5f0c2a4d --bad",
     ],
 )
 @argument("feedback", "references", metavar="[ID]...")
@@ -665,7 +670,7 @@ def _judged_row(item: Judged) -> tuple[Span | str, ...]:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre gaps``.
+# ``nacre review gaps``.
 
 
 _WORDINGS_SHOWN = 3
@@ -676,9 +681,9 @@ _CHARACTERS_GAPS = 160
     "gaps",
     cls=DefaultGroup,
     examples=[
-        "nacre gaps",
-        "nacre gaps list --project . --min-times 2",
-        "nacre gaps todo 5f0c2a4d",
+        "nacre review gaps",
+        "nacre review gaps list --project . --min-times 2",
+        "nacre review gaps todo 5f0c2a4d",
     ],
 )
 @click.pass_context
@@ -694,7 +699,10 @@ def gaps(context: click.Context) -> None:
 
 @gaps.command(
     "list",
-    examples=["nacre gaps list --days 7 --json", "nacre gaps list --project . --min-times 2"],
+    examples=[
+        "nacre review gaps list --days 7 --json",
+        "nacre review gaps list --project . --min-times 2",
+    ],
 )
 @option("unanswered", "days")
 @option(
@@ -709,7 +717,8 @@ def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: i
 
 
 @gaps.command(
-    "todo", examples=["nacre gaps todo 5f0c2a4d", "nacre gaps todo 5f0c2a4d --importance 8"]
+    "todo",
+    examples=["nacre review gaps todo 5f0c2a4d", "nacre review gaps todo 5f0c2a4d --importance 8"],
 )
 @argument("unanswered-todo", "reference", metavar="ID")
 @option("unanswered-todo", "importance")
@@ -721,7 +730,7 @@ def todo(run: Run, reference: str, importance: int) -> None:
     )
 
 
-@gaps.command("dismiss", examples=["nacre gaps dismiss 5f0c2a4d"])
+@gaps.command("dismiss", examples=["nacre review gaps dismiss 5f0c2a4d"])
 @argument("unanswered-dismiss", "reference", metavar="ID")
 @click.pass_obj
 def dismiss(run: Run, reference: str) -> None:
@@ -789,7 +798,7 @@ def _render_gaps(
     if found.gaps:
         paper.line(
             dim(
-                "nacre gaps todo ID stores a todo to write it down; nacre gaps dismiss ID hides it"
+                "nacre review gaps todo ID stores a todo to write it down; nacre review gaps dismiss ID hides it"
             ),
             hang=2,
         )
@@ -815,15 +824,15 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre backfill-claims``.
+# ``nacre writer backfill-claims``.
 
 
 @command(
     "backfill-claims",
     examples=[
-        "nacre backfill-claims --estimate",
-        "nacre backfill-claims --limit 200",
-        "nacre backfill-claims --batch-size 25 --json",
+        "nacre writer backfill-claims --estimate",
+        "nacre writer backfill-claims --limit 200",
+        "nacre writer backfill-claims --batch-size 25 --json",
     ],
 )
 @option("claims-backfill", "limit", "--limit", "-n", help="Memories at most, the latest first.")
@@ -889,13 +898,20 @@ def _render_estimate(paper: Paper, expected: Estimate) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre edges``.
+# ``nacre graph edges``.
 
 
 _SUBJECT_CHARACTERS = 28
 
 
-@command("edges", examples=["nacre edges", "nacre edges 5f0c2a4d --limit 5", "nacre edges --json"])
+@command(
+    "edges",
+    examples=[
+        "nacre graph edges",
+        "nacre graph edges 5f0c2a4d --limit 5",
+        "nacre graph edges --json",
+    ],
+)
 @argument("edges", "reference", metavar="[ID]", required=False)
 @option("edges", "limit", "--limit", "-n")
 @click.pass_obj

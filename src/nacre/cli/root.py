@@ -47,146 +47,81 @@ class Entry:
     summary: str
 
 
-_OF_DREAM = Entry("dream:dream", "Merge duplicate memories and retire outdated ones.")
-
 SECTIONS: dict[str, dict[str, Entry]] = {
-    "Start": {
-        "status": Entry(
-            "status:status", "Show today's activity, new memories and pending reviews."
-        ),
+    "Everyday": {
         "init": Entry("init:init", "Connect nacre to your agents, or disconnect it."),
-        "quickstart": Entry(
-            "init:quickstart", "Read your agents' transcripts and show what nacre learns from them."
-        ),
         "ingest": Entry("learn:ingest", "Read transcripts and learn from them."),
-        "extract": Entry(
-            "dream:extract", "Show what nacre would learn from a transcript, without storing it."
-        ),
-        "mcp": Entry("services:mcp", "Serve memory to an agent, over the Model Context Protocol."),
-        "serve": Entry("watch:serve", "Run the background server (faster answers)."),
-        "open": Entry("services:open_dashboard", "Open the dashboard in your browser."),
-        "events": Entry("gateway:events", "Print changes in the home as they happen."),
-        "chat": Entry("gateway:chat", "Talk to an agent that remembers."),
-        "gateway": Entry(
-            "gateway:gateway", "Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks."
-        ),
-        "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
-        "watcher": Entry(
-            "watch:watcher", "Manage the background service that follows your sessions."
-        ),
-        "statusline": Entry(
-            "services:statusline", "Print a line for the status line of Claude Code."
-        ),
-    },
-    "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
-        "context": Entry(
-            "recall:context", "Print the context for an agent, at session start or for a prompt."
-        ),
-        "handoff": Entry(
-            "recall:handoff", "Show the handoff of the last session, or write one now."
-        ),
-        "sessions": Entry("sessions:sessions", "List, read and search your agents' sessions."),
-        "resume": Entry("sessions:resume", "Continue a session in its own tool."),
-        "did": Entry("work:did", "Show who changed a file, when and why."),
-        "fix": Entry("work:fix", "Show earlier attempts to fix an error, and which worked."),
-        "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
+        "search": Entry("work:search", "Search the conversations of your sessions for words."),
+        "store": Entry("memories:store", "Store one memory."),
         "list": Entry("memories:list_memories", "List memories, the newest first."),
         "show": Entry("memories:show", "Show one memory with its evidence and links."),
-        "edges": Entry("review:edges", "List memories that were used together."),
-    },
-    "Keep": {
-        "store": Entry("memories:store", "Store one memory."),
         "edit": Entry("memories:edit", "Change a memory, with options or in your editor."),
-        "page": Entry(
-            "page:page",
-            "Show or edit the page about you that agents read at session start.",
-        ),
-        "project": Entry("status:project", "Manage projects: names, folders, dependencies."),
-        "retire": Entry("memories:retire", "Take memories out of recall; their files are kept."),
-        "unretire": Entry(
-            "memories:unretire", "Bring back memories that were retired or superseded."
-        ),
         "forget": Entry(
             "history:forget",
             "Permanently delete memories, their source turns and everything derived from them.",
         ),
-        "todo": Entry("memories:todo", "List, add and finish todos."),
-        "feedback": Entry("review:feedback", "Rate whether recalled memories were useful."),
         "review": Entry("review:review", "Go through pending items: keep, change or drop them."),
-        "reflect": Entry("review:reflect", "Record how unconnected memories relate to each other."),
-        "gaps": Entry("review:gaps", "List questions that nacre could not answer."),
-        "dream": _OF_DREAM,
-    },
-    "History": {
-        "log": Entry("history:log", "List changes to your memories, newest first."),
-        "diff": Entry("history:diff", "Show what an operation changed."),
         "undo": Entry("history:undo", "Undo an operation."),
+        "resume": Entry("sessions:resume", "Continue a session in its own tool."),
+        "did": Entry("work:did", "Show who changed a file, when and why."),
+        "open": Entry("services:open_dashboard", "Open the dashboard in your browser."),
+        "status": Entry(
+            "status:status", "Show today's activity, new memories and pending reviews."
+        ),
+        "config": Entry("config:config", "Show and change settings."),
+    },
+    "More": {
+        "quickstart": Entry(
+            "init:quickstart", "Read your agents' transcripts and show what nacre learns from them."
+        ),
+        "fix": Entry("work:fix", "Show earlier attempts to fix an error, and which worked."),
+        "context": Entry(
+            "recall:context", "Print the context for an agent, at session start or for a prompt."
+        ),
+        "retire": Entry("memories:retire", "Take memories out of recall; their files are kept."),
+        "log": Entry("history:log", "List changes to your memories, newest first."),
+        "todo": Entry("memories:todo", "List, add and finish todos."),
+        "dream": Entry("dream:dream", "Merge duplicate memories and retire outdated ones."),
         "sync": Entry("sync:sync", "Sync your memories with another machine."),
-        "commit": Entry("history:commit", "Commit pending changes to the vault's git history now."),
+        "serve": Entry("watch:serve", "Run the background server (faster answers)."),
+        "mcp": Entry("services:mcp", "Serve memory to an agent, over the Model Context Protocol."),
     },
-    "Spaces": {
-        "spaces": Entry("cluster:spaces", "Show shared spaces on a server and their members."),
-        "share": Entry(
-            "cluster:share", "Copy a memory into the space of a team or an organisation."
-        ),
-        "remote": Entry("server:remote", "Keep this machine in sync with your memory on a server."),
-        "keys": Entry(
-            "cluster:keys", "Manage the keys that give programs access to a space on a server."
-        ),
-        "cluster": Entry("cluster:cluster", "Serve many people's memories from many machines."),
-    },
-    "Own": {
-        "export": Entry(
-            "data:export", "Export your memories to one file that other programs can read."
-        ),
-        "import": Entry(
-            "data:import_", "Import memories from another tool or an account's export."
-        ),
-        "move": Entry("server:move", "Move your memory to a PostgreSQL server, or back."),
-        "backup": Entry("data:backup", "Back up the whole home; verify or restore a backup."),
-    },
-    "Models": {
-        "setup": Entry("setup:setup", "Choose a language model, sign in, and set its budget."),
+    "Groups": {
+        "sessions": Entry("sessions:sessions", "List and read your agents' sessions."),
+        "project": Entry("status:project", "Manage projects: names, folders, dependencies."),
         "writer": Entry(
             "writer:writer", "Show or change the model that writes memories from your sessions."
         ),
-        "models": Entry("writer:models", "Show the configured language models and test them."),
-        "auth": Entry("writer:auth", "Show the credentials for models; set or remove keys."),
-        "embed": Entry("embed:embed", "Show or change the embedding model."),
-        "cost": Entry(
-            "cost:cost", "Show the cost of language models and the rest of today's budget."
+        "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
+        "data": Entry("groups:data", "Import, export, back up and move your data."),
+        "admin": Entry("groups:admin", "Check, repair and measure the installation."),
+        "server": Entry(
+            "groups:server",
+            "Share memory through a server: spaces, keys, and a copy on this machine.",
         ),
-        "traces": Entry("cost:traces", "Show the steps of model runs and answers."),
-        "backfill-claims": Entry(
-            "review:backfill_claims", "Have a model extract the claims of older memories."
+        "gateway": Entry(
+            "gateway:gateway", "Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks."
         ),
-    },
-    "Care": {
-        "doctor": Entry("status:doctor", "Check the installation, the agents and the stored data."),
-        "redact": Entry(
-            "history:redact", "Show how a text would be stored, and which rules find secrets in it."
-        ),
-        "scrub": Entry("history:scrub", "Apply the current redaction rules to all stored data."),
-        "archive": Entry("data:archive", "Manage the archived transcripts."),
-        "db": Entry("sync:db", "Manage the database."),
-        "config": Entry("config:config", "Show and change settings."),
-        "usefulness": Entry(
-            "measures:usefulness",
-            "Measure whether memory helps: sessions with and without it, compared.",
-        ),
-        "eval": Entry("measures:evaluate", "Run saved queries and show how their results changed."),
-        "benchmark": Entry("measures:benchmark", "Measure how fast nacre is on this machine."),
-        "completion": Entry("completion:completion", "Print the completion script of a shell."),
-        "man": Entry("completion:manual", "Print the manual page."),
     },
 }
 
 HIDDEN = {
     "chores": Entry("recall:chores", "Do the work that hooks left."),
-    "consolidate": _OF_DREAM,
+    "help": Entry("groups:help_command", "Show the help of a command, or a list of all commands."),
+    "statusline": Entry("services:statusline", "Print a line for the status line of Claude Code."),
 }
-"""Commands for programs only, and aliases."""
+"""Commands for programs, and ``help``."""
+
+_GUESSES = {
+    "add": "store",
+    "consolidate": "dream",
+    "delete": "retire",
+    "ls": "list",
+    "remember": "store",
+    "rm": "retire",
+}
+"""Names that users try first, with the command that runs. ``rm`` and ``delete`` can be undone."""
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
@@ -202,7 +137,8 @@ class Root(Program):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load and return a command. Raises UsageError if this installation does not include it."""
-        entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
+        name = _GUESSES.get(cmd_name, cmd_name)
+        entry = _ENTRIES.get(name) or HIDDEN.get(name)
         if entry is None:
             return None
         try:
@@ -213,13 +149,16 @@ class Root(Program):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the sections with the summaries of their commands."""
-        width = max(len(name) for name in _ENTRIES)
-        for title, entries in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl(
-                    [(f"{name:<{width}}", entry.summary) for name, entry in entries.items()]
-                )
+        """Write the everyday commands with their summaries, and the names of the others."""
+        everyday = SECTIONS["Everyday"]
+        width = max(len(name) for name in everyday)
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(f"{name:<{width}}", entry.summary) for name, entry in everyday.items()]
+            )
+        with formatter.section("More (nacre help --all lists everything)"):
+            formatter.write_text(", ".join(SECTIONS["More"]))
+            formatter.write_text(f"groups: {', '.join(SECTIONS['Groups'])}")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; do nothing inside a model call made by nacre itself."""

@@ -1,4 +1,4 @@
-"""``nacre remote``."""
+"""``nacre server remote``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _MOST = 10
 @click.group(
     "remote",
     cls=DefaultGroup,
-    examples=["nacre remote add https://memory.example.org", "nacre remote", "nacre remote remove"],
+    examples=[
+        "nacre server remote add https://memory.example.org",
+        "nacre server remote",
+        "nacre server remote remove",
+    ],
 )
 @click.pass_context
 def remote(context: click.Context) -> None:
@@ -38,7 +42,7 @@ def remote(context: click.Context) -> None:
         _show(context.obj)
 
 
-@remote.command("show", examples=["nacre remote", "nacre remote show --json"])
+@remote.command("show", examples=["nacre server remote", "nacre server remote show --json"])
 @click.pass_obj
 def show(run: Run) -> None:
     """Show which server it is, and when both were last in step."""
@@ -48,9 +52,9 @@ def show(run: Run) -> None:
 @remote.command(
     "add",
     examples=[
-        "nacre remote add https://memory.example.org",
-        "pass show nacre-key | nacre remote add https://memory.example.org --yes",
-        "nacre remote add https://memory.example.org --no-private",
+        "nacre server remote add https://memory.example.org",
+        "pass show nacre-key | nacre server remote add https://memory.example.org --yes",
+        "nacre server remote add https://memory.example.org --no-private",
     ],
 )
 @argument("remote-add", "url", metavar="URL")
@@ -80,8 +84,8 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
     run.answer(_record(done), lambda paper: _tell(paper, done, is_first=True))
 
 
-@remote.command("sync", examples=["nacre remote sync", "nacre remote sync --json"])
-@click.option("--quiet", is_flag=True, help="Say nothing; nacre remote tells how it ended.")
+@remote.command("sync", examples=["nacre server remote sync", "nacre server remote sync --json"])
+@click.option("--quiet", is_flag=True, help="Say nothing; nacre server remote tells how it ended.")
 @click.pass_obj
 def sync(run: Run, quiet: bool) -> None:
     """Exchange what is new, now.
@@ -98,7 +102,9 @@ def sync(run: Run, quiet: bool) -> None:
     run.answer(_record(done), lambda paper: _tell(paper, done))
 
 
-@remote.command("remove", examples=["nacre remote remove", "nacre remote remove --yes"])
+@remote.command(
+    "remove", examples=["nacre server remote remove", "nacre server remote remove --yes"]
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(run: Run, yes: bool) -> None:
@@ -212,7 +218,7 @@ def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre move``.
+# ``nacre data move``.
 
 
 _YES = "Do not ask."
@@ -222,9 +228,9 @@ _YES = "Do not ask."
     "move",
     cls=Command,
     examples=[
-        "nacre move --to postgresql://ada@db.example.org/nacre",
-        "nacre move --to postgresql://ada@db.example.org/nacre --tenant ada",
-        "nacre move --from postgresql://ada@db.example.org/nacre --tenant ada",
+        "nacre data move --to postgresql://ada@db.example.org/nacre",
+        "nacre data move --to postgresql://ada@db.example.org/nacre --tenant ada",
+        "nacre data move --from postgresql://ada@db.example.org/nacre --tenant ada",
     ],
 )
 @option("move", "to", metavar="ADDRESS")

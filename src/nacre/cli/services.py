@@ -97,7 +97,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
         told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
         return _watcher(home) or DaemonMet(found.version, "ended", told)
     reads = " and reads your agents' sessions" if found.follows else ""
-    ends = "nacre serve stop ends it, nacre watcher uninstall for good"
+    ends = "nacre serve stop ends it, nacre admin watcher uninstall for good"
     return DaemonMet(found.version, "runs", f"The daemon goes on{reads}: {ends}.")
 
 
@@ -117,7 +117,7 @@ def _watcher(home: Path) -> DaemonMet | None:
     found = follow.standing(home, ids.utc_now())
     if not found.lives:
         return None
-    told = "The watcher goes on and reads your agents' sessions: nacre watcher uninstall ends it."
+    told = "The watcher goes on and reads your agents' sessions: nacre admin watcher uninstall ends it."
     return DaemonMet(found.health.version if found.health else "", "runs", told)
 
 
@@ -252,7 +252,7 @@ def render_done(
         ):  # which is told as long as the hooks are not trusted
             paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
     works = "tells what works" if plan.left_alone else "proves that it works"
-    paper.line(dim(f"nacre doctor hosts {works}; nacre init --uninstall takes it out again."))
+    paper.line(dim(f"nacre admin doctor hosts {works}; nacre init --uninstall takes it out again."))
 
 
 def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
@@ -272,7 +272,7 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
             above = places.short(Path(os.path.commonpath([one.path for one in own])))
             changed = f", {updated} changed" if updated else ""
             hint = dim(
-                f"  found when searched; nacre import {above} --trust has agents told unasked"
+                f"  found when searched; nacre data import {above} --trust has agents told unasked"
             )
             paper.line(
                 Span("imported", "green"),

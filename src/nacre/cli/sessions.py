@@ -456,7 +456,7 @@ _MODEL = 20
 _PLACES = {
     "show": "sessions:show",
     "tail": "sessions:tail",
-    "search": "work:search",
+    "extract": "dream:extract",
     "summary": "sessions:summary",
     "export": "sessions:export_session",
     "restore": "sessions:restore",
@@ -468,7 +468,7 @@ _PLACES = {
     cls=Group,
     places=_PLACES,
     examples=[
-        'nacre sessions search "migration failed"',
+        'nacre search "migration failed"',
         "nacre sessions list --project .",
         "nacre sessions summary 7f3a1c2d",
     ],

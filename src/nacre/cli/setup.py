@@ -1,4 +1,4 @@
-"""``nacre setup``: its options, and the questions about missing ones."""
+"""``nacre writer setup``: its options, and the questions about missing ones."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _model(
 
 
 # ----------------------------------------------------------------------------
-# The questions of ``nacre setup``, on standard error. Standard output is for the answer.
+# The questions of ``nacre writer setup``, on standard error. Standard output is for the answer.
 
 
 _OTHER = "other"
@@ -486,7 +486,7 @@ def _describe(way: models.Way) -> str:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre setup``.
+# ``nacre writer setup``.
 
 
 METHODS = (
@@ -508,9 +508,9 @@ _OUTCOMES = {
 @command(
     "setup",
     examples=[
-        "nacre setup",
-        "nacre setup --auth anthropic-api-key --key-env ANTHROPIC_API_KEY --model claude-haiku-5-5 --yes",
-        "nacre setup --writer claude-cli:haiku --tokens-per-day 100000",
+        "nacre writer setup",
+        "nacre writer setup --auth anthropic-api-key --key-env ANTHROPIC_API_KEY --model claude-haiku-5-5 --yes",
+        "nacre writer setup --writer claude-cli:haiku --tokens-per-day 100000",
     ],
 )
 @click.option(
@@ -592,7 +592,7 @@ def setup(  # noqa: PLR0913 - one a question
     into the system's keyring or, without a working keyring, into credentials.toml, never into the config. Another run
     changes only the options you pass. --yes alone sets no model or writer; it shows the command that would.
     """
-    run.settings.actor.require_owner("nacre setup")
+    run.settings.actor.require_owner("nacre writer setup")
     if goes_without and any((provider, auth, key_env, key_stdin, model, base_url, writer)):
         raise click.UsageError(
             "--none cannot be combined with a provider, a key, a model or a writer",
@@ -634,7 +634,7 @@ def _wish(run: Run, options: SetupOptions, writer: str | None, *, may_ask: bool)
     raise InvalidInput(
         "not interactive and no options: pass --provider and --model, and --key-env or --key-stdin if it needs a key; "
         "or --writer, --none, --embedding, --background, --daily-budget",
-        hint="nacre setup --provider anthropic --model claude-haiku-5-5 --key-env ANTHROPIC_API_KEY --yes",
+        hint="nacre writer setup --provider anthropic --model claude-haiku-5-5 --key-env ANTHROPIC_API_KEY --yes",
     )
 
 
@@ -810,8 +810,8 @@ def _next(done: Done, proposal: WriterProposal | None) -> list[tuple[str, str]]:
         return [
             *more,
             ("nacre ingest", "reads new sessions"),
-            ("nacre auth status", "shows the remaining keys"),
+            ("nacre writer keys status", "shows the remaining keys"),
         ]
     if done.settings.flag("models.background"):
         return [*more, ("nacre ingest", "reads new sessions with the model")]
-    return [*more, ("nacre auth status", "shows the credentials")]
+    return [*more, ("nacre writer keys status", "shows the credentials")]

@@ -463,7 +463,7 @@ def _settings(home: Path) -> Settings:
 
 
 # ----------------------------------------------------------------------------
-# Many clients that ask ``nacre cluster api`` at once, each with its tenant's key, and how long they
+# Many clients that ask ``nacre server cluster api`` at once, each with its tenant's key, and how long they
 # wait.
 
 
@@ -519,7 +519,7 @@ class _Seen:
 
 @contextmanager
 def answering(url: str) -> Iterator[tuple[str, int]]:
-    """``nacre cluster api`` as a process of its own: where it listens. Raises Unavailable where it does not begin."""
+    """Run ``nacre server cluster api`` and yield its address. Raises Unavailable if it does not start."""
     with tempfile.TemporaryDirectory(prefix="nacre-scale-") as home:
         environ = {
             "PATH": os.defpath,
@@ -538,7 +538,8 @@ def answering(url: str) -> Iterator[tuple[str, int]]:
             found = _ADDRESS.search(said)
             if not found:
                 raise Unavailable(
-                    "nacre cluster api did not begin", hint=said.decode(errors="replace").strip()
+                    "nacre server cluster api did not begin",
+                    hint=said.decode(errors="replace").strip(),
                 )
             yield found[2].decode(), int(found[3])
         finally:
@@ -654,7 +655,7 @@ def _told(seen: Sequence[_Seen], clients: int, seconds: float) -> Load:
             together[name] += found
     if not together:
         raise NacreError(
-            f"nothing was answered: {dict(refused)}", hint="nacre cluster api says why"
+            f"nothing was answered: {dict(refused)}", hint="nacre server cluster api says why"
         )
     waits = tuple(
         Wait(name, len(found), *(round(percentile(found, share), 1) for share in (0.5, 0.95, 0.99)))

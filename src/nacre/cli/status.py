@@ -1,4 +1,4 @@
-"""``nacre status``, ``nacre doctor`` and ``nacre project``."""
+"""``nacre status``, ``nacre admin doctor`` and ``nacre project``."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def render_problems(
 
 
 # ----------------------------------------------------------------------------
-# ``nacre doctor``.
+# ``nacre admin doctor``.
 
 
 _MARKS = {
@@ -264,7 +264,11 @@ _MARKS = {
 
 @command(
     "doctor",
-    examples=["nacre doctor", "nacre doctor hosts", "nacre doctor --deep --all --repair"],
+    examples=[
+        "nacre admin doctor",
+        "nacre admin doctor hosts",
+        "nacre admin doctor --deep --all --repair",
+    ],
 )
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
 @click.option("--deep", is_flag=True, help="Check every part against its source.")
@@ -409,6 +413,7 @@ _SHOWN = 12
 @click.group(
     "project",
     cls=DefaultGroup,
+    places={"page": "page:page"},
     examples=[
         "nacre project list",
         "nacre project show acme-billing",

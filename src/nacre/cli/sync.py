@@ -65,7 +65,7 @@ _COUNTED = {
     "accept_rewritten",
     help="If the remote's history was rewritten: accept it and apply local changes on top.",
 )
-@click.option("--quiet", is_flag=True, help="Print nothing; nacre doctor shows the result.")
+@click.option("--quiet", is_flag=True, help="Print nothing; nacre admin doctor shows the result.")
 @click.pass_obj
 def sync(run: Run, /, quiet: bool, **request: Any) -> None:
     """Sync your memories with another machine.
@@ -159,7 +159,7 @@ def _describe(note: Note) -> str:
                 "choose with nacre review resolve"
             )
         case documents.MergeOutcome.STAYS_RETIRED:
-            return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
+            return f"stays retired: {name}{short}: edited elsewhere; nacre retire --restore {(note.memory or '')[-8:]}"
         case documents.MergeOutcome.KEPT_EDITED:
             return f"kept: {name}{short}: deleted on one side, edited on the other"
         case documents.MergeOutcome.RENAMED:
@@ -177,14 +177,17 @@ def _describe(note: Note) -> str:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre db``.
+# ``nacre admin db``.
 
 
 @click.group(
     "db",
     cls=Group,
-    examples=["nacre db stats", "nacre db rebuild", "nacre db backup ~/nacre-backup.db"],
-    places={"export": "data:export"},
+    examples=[
+        "nacre admin db stats",
+        "nacre admin db rebuild",
+        "nacre admin db backup ~/nacre-backup.db",
+    ],
 )
 def db() -> None:
     """Manage the database.
@@ -193,7 +196,7 @@ def db() -> None:
     """
 
 
-@db.command("stats", examples=["nacre db stats", "nacre db stats --json"])
+@db.command("stats", examples=["nacre admin db stats", "nacre admin db stats --json"])
 @click.pass_obj
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes."""
@@ -207,7 +210,7 @@ def stats(run: Run) -> None:
     run.answer(record, lambda paper: _render_stats(paper, counts, run.settings))
 
 
-@db.command("vacuum", examples=["nacre db vacuum", "nacre db vacuum --json"])
+@db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
 @click.pass_obj
 def vacuum(run: Run) -> None:
     """Return the space of deleted data to the disk.
@@ -231,7 +234,7 @@ def vacuum(run: Run) -> None:
     )
 
 
-@db.command("version", examples=["nacre db version", "nacre db version --json"])
+@db.command("version", examples=["nacre admin db version", "nacre admin db version --json"])
 @click.pass_obj
 def version(run: Run) -> None:
     """Show the versions of the database's schema and of SQLite."""
@@ -248,7 +251,7 @@ def version(run: Run) -> None:
     )
 
 
-@db.command("path", examples=["nacre db path", 'sqlite3 "$(nacre db path)" .tables'])
+@db.command("path", examples=["nacre admin db path", 'sqlite3 "$(nacre admin db path)" .tables'])
 @click.pass_obj
 def path(run: Run) -> None:
     """Print the path of the database."""
@@ -261,7 +264,9 @@ def path(run: Run) -> None:
     run.answer(record, lambda paper: paper.verbatim(settings.where))
 
 
-@db.command("rebuild", examples=["nacre db rebuild", "nacre db rebuild --yes --no-vectors"])
+@db.command(
+    "rebuild", examples=["nacre admin db rebuild", "nacre admin db rebuild --yes --no-vectors"]
+)
 @option("db-rebuild", "vectors", help="Leave the vectors to the next ingest.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -297,13 +302,13 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     run.answer(record, render)
 
 
-@db.command("backup", examples=["nacre db backup", "nacre db backup /mnt/usb/nacre.db"])
+@db.command("backup", examples=["nacre admin db backup", "nacre admin db backup /mnt/usb/nacre.db"])
 @argument("db-backup", "target", required=False)
 @click.pass_obj
 def backup(run: Run, target: Path | None) -> None:
     """Write a consistent copy of the database.
 
-    Without TARGET, next to the database, named after the current time. nacre backup create copies the whole home.
+    Without TARGET, next to the database, named after the current time. nacre data backup create copies the whole home.
     """
     written: Path = perform(run, "db-backup", target=target)
     number = written.stat().st_size
@@ -313,7 +318,7 @@ def backup(run: Run, target: Path | None) -> None:
     )
 
 
-@db.command("reset", examples=["nacre db reset", "nacre db reset --yes"])
+@db.command("reset", examples=["nacre admin db reset", "nacre admin db reset --yes"])
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def reset(run: Run, yes: bool) -> None:
@@ -329,7 +334,7 @@ def reset(run: Run, yes: bool) -> None:
     def render(paper: Paper) -> None:
         if copy:
             paper.line(bold("Removed"), f" {run.settings.database}; the copy is {copy}")
-            paper.line(dim("The vault has every memory: nacre db rebuild"), indent=2)
+            paper.line(dim("The vault has every memory: nacre admin db rebuild"), indent=2)
         else:
             paper.line("There is no database to remove.")
 

@@ -1,4 +1,4 @@
-"""``nacre watcher``: have the system run ``nacre watch``."""
+"""``nacre admin watcher``: have the system run ``nacre admin watch``."""
 
 from __future__ import annotations
 
@@ -65,16 +65,22 @@ _STATES = {
 @click.group(
     "watcher",
     cls=Group,
-    examples=["nacre watcher install", "nacre watcher status", "nacre watcher logs"],
+    examples=[
+        "nacre admin watcher install",
+        "nacre admin watcher status",
+        "nacre admin watcher logs",
+    ],
 )
 def watcher() -> None:
     """Manage the background service that follows your sessions.
 
-    nacre watch does the same in the foreground.
+    nacre admin watch does the same in the foreground.
     """
 
 
-@watcher.command("install", examples=["nacre watcher install", "nacre watcher install --dry-run"])
+@watcher.command(
+    "install", examples=["nacre admin watcher install", "nacre admin watcher install --dry-run"]
+)
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -98,12 +104,12 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     run.answer(
         _installation_record(found, done=True),
         lambda paper: paper.line(
-            bold("Installed"), f" {found.path}; nacre watcher status tells how it is"
+            bold("Installed"), f" {found.path}; nacre admin watcher status tells how it is"
         ),
     )
 
 
-@watcher.command("uninstall", examples=["nacre watcher uninstall"])
+@watcher.command("uninstall", examples=["nacre admin watcher uninstall"])
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.pass_obj
 def uninstall(run: Run, dry_run: bool) -> None:
@@ -121,7 +127,7 @@ def uninstall(run: Run, dry_run: bool) -> None:
     )
 
 
-@watcher.command("start", examples=["nacre watcher start"])
+@watcher.command("start", examples=["nacre admin watcher start"])
 @click.pass_obj
 def start(run: Run) -> None:
     """Start the watcher in the background.
@@ -132,7 +138,7 @@ def start(run: Run) -> None:
     _answer(run, perform(run, "watcher-start"))
 
 
-@watcher.command("stop", examples=["nacre watcher stop"])
+@watcher.command("stop", examples=["nacre admin watcher stop"])
 @click.pass_obj
 def stop(run: Run) -> None:
     """Have the watcher finish what it is at, and end.
@@ -146,7 +152,7 @@ def stop(run: Run) -> None:
     _answer(run, found)
 
 
-@watcher.command("restart", examples=["nacre watcher restart"])
+@watcher.command("restart", examples=["nacre admin watcher restart"])
 @click.pass_obj
 def restart(run: Run) -> None:
     """Stop it and start it again, as after an update of nacre."""
@@ -155,7 +161,9 @@ def restart(run: Run) -> None:
     _answer(run, perform(run, "watcher-start"))
 
 
-@watcher.command("status", examples=["nacre watcher status", "nacre watcher status --json"])
+@watcher.command(
+    "status", examples=["nacre admin watcher status", "nacre admin watcher status --json"]
+)
 @click.pass_obj
 def status(run: Run) -> None:
     """Tell whether the watcher runs, and what it did.
@@ -169,7 +177,11 @@ def status(run: Run) -> None:
 
 @watcher.command(
     "logs",
-    examples=["nacre watcher logs", "nacre watcher logs -n 200", "nacre watcher logs --follow"],
+    examples=[
+        "nacre admin watcher logs",
+        "nacre admin watcher logs -n 200",
+        "nacre admin watcher logs --follow",
+    ],
 )
 @click.option(
     "--lines",
@@ -229,7 +241,7 @@ def _answer(run: Run, found: Standing) -> None:
         how = (
             f"Started by the system: {path}"
             if path
-            else "Not installed: nacre watcher install has it always started."
+            else "Not installed: nacre admin watcher install has it always started."
         )
         paper.line(dim(how))
 
@@ -310,7 +322,7 @@ def _render_standing(paper: Paper, found: Standing) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre watch``.
+# ``nacre admin watch``.
 
 
 _BACKGROUND_NICENESS = 10
@@ -319,9 +331,9 @@ _BACKGROUND_NICENESS = 10
 @command_command(
     "watch",
     examples=[
-        "nacre watch",
-        "nacre watch --context ~/code/shop/CONTEXT.md",
-        "nacre watcher install        # have the system do it",
+        "nacre admin watch",
+        "nacre admin watch --context ~/code/shop/CONTEXT.md",
+        "nacre admin watcher install        # have the system do it",
     ],
 )
 @argument("watch-once", "paths")
@@ -379,9 +391,9 @@ def watch(  # noqa: PLR0913 - its options
 ) -> None:
     """Follow your agents' sessions as they happen.
 
-    What is written is searchable within two seconds; what it teaches follows. Without PATHS, everything the agents on
-    this machine write; with PATHS, those files and folders. It runs until Ctrl-C, or nacre watcher stop. With --json
-    it prints one object for each event, each on a line of its own.
+    New turns are searchable within two seconds; memories learned from them follow. Without PATHS, it follows all agents
+    on this machine; with PATHS, those files and folders. It runs until Ctrl-C or nacre admin watcher stop. With --json
+    it prints one object for each event, each on its own line.
     """
     if dry_run:
         _survey(run, paths)
@@ -443,7 +455,7 @@ def _give_way() -> None:
 
 def _follow_watch(run: Run, options: WatchOptions, *, to_log: bool) -> None:
     if options.paths:
-        run.settings.actor.require_owner("nacre watch of files that are named")
+        run.settings.actor.require_owner("nacre admin watch of files that are named")
     write: Callable[[str], None] = (
         watcher_module.Log(run.settings.home).write if to_log else click.echo
     )
@@ -554,9 +566,9 @@ def serve(
 ) -> None:
     """Run the background server (faster answers).
 
-    It answers on a socket that only you can use, and follows your agents' sessions as nacre watch does. One serves a
-    home. Hooks start it where it does not run; nacre watcher install has the system start it with every login. It runs
-    until Ctrl-C, or nacre serve stop.
+    It answers on a socket that only you can use, and follows your agents' sessions. There is one for each home. Hooks
+    start it if it does not run; nacre serve install starts it with every login. It runs until Ctrl-C or nacre serve
+    stop.
     """
     if ctx.invoked_subcommand:
         return

@@ -374,15 +374,15 @@ def _times(number: int) -> str:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre sessions search``.
+# ``nacre search``.
 
 
 @command(
     "search",
     examples=[
-        'nacre sessions search "what did I say about retries" --role owner --since march',
-        "nacre sessions search billing --scope decisions --tool codex --json",
-        "nacre sessions search --regex 'E[A-Z]+REFUSED' --scope errors",
+        'nacre search "what did I say about retries" --role owner --since march',
+        "nacre search billing --scope decisions --tool codex --json",
+        "nacre search --regex 'E[A-Z]+REFUSED' --scope errors",
     ],
 )
 @click.argument("question", nargs=-1, type=TEXT)

@@ -1,4 +1,4 @@
-"""``nacre writer``, ``nacre models`` and ``nacre auth``."""
+"""``nacre writer``, ``nacre writer models`` and ``nacre writer keys``."""
 
 from __future__ import annotations
 
@@ -53,6 +53,15 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 @click.group(
     "writer",
     cls=DefaultGroup,
+    places={
+        "backfill-claims": "review:backfill_claims",
+        "cost": "cost:cost",
+        "embedding": "embed:embed",
+        "keys": "writer:keys",
+        "models": "writer:models",
+        "setup": "setup:setup",
+        "traces": "cost:traces",
+    },
     examples=[
         "nacre writer",
         "nacre writer set claude-cli:haiku --tokens-per-day 100000",
@@ -187,7 +196,9 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
     if best is None:
         for candidate in found:
             run.tell(f"{candidate.label}: {candidate.problem}")
-        run.tell("No writer is available: set up a model by key or a local one with nacre setup.")
+        run.tell(
+            "No writer is available: set up a model by key or a local one with nacre writer setup."
+        )
         return None
     return setup.proposal_of(run.settings, best, setup.foreseen(run.home, best.name), found)
 
@@ -331,7 +342,7 @@ def _local(since: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre models``.
+# ``nacre writer models``.
 
 
 _ANSWERS = {
@@ -345,7 +356,11 @@ _ANSWERS = {
 @click.group(
     "models",
     cls=DefaultGroup,
-    examples=["nacre models", "nacre models test", "nacre models test ollama:qwen3"],
+    examples=[
+        "nacre writer models",
+        "nacre writer models test",
+        "nacre writer models test ollama:qwen3",
+    ],
 )
 @click.pass_context
 def models(ctx: click.Context) -> None:
@@ -363,7 +378,11 @@ def models(ctx: click.Context) -> None:
 
 
 @models.command(
-    "test", examples=["nacre models test", "nacre models test anthropic:claude-haiku-5-5 --json"]
+    "test",
+    examples=[
+        "nacre writer models test",
+        "nacre writer models test anthropic:claude-haiku-5-5 --json",
+    ],
 )
 @argument("models-test", "name", default="", metavar="[PROVIDER:MODEL]")
 @click.pass_obj
@@ -433,7 +452,11 @@ def _render_models(
     """Print each model with its tasks, then the settings for background work."""
     if not offers:
         paper.line("No language model is set: everything works by rules.")
-        paper.line(dim("nacre setup sets one; nacre models test PROVIDER:MODEL tries one first"))
+        paper.line(
+            dim(
+                "nacre writer setup sets one; nacre writer models test PROVIDER:MODEL tries one first"
+            )
+        )
         return
     for offer in offers:
         paper.line(bold(offer.name), "  ", dim(offer.label))
@@ -526,7 +549,7 @@ def _render_trial(paper: Paper, trial: Trial) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre auth``.
+# ``nacre writer keys``.
 
 
 MAX_KEY_CHARACTERS = 20_000
@@ -539,15 +562,19 @@ _MARKS = {
 
 
 @click.group(
-    "auth",
+    "keys",
     cls=Group,
-    examples=["nacre auth status", "nacre auth set openai", "nacre auth remove anthropic"],
+    examples=[
+        "nacre writer keys status",
+        "nacre writer keys set openai",
+        "nacre writer keys remove anthropic",
+    ],
 )
-def auth() -> None:
+def keys() -> None:
     """Show the credentials for models; set or remove keys."""
 
 
-@auth.command("status", examples=["nacre auth status", "nacre auth status --json"])
+@keys.command("status", examples=["nacre writer keys status", "nacre writer keys status --json"])
 @click.pass_obj
 def status_auth(run: Run) -> None:
     """Show every method to sign in to a model, with the state and origin of its credential.
@@ -558,13 +585,16 @@ def status_auth(run: Run) -> None:
     run.answer(_status_record(signing_in), lambda paper: _render_status(paper, signing_in))
 
 
-@auth.command("set", examples=["nacre auth set openai", "pass show openai | nacre auth set openai"])
+@keys.command(
+    "set",
+    examples=["nacre writer keys set openai", "pass show openai | nacre writer keys set openai"],
+)
 @argument("auth-set", "provider")
 @click.pass_obj
 def set_key(run: Run, provider: str) -> None:
     """Store a provider's key, typed at a hidden prompt or read from standard input.
 
-    It goes into the system's keyring or, without a working keyring, into credentials.toml. nacre setup chooses models.
+    It goes into the system's keyring or, without one, into credentials.toml. nacre writer setup chooses models.
     """
     if run.is_interactive:
         secret = str(
@@ -591,7 +621,10 @@ def set_key(run: Run, provider: str) -> None:
     )
 
 
-@auth.command("remove", examples=["nacre auth remove anthropic", "nacre auth remove openai --yes"])
+@keys.command(
+    "remove",
+    examples=["nacre writer keys remove anthropic", "nacre writer keys remove openai --yes"],
+)
 @argument("auth-remove", "provider")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -620,7 +653,7 @@ def remove(run: Run, provider: str, yes: bool) -> None:
 def check_key(secret: str, where: str) -> str:
     """Return a key in a valid form. Raises InvalidInput."""
     if not secret:
-        raise InvalidInput(f"there is no key in {where}", hint="nacre setup --help")
+        raise InvalidInput(f"there is no key in {where}", hint="nacre writer setup --help")
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise InvalidInput(
             f"{where} has no valid key: it contains spaces, line ends or unusual characters"
@@ -684,7 +717,7 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
         paper.blank()
         paper.line(dim(f"By key, none found: {', '.join(missing)}"), hang=2)
     if signing_in.model == "none" or not any(way.is_used for way in signing_in.ways):
-        paper.line(dim("nacre setup chooses a model and signs in"))
+        paper.line(dim("nacre writer setup chooses a model and signs in"))
 
 
 def describe_key_storage(signing_in: SigningIn) -> str:

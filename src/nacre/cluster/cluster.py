@@ -219,7 +219,8 @@ class Api:
 
 def _refused() -> Home:
     raise NotAllowed(
-        "this server has no memory of its own", hint="show a key to a space: nacre keys create"
+        "this server has no memory of its own",
+        hint="show a key to a space: nacre server keys create",
     )
 
 
@@ -295,7 +296,7 @@ def page(
 ) -> bytes:
     """The page, in HTML, which reads itself anew every ten seconds."""
     parts = [
-        f"<h1>nacre cluster {escape(what)}</h1>",
+        f"<h1>nacre server cluster {escape(what)}</h1>",
         f"<p>Version {__version__}, since {since:%Y-%m-%d %H:%M} UTC; {running} at work. "
         '<a href="/metrics">For Prometheus</a></p>',
         "<h2>The server</h2>",
@@ -305,7 +306,7 @@ def page(
     ]
     body = "\n".join(parts)
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>nacre cluster {escape(what)}</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>nacre server cluster {escape(what)}</title>'
         f'<meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="{_REFRESH_SECONDS}">'
         f"<style>{_STYLE}</style></head><body>{body}</body></html>"
     ).encode()
@@ -383,7 +384,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 class Metrics:
-    """What is done, by name: operations in ``nacre cluster api``, jobs in ``nacre cluster worker``.
+    """What is done, by name: operations in ``nacre server cluster api``, jobs in ``nacre server cluster worker``.
 
     ``nacre_<what>_total{name, outcome}``, where the outcome is ``ok`` or the code of an error; ``…_seconds{name}``;
     ``…_running``; and what the system says of the process.
@@ -773,7 +774,7 @@ def remove_tenant(settings: Settings, name: str) -> Removed:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"there is no tenant {name}", hint="nacre cluster tenants lists them")
+    return NotFound(f"there is no tenant {name}", hint="nacre server cluster tenants lists them")
 
 
 def _weighed(registry: Registry, name: str, kind: str, members: int, *quota: Any) -> Tenant:

@@ -98,7 +98,9 @@ def retry_failed(url: str, number: int | None) -> int:
             for one in app.job_manager.list_jobs(id=number, queue=QUEUE, status="failed")
         ]
         if not failed and number is not None:
-            raise NotFound(f"no job {number} was given up", hint="nacre cluster jobs lists them")
+            raise NotFound(
+                f"no job {number} was given up", hint="nacre server cluster jobs lists them"
+            )
         for one in failed:
             app.job_manager.retry_job_by_id(one, datetime.now(UTC))
         return len(failed)

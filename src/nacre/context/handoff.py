@@ -496,7 +496,7 @@ def _time_of(turn: Turn | None, now: datetime) -> datetime:
 
 NOTHING = (
     "that session leaves nothing to hand over: nothing was asked to be done, changed, decided or left open; "
-    'words of your own always count: nacre handoff --store "…"'
+    'words of your own always count: nacre context --handoff --store "…"'
 )
 
 

@@ -121,7 +121,7 @@ def create(
     """
     if home.database.is_server:
         raise Unavailable(
-            "this memory is on a server", hint="back up the server: pg_dump, or nacre export"
+            "this memory is on a server", hint="back up the server: pg_dump, or nacre data export"
         )
     target = target.expanduser().absolute()
     catch_up(home)
@@ -225,7 +225,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
                 continue  # copied as a snapshot
             if name == credentials.NAME and Path(parent) == settings.home:
-                note = f"{name} was left out: nacre setup creates new keys"
+                note = f"{name} was left out: nacre writer setup creates new keys"
                 work.notes += [note] if note not in work.notes else []
                 continue
             if name in _SKIPPED_FILES and Path(parent) == settings.home:

@@ -468,7 +468,7 @@ def _git(home: Home) -> Iterator[Unreached]:
     repository = home.settings.vault / ".git"
     if home.database.is_server or not repository.exists():
         return
-    yield Unreached("git history", str(home.vault.root), "nacre scrub --history")
+    yield Unreached("git history", str(home.vault.root), "nacre admin scrub --history")
     for remote in _remotes(repository / "config"):
         yield Unreached(
             "git remote",

@@ -522,7 +522,7 @@ def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committe
 
 
 def commit_quietly(home: Home) -> None:
-    """Scan, commit and tidy in the background. ``nacre doctor`` reports what prevents it."""
+    """Scan, commit and tidy in the background. ``nacre admin doctor`` reports what prevents it."""
     with contextlib.suppress(NacreError):
         scan(home)
         commit_operations(home, patience_seconds=0)
@@ -578,7 +578,7 @@ def _commit_once(
         if home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
             catch_up(home)
             return list(zip(ids, plan.titles, strict=True)), plan.operations
-    raise RepositoryBusy("the vault's branch keeps changing", hint="nacre commit retries")
+    raise RepositoryBusy("the vault's branch keeps changing", hint="nacre admin commit retries")
 
 
 def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:

@@ -740,7 +740,7 @@ def between(value: object, least: float, most: float, default: float) -> float:
 
 
 # -- nacre's own exports ---------------------------------------------------------------------------
-# JSON lines, the zip of Markdown files, a vault's folder, or the output of nacre extract --json.
+# JSON lines, the zip of Markdown files, a vault's folder, or the output of nacre sessions extract --json.
 
 
 NAME = "nacre"
@@ -748,9 +748,7 @@ NAME = "nacre"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
 _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
-_DAMAGED_HINT = (
-    "export it again; only the zip of Markdown files (nacre export vault.zip) may be edited by hand"
-)
+_DAMAGED_HINT = "export it again; only the zip of Markdown files (nacre data export vault.zip) may be edited by hand"
 
 Values = Mapping[str, Any]
 
@@ -1035,4 +1033,4 @@ def _object(tree: Tree, line: bytes | str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-SOURCE = ImportSource(NAME, "nacre export", _recognise, _read)
+SOURCE = ImportSource(NAME, "nacre data export", _recognise, _read)

@@ -213,7 +213,7 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     Raises NotFound, InvalidInput for an unknown or damaged source.
     """
     if options.trust:
-        home.actor.require_owner("nacre import --trust")
+        home.actor.require_owner("nacre data import --trust")
     catch_up(home)
     fold_usage(home)
     tree = open_tree(options.path, home.redactor.clean)
@@ -238,7 +238,7 @@ def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = Non
     Raises OwnerOnly if an agent imports conversations, because the user's words are learned from them.
     """
     if plan.transcripts:
-        home.actor.require_owner("nacre import of conversations")
+        home.actor.require_owner("nacre data import of conversations")
     with home.run("import", why=_why(plan)) as run:
         return _carry_out(home, run, plan, on_progress)
 

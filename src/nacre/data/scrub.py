@@ -262,7 +262,7 @@ def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
     repository = home.repository
     if repository.exists:
         if not has_history:
-            yield "earlier versions in the vault's git history: nacre scrub --history rewrites it"
+            yield "earlier versions in the vault's git history: nacre admin scrub --history rewrites it"
         remotes = repository.git.attempt("remote").stdout.decode("utf-8", "replace").split()
         if remotes:
             names = ", ".join(remotes)

@@ -837,7 +837,7 @@ def sync(home: Home, request: SyncRequest | None = None) -> Synced:
 
 
 def sync_quietly(home: Home) -> None:
-    """Sync in the background; ``nacre doctor`` reports the outcome."""
+    """Sync in the background; ``nacre admin doctor`` reports the outcome."""
     with contextlib.suppress(NacreError):
         sync(home, SyncRequest(timeout_seconds=TIMEOUT_SECONDS, patience_seconds=0))
 
@@ -1016,7 +1016,7 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
         )
         raise SecretFound(
             f"nothing was sent: {listing}{more} contains what looks like a secret",
-            hint="remove it, also from the history: nacre scrub; or mark it as harmless: redaction.allow",
+            hint="remove it, also from the history: nacre admin scrub; or mark it as harmless: redaction.allow",
         )
 
 
@@ -1026,7 +1026,7 @@ def _secrets(home: Home, text: str) -> str:
 
 @contextlib.contextmanager
 def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
-    """Record the outcome of a sync, for ``nacre doctor`` and the next command."""
+    """Record the outcome of a sync, for ``nacre admin doctor`` and the next command."""
     if request.dry_run:
         yield
         return

@@ -444,7 +444,7 @@ def responder_for(home: Home, model: str = "") -> Responder:
     """
     name = full_name(model) if model else name_for(home, Task.CHAT)
     if name == NONE:
-        hint = "run: nacre config set models.chat claude-cli: (or codex-cli:, or another from nacre models)"
+        hint = "run: nacre config set models.chat claude-cli: (or codex-cli:, or another from nacre writer models)"
         raise ModelRefused("no model is set for conversations", hint=hint)
     api = provider_of(home.settings, name.partition(":")[0]).api
     opened = wrapped(home, home.load_model(home.settings, name), background=True)

@@ -183,7 +183,9 @@ def _archive_safely(work: _Work, due: sessions.Due) -> None:
             _archive_one(work, due, state)
         except (NacreError, OSError) as error:
             work.problems.append(
-                reports.Problem(due.path, f"cannot be archived: {error}", "nacre archive verify")
+                reports.Problem(
+                    due.path, f"cannot be archived: {error}", "nacre data archive verify"
+                )
             )
     except NacreError as error:
         work.problems.append(
@@ -555,7 +557,7 @@ def verify(
             )
         notify(reports.Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
-        message, hint = "the index does not know it", "nacre db rebuild reads it"
+        message, hint = "the index does not know it", "nacre admin db rebuild reads it"
         if not _is_sound(place):
             message, hint = (
                 "it is damaged, and the index does not know it",
@@ -586,7 +588,7 @@ def _repair_hint(has_transcript: bool) -> str:
         if has_transcript
         else "; a backup has it as it was"
     )
-    return f"nacre archive verify --repair sets it aside{next_step}"
+    return f"nacre data archive verify --repair sets it aside{next_step}"
 
 
 def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Path]:
@@ -617,7 +619,7 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
     if state is None or state.pack is None:
         raise NotFound(
             f"the transcript of {stored.session.id} is not in the archive",
-            hint="nacre archive status",
+            hint="nacre data archive status",
         )
     if folder is None and state.kind != packs.LINES:
         message = f"only the turns of {stored.session.id} were kept, which its tool cannot read"

@@ -57,7 +57,7 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
         return None
     pack = packs.load(folder_of(home) / state.pack)
     if pack.end < state.size:
-        raise ArchiveDamaged(f"{pack.place} is damaged", hint="nacre archive verify")
+        raise ArchiveDamaged(f"{pack.place} is damaged", hint="nacre data archive verify")
     return pack
 
 

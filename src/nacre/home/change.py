@@ -929,7 +929,7 @@ def _backup_path(home: Path) -> Path:
 
 # -- Evaluation baseline -------------------------------------------------------
 #
-# ``nacre eval`` keeps its answers for comparison. They quote memories.
+# ``nacre admin eval`` keeps its answers for comparison. They quote memories.
 
 
 def baseline_file(home: home.Home) -> Path:

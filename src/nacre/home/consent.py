@@ -1,7 +1,7 @@
 """Consent and budget for texts sent to embedding providers.
 
 Texts go only to hosts to which the owner agreed (``embedding.sends_to``), as requested by ``nacre
-embed switch`` and ``nacre embed resume``. Embedding that the user did not explicitly request
+embed switch`` and ``nacre writer embedding resume``. Embedding that the user did not explicitly request
 respects the budgets, so a call reserves its maximum cost first. Questions are checked against the
 budget but recorded in a spool, because recall does not write to the database.
 """
@@ -108,7 +108,7 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeld | None:
         return None
     return EmbedderHeld(
         f"no text goes to {place.host} for {setting} before you say yes",
-        hint="nacre embed resume tells what would go and what that costs, and asks",
+        hint="nacre writer embedding resume tells what would go and what that costs, and asks",
         reason="no yes",
     )
 
@@ -121,8 +121,8 @@ def told_of(settings: Settings, setting: str) -> str | None:
     if place.is_local:
         return None
     return (
-        f"texts go to {place.host} for {setting}, within the budget of each day: nacre embed resume --estimate tells "
-        "how many, nacre embed resume makes all vectors at once"
+        f"texts go to {place.host} for {setting}, within the daily budget: nacre writer embedding resume --estimate shows "
+        "how many, nacre writer embedding resume makes all vectors at once"
     )
 
 
@@ -186,10 +186,12 @@ def _over_budget(
     scope, key = ("models", DAILY) if reason == "budget" else ("vectors", f"{TASKS}.{VECTORS}")
     if limit <= 0:
         message = f"nothing may be paid for vectors in the background: {key} is 0"
-        hint = "nacre embed resume makes those that wait"
+        hint = "nacre writer embedding resume makes those that wait"
     else:
         message = f"{scope} may cost {dollars(limit)} a day in the background ({key}), and {dollars(spent)} are used"
-        hint = f"it goes on at {shown_minute(resets_at(home))}, or now: nacre embed resume"
+        hint = (
+            f"it goes on at {shown_minute(resets_at(home))}, or now: nacre writer embedding resume"
+        )
     return EmbedderHeld(message, hint=hint, reason=reason, for_less=for_less)
 
 

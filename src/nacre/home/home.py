@@ -574,7 +574,7 @@ def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str
 
 
 def _refusal(caller: Standing, operation: str, *, writes: bool, owners: bool) -> NotAllowed | None:
-    hint = f"an owner of {caller.space} gives roles: nacre spaces add {caller.space} {caller.account} --role …"
+    hint = f"an owner of {caller.space} gives roles: nacre server spaces add {caller.space} {caller.account} --role …"
     if caller.role is Role.READER and (writes or owners):
         return NotAllowed(
             f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint

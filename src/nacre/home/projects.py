@@ -312,7 +312,9 @@ def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> 
     other = replace(home, settings=settings, database=database, problems=[], earlier=None)
     try:
         if standing(other).kind is None:
-            raise NotAllowed(f"{space} is nobody's space", hint="nacre spaces list shows yours")
+            raise NotAllowed(
+                f"{space} is nobody's space", hint="nacre server spaces list shows yours"
+            )
     except BaseException:
         other.database.close()
         raise

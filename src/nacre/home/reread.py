@@ -102,7 +102,9 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
         except Exception as error:  # noqa: BLE001 - a damaged pack or anybody's adapter costs its own file only
             message = f"cannot be read from the archive: {type(error).__name__}: {error}"
             yield FileFailed(
-                Path(state.path), state.size, Problem(state.path, message, "nacre archive verify")
+                Path(state.path),
+                state.size,
+                Problem(state.path, message, "nacre data archive verify"),
             )
 
 

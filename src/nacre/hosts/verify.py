@@ -73,7 +73,7 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
             "hooks",
             WARNING,
             finding,
-            "is this machine very busy? nacre doctor tells how the home is",
+            "is this machine very busy? nacre admin doctor tells how the home is",
         )
     elif written.hooks:
         yield Check(
@@ -569,7 +569,10 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     if broken:
         return [
             Check(
-                "hosts", WARNING, f"the wiring of {', '.join(broken)} changed", "nacre doctor hosts"
+                "hosts",
+                WARNING,
+                f"the wiring of {', '.join(broken)} changed",
+                "nacre admin doctor hosts",
             )
         ]
     again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
@@ -579,11 +582,11 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
                 "hosts",
                 WARNING,
                 f"the own memory of {', '.join(again)} was turned on again",
-                "nacre doctor hosts",
+                "nacre admin doctor hosts",
             )
         ]
     names = ", ".join(dict.fromkeys(wish.host for wish in wired.wishes))
-    return [Check("hosts", OK, f"{names}; nacre doctor hosts proves them")]
+    return [Check("hosts", OK, f"{names}; nacre admin doctor hosts proves them")]
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:

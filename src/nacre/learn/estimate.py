@@ -247,7 +247,7 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
         tokens = vectors.plan(home, model).tokens + unstored
         held = consent.hold(home, model)
     except EmbedderUnavailable:
-        return None  # nacre embed reports the reason
+        return None  # nacre writer embedding reports the reason
     left = left_today(home, VECTORS)
     return VectorEstimate(model, tokens, place.cost(tokens), left, held.message if held else None)
 
@@ -263,7 +263,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
         demand, left, more = (
             f"cost about {dollars(forecast.cost or 0)}",
             dollars(forecast.left),
-            "nacre cost",
+            "nacre writer cost",
         )
     else:
         demand = f"take about {round(forecast.tokens, -2):,} tokens, {round(forecast.most, -2):,} at most"

@@ -364,7 +364,7 @@ def read_jobs(
 def read_archive(home: Home, run: Run | None, tally: ReadTally, notify: OnProgress) -> None:
     """Read sessions that only the archive still has; they are older than those in transcripts."""
     tally.problems += [
-        Problem("archive", problem, "nacre archive verify") for problem in read_index(home)
+        Problem("archive", problem, "nacre data archive verify") for problem in read_index(home)
     ]
     states = missing(home)
     exclusions = Exclusions(home.settings)

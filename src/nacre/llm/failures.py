@@ -57,7 +57,7 @@ _LIMITED = (
 _SIGNED_OUT = r"\b(?:log|sign|logged|signed)[ -]?(?:in|out)\b|\bapi key|unauthori[sz]ed|authenticat|\b401\b|credentials"
 _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
 """Messages of agents' commands when a limit is reached, when nobody is signed in, and without a network."""
-ANOTHER = "choose another model: nacre setup, or nacre writer set for the writer"
+ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the writer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +130,14 @@ _ROWS = (
         r"context[_ ]length|context window|maximum context|prompt is too long|too many tokens|token limit|"
         r"request_too_large|input is too long|exceeds? .{0,30}context|maximum .{0,20}tokens",
         "the text is too long for {name}{window}",
-        "a model with a larger window reads it whole: nacre models",
+        "a model with a larger window reads it whole: nacre writer models",
         PromptTooLong,
     ),
     _Row(
         (413,),
         "",
         "the text is too long for {name}{window}",
-        "a model with a larger window reads it whole: nacre models",
+        "a model with a larger window reads it whole: nacre writer models",
         PromptTooLong,
     ),
     _Row(
@@ -392,13 +392,13 @@ def _renew(target: CallTarget) -> str:
         ]
         return next(
             (method.renew for method in own if bool(method.login) != is_kept),
-            f"nacre auth set {provider.name}",
+            f"nacre writer keys set {provider.name}",
         )
-    return f"nacre auth set {provider.name}"
+    return f"nacre writer keys set {provider.name}"
 
 
 def _where_key(provider: Provider) -> str:
-    return f"nacre auth set {provider.name}" + (
+    return f"nacre writer keys set {provider.name}" + (
         f", or set {provider.variables[0]}" if provider.variables else ""
     )
 
@@ -407,7 +407,7 @@ def no_key(target: CallTarget) -> ModelRefused:
     """Return the error for a missing key."""
     return ModelRefused(
         f"there is no key for {target.provider.label}, which {target.name} needs",
-        hint=f"{_where_key(target.provider)}; nacre setup chooses another model",
+        hint=f"{_where_key(target.provider)}; nacre writer setup chooses another model",
     )
 
 
@@ -465,7 +465,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _SHOWN_CHARACTERS = 4_000
-_OTHERWISE = "choose another model: nacre setup; or say what this one can do, in models.capabilities (docs/models.md)"
+_OTHERWISE = "choose another model: nacre writer setup; or set its abilities in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
 """Separates a prompt from the previous answer that is sent back with it."""

@@ -252,7 +252,7 @@ def _missing_paths(
         return missing
     home.problems.append(
         f"{len(missing)} of {len(seen)} memory files are missing at once, so nothing was retired: restore them, or "
-        "run `nacre db rebuild` to accept the vault as it is"
+        "run `nacre admin db rebuild` to accept the vault as it is"
     )
     return []
 

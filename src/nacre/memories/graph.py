@@ -865,7 +865,9 @@ def _resolve(home: home.Home, request: NewLink) -> _NewLink:
     if source.id == target:
         raise Conflict("a memory cannot be linked with itself", hint="give two different memories")
     if source.retired:
-        raise Conflict(f"{source.subject!r} is retired", hint=f"nacre unretire {source.id[-8:]}")
+        raise Conflict(
+            f"{source.subject!r} is retired", hint=f"nacre retire --restore {source.id[-8:]}"
+        )
     if request.relation in _OF_CODE:
         raise InvalidInput(
             f"{rel} links code symbols, not memories",

@@ -120,7 +120,7 @@ def _place(
     )
     if rule:
         reason = (
-            f"your statement overrides the persistent retirement of {rule.pattern!r} (nacre unretire {rule.id[-8:]} "
+            f"your statement overrides the retirement of {rule.pattern!r} (nacre retire --restore {rule.id[-8:]} "
             "ends it)"
         )
         return replace(outcome, reason=reason)

@@ -76,7 +76,9 @@ def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> De
     Call it without a lock or a transaction. Failures of the model are reported in ``note``.
     """
     if not may_ask(home, asking):
-        return Decisions(note="no language model is set (nacre setup)" if asking.online else None)
+        return Decisions(
+            note="no language model is set (nacre writer setup)" if asking.online else None
+        )
     undecided = [memory for memory in memories if not _is_settled(home, memory)]
     if not undecided:
         return Decisions()

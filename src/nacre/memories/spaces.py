@@ -97,7 +97,7 @@ class Calls:
 def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpent:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     seconds = int((midnight - now).total_seconds()) + 1
-    hint = "wait until midnight (UTC), or ask the server's administrator for more: nacre cluster tenants limit"
+    hint = "wait until midnight (UTC), or ask the server's administrator for more: nacre server cluster tenants limit"
     return QuotaSpent(
         f"{space} has used its {limit:,} requests for today",
         seconds=seconds,
@@ -319,7 +319,7 @@ class Managed:
             return Role(role)
         raise NotFound(
             f"{account} is not a member of {self.space}",
-            hint=f"nacre spaces add {self.space} {account}",
+            hint=f"nacre server spaces add {self.space} {account}",
         )
 
 
@@ -341,14 +341,14 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
     with registry_of(home) as registry, registry.transaction():
         if not registry.all("lock_space", space=name):
             raise NotFound(
-                f"there is no space {name}", hint=f"nacre spaces create {name} creates it"
+                f"there is no space {name}", hint=f"nacre server spaces create {name} creates it"
             )
         rows = registry.all("read_role", space=name, account=caller.account)
         role = Role(rows[0][0]).at_most(home.actor.most) if rows else None
         if role is not Role.OWNER:
             raise NotAllowed(
                 f"{caller.account} does not own {name}",
-                hint="ask one of its owners: nacre spaces members",
+                hint="ask one of its owners: nacre server spaces members",
             )
         yield Managed(registry, caller, name, to_ms(home.now()) or 0)
 
@@ -394,7 +394,7 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
             if not created:
                 raise Conflict(
                     f"there is already a space {request.space}",
-                    hint="nacre spaces list shows yours",
+                    hint="nacre server spaces list shows yours",
                 )
             space = Managed(registry, caller, request.space, at)
             _set_member(space, owner, Role.OWNER)
@@ -531,7 +531,7 @@ def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) ->
 def _revoke(space: Managed, key: str) -> Key:
     if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
         raise NotFound(
-            f"there is no key {key} for {space.space}", hint="nacre keys list shows them"
+            f"there is no key {key} for {space.space}", hint="nacre server keys list shows them"
         )
     space.note("keys-revoke", key)
     return next(item for item in _keys(space) if item.id == key)
@@ -659,7 +659,7 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
         )
         raise Conflict(
             f"{memory.subject!r} {state}",
-            hint="share only valid memories: see nacre review and nacre unretire",
+            hint="share only valid memories: see nacre review and nacre retire --restore",
         )
     if (scope or memory.scope) is Scope.PRIVATE:
         raise NotAllowed(
@@ -703,7 +703,9 @@ def _put(other: Home, copy: Memory, caller: Standing) -> Shared:
     with other.change("share", subject=copy.subject, why=f"{caller.account} shared it") as change:
         existing = other.memories.in_any_state([copy.id])
         if existing and not existing[0].is_active:
-            raise Conflict("it was retired there", hint="nacre unretire in that space restores it")
+            raise Conflict(
+                "it was retired there", hint="nacre retire --restore in that space restores it"
+            )
         if existing:
             copy = replace(existing[0], **{name: getattr(copy, name) for name in _COPIED_FIELDS})
         change.put(

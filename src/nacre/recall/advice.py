@@ -227,7 +227,7 @@ SECONDS = 15.0
 
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’«»…¿¡？。，！：；"
 _SPECIFIC = re.compile(r"\d|[/\\_@]|\w\.\w|[a-z][A-Z]|[A-Z]{2}")
-_NO_MODEL = "no language model is set: nacre setup"
+_NO_MODEL = "no language model is set: nacre writer setup"
 
 
 @contextmanager

@@ -927,7 +927,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
         return None, Lane("vector", LaneState.UNAVAILABLE, note=problem)
     are_missing = vectors.are_missing()
     goes_on = (
-        "nacre embed tells why"
+        "nacre writer embedding tells why"
         if isinstance(embedder, RemoteEmbedder)
         else "nacre ingest goes on with them"
     )

@@ -181,5 +181,5 @@ def _model(home: Home) -> LanguageModel:
     """Open the model for claims. Raises ModelRefused if none is configured."""
     model = model_for(home, Task.CLAIMS, background=False)
     if model is None:
-        raise ModelRefused("no language model is set", hint="nacre setup")
+        raise ModelRefused("no language model is set", hint="nacre writer setup")
     return model

@@ -676,7 +676,7 @@ def _clusters_to_ask(
     """Return clusters to ask about, the number left for later, and the reason if vectors are missing."""
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
-        return [], 0, "similarity needs vectors: run nacre embed"
+        return [], 0, "similarity needs vectors: run nacre writer embedding"
     settled = set(asked(home))
     eligible = [
         cluster for cluster in clusters(home, memories) if fingerprint(cluster) not in settled

@@ -529,7 +529,7 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     if len(given) != 1:
         raise InvalidInput(
             "an answer needs one of: a link, a sentence, the memory to keep, skip",
-            hint='nacre reflect answer ID --link depends_on, or "a sentence", or --skip',
+            hint='nacre review reflect answer ID --link depends_on, or "a sentence", or --skip',
         )
     catch_up(home)
     first, second = _meant(home, request.reference)
@@ -557,13 +557,13 @@ def _meant(home: Home, reference: str) -> tuple[Memory, Memory]:
     if len(ends) != 2 or not all(ends):
         raise InvalidInput(
             f"there is no question {reference!r}",
-            hint="nacre reflect shows ids such as 5f0c2a4d+91d0a4be",
+            hint="nacre review reflect shows ids such as 5f0c2a4d+91d0a4be",
         )
     first, second = (get(home, end) for end in ends)
     if first.id == second.id or not first.shares_place(second):
         raise Conflict(
             "the two memories of a question must belong to one project",
-            hint="nacre reflect shows the questions",
+            hint="nacre review reflect shows the questions",
         )
     inactive = next((end for end in (first, second) if not end.is_active), None)
     if inactive:
@@ -908,7 +908,8 @@ def _find(home: Home, reference: str) -> list[_Wording]:
     ]
     if not matching:
         raise NotFound(
-            f"there is no gap {reference!r}", hint="nacre gaps lists the unanswered questions"
+            f"there is no gap {reference!r}",
+            hint="nacre review gaps lists the unanswered questions",
         )
     if len(matching) > 1:
         raise Conflict(f"{reference!r} matches several gaps", hint="give more characters of the id")

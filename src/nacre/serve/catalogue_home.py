@@ -62,6 +62,7 @@ OWN = (
         **LONG,
         needs=Needs.CLOSED,
         owners=True,
+        command="data backup restore",
     ),
     Operation(
         "move",
@@ -71,6 +72,7 @@ OWN = (
         **LONG,
         needs=Needs.CLOSED,
         owners=True,
+        command="data move",
     ),
     Operation("archive-status", "home.archive:status", NOTHING, "home.archive:ArchiveStatus"),
     Operation(
@@ -95,6 +97,7 @@ OWN = (
         "list[store.sessions:Archived]",
         writes=True,
         owners=True,
+        command="data archive prune",
     ),
 )
 
@@ -196,6 +199,7 @@ MODELS = (
         needs=_SETTINGS,
         not_by=_KEYS,
         owners=True,
+        command="writer keys set",
     ),
     Operation(
         "auth-remove",
@@ -206,6 +210,7 @@ MODELS = (
         needs=_SETTINGS,
         not_by=_KEYS,
         owners=True,
+        command="writer keys remove",
     ),
     Operation(
         "embed", "memories.vectors:status", NOTHING, "memories.vectors:Standing", not_by=_HELD
@@ -229,6 +234,7 @@ MODELS = (
         "memories.vectors:Embedded",
         **LONG,
         owners=True,
+        command="writer embedding switch",
     ),
     Operation(
         "embed-resume",
@@ -343,6 +349,7 @@ CARE = (
         writes=True,
         needs=Needs.CLOSED,
         owners=True,
+        command="admin db reset",
     ),
     Operation(
         "config",
@@ -444,6 +451,7 @@ CARE = (
         needs=_SETTINGS,
         not_by=_WATCHER,
         owners=True,
+        command="admin watcher install",
     ),
     Operation(
         "watcher-uninstall",
@@ -454,6 +462,7 @@ CARE = (
         needs=_SETTINGS,
         not_by=_WATCHER,
         owners=True,
+        command="admin watcher uninstall",
     ),
 )
 
@@ -471,6 +480,7 @@ REMOTE = (
         "care.remote:Exchanged",
         **LONG,
         owners=True,
+        command="server remote add",
     ),
     Operation("remote-sync", "care.remote:exchange", NOTHING, "care.remote:Exchanged", **LONG),
     Operation(
@@ -480,6 +490,7 @@ REMOTE = (
         "care.remote:RemoteStanding",
         writes=True,
         owners=True,
+        command="server remote remove",
     ),
     Operation(
         "remote-changes",
@@ -517,15 +528,15 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
     Face.COMMAND_LINE: {
         "nacre show looks at a memory with all that is known of it": "get",
         "agents read it as nacre://project": "page",
-        "nacre extract shows what it proposes instead": "extract",
+        "nacre sessions extract shows what it proposes instead": "extract",
         "hooks are a program of their own": "hook context-given",
         "hooks leave it to nacre chores": "flush",
-        "nacre doctor and nacre db stats tell it": "overview",
+        "nacre admin doctor and nacre admin db stats tell it": "overview",
         "nacre writer set tells it as it asks": "writer-foreseen",
         "it is for pictures; nacre graph list shows it": "graph-map",
         "nacre status tells what is new; the dashboard draws the rest": "today activity",
-        "nacre init and nacre doctor hosts tell it": "hosts hosts-preview",
-        "nacre remote sync asks it of a server": "remote-changes remote-versions remote-push remote-turns",
+        "nacre init and nacre admin doctor hosts tell it": "hosts hosts-preview",
+        "nacre server remote sync asks it of a server": "remote-changes remote-versions remote-push remote-turns",
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
@@ -605,6 +616,7 @@ SPACES = (
         "memories.spaces:ShareRequest",
         "memories.spaces:Shared",
         **_OWNERS,
+        command="server share",
     ),
     Operation("spaces", "memories.spaces:list_spaces", NOTHING, "list[memories.spaces:Space]"),
     Operation(
@@ -613,6 +625,7 @@ SPACES = (
         "memories.spaces:CreateSpaceRequest",
         "memories.spaces:Space",
         **_OWNERS,
+        command="server spaces create",
     ),
     Operation(
         "spaces-members",
@@ -626,6 +639,7 @@ SPACES = (
         "memories.spaces:AddMemberRequest",
         "list[memories.spaces:Member]",
         **_OWNERS,
+        command="server spaces add",
     ),
     Operation(
         "spaces-remove",
@@ -633,6 +647,7 @@ SPACES = (
         "memories.spaces:RemoveMemberRequest",
         "list[memories.spaces:Member]",
         **_OWNERS,
+        command="server spaces remove",
     ),
     Operation(
         "spaces-log",
@@ -652,6 +667,7 @@ SPACES = (
         "memories.spaces:CreateKeyRequest",
         "memories.spaces:NewKey",
         **_SECRET,
+        command="server keys create",
     ),
     Operation(
         "keys-rotate",
@@ -659,6 +675,7 @@ SPACES = (
         "memories.spaces:RotateKeyRequest",
         "memories.spaces:NewKey",
         **_SECRET,
+        command="server keys rotate",
     ),
     Operation(
         "keys-revoke",
@@ -666,6 +683,7 @@ SPACES = (
         "memories.spaces:RevokeKeyRequest",
         "memories.spaces:Key",
         **_OWNERS,
+        command="server keys revoke",
     ),
 )
 
@@ -767,6 +785,7 @@ SESSIONS = (
         "values.reports:IngestReport",
         **LONG,
         owners=("paths",),
+        command="admin watch --once",
     ),
     Operation(
         "quickstart", "setup.setup:run_quickstart", NOTHING, "setup.setup:QuickstartResult", **LONG
@@ -868,7 +887,7 @@ AGENTS = (
         "context.requests:WritePageRequest",
         "context.build:OwnPage",
         writes=True,
-        command="page",
+        command="project page",
         owners=True,
     ),
 )

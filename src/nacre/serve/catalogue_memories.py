@@ -84,6 +84,7 @@ MEMORIES = (
         "memories.retire:BroughtBack",
         writes=True,
         owners=True,
+        command="retire --restore",
     ),
     Operation(
         "todo-done",
@@ -105,7 +106,7 @@ MEMORIES = (
         "recall.requests:JudgeRequest",
         "values.review:FeedbackReport",
         writes=True,
-        command="feedback",
+        command="review feedback",
         owners=True,
     ),
     Operation("place", "home.change:place", "home.change:PlaceRequest", "home.views:Place"),
@@ -272,6 +273,7 @@ REVIEW = (
         "values.review:Reflected",
         writes=True,
         owners=True,
+        command="review reflect answer",
     ),
     Operation(
         "unanswered",
@@ -285,7 +287,7 @@ REVIEW = (
         "review.contradictions:GapTodoRequest",
         "values.reports:StoreOutcome",
         writes=True,
-        command="gaps todo",
+        command="review gaps todo",
         owners=True,
     ),
     Operation(
@@ -294,7 +296,7 @@ REVIEW = (
         "review.contradictions:GapRequest",
         "values.review:UnansweredQuestion",
         writes=True,
-        command="gaps dismiss",
+        command="review gaps dismiss",
         owners=True,
     ),
     Operation(
@@ -373,6 +375,7 @@ FORGETTING = (
         "values.memory:ScrubReport",
         **LONG,
         owners=("history", "remove_copies"),
+        command="admin scrub",
     ),
 )
 

@@ -463,7 +463,7 @@ async def export(call: Call) -> Any:
 
 
 async def import_(call: Call) -> Any:
-    """``POST import``: a bundle for ``nacre import``. Raises InvalidInput if it is invalid."""
+    """``POST import``: a bundle for ``nacre data import``. Raises InvalidInput if it is invalid."""
     bundle = await call.body()
     if bundle.get("formatVersion") != FORMAT:
         raise InvalidInput("this is no bundle of ClawXMemory's", hint=f"formatVersion is {FORMAT}")

@@ -545,7 +545,7 @@ class Chatting:
 class Following:
     """A thread that follows sessions unless another watcher does.
 
-    ``nacre watcher stop`` ends it until ``again``.
+    ``nacre admin watcher stop`` ends it until ``again``.
     """
 
     def __init__(

@@ -672,7 +672,7 @@ def _unexpected(error: Exception) -> dict[str, Any]:
     """Return the record of an unexpected error, and log its traceback to standard error."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error("%s\n%s", type(error).__name__, frames)
-    hint = "try again, or go on without it; nacre doctor tells the person what is wrong"
+    hint = "try again, or go on without it; nacre admin doctor tells the person what is wrong"
     return {
         "error": {
             "code": "unexpected",

@@ -439,7 +439,7 @@ def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
         f"{_short(question.first)}\n{_short(question.second)}\n  {one_line(harmless(question.why))}"
         for question in reflection.questions
     ]
-    hint = "The person answers: nacre reflect"
+    hint = "The person answers: nacre review reflect"
     records = [
         {
             "id": question.id,
@@ -462,7 +462,7 @@ def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
         f"last {shown_day(gap.last)}" + (f", of {', '.join(gap.projects)}" if gap.projects else "")
         for gap in report.gaps
     ]
-    hint = "memory_store keeps an answer that you know; the person has the rest: nacre gaps"
+    hint = "memory_store keeps an answer that you know; the person has the rest: nacre review gaps"
     records = [{"id": gap.id, "question": gap.question, "times": gap.times} for gap in report.gaps]
     return Answer(
         _text(blocks, arguments, "Every question has an answer.", hint),

@@ -396,7 +396,8 @@ class Spaces:
         owners = self._ask(lambda registry: registry.all("read_owner", space=space))
         if not owners:
             raise NotFound(
-                f"nobody owns the space {space}", hint=f"nacre spaces add {space} NAME --role owner"
+                f"nobody owns the space {space}",
+                hint=f"nacre server spaces add {space} NAME --role owner",
             )
         account, *quota = owners[0]
         return Bearer(account, space, Role.OWNER, Quota(*quota))

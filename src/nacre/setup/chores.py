@@ -125,7 +125,7 @@ def learn_now(
 # -- Chores ----------------------------------------------------------------------------------------
 # A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.serve.hook_shapes`). Chores of the same kind
 # and session are combined. One process works at a time. Failures are retried up to five times; then the chore moves
-# to ``run/chores/given-up`` with the reason, which ``nacre doctor`` shows. Chores that may call a model have a
+# to ``run/chores/given-up`` with the reason, which ``nacre admin doctor`` shows. Chores that may call a model have a
 # separate lock, so that no handoff waits for one.
 
 

@@ -240,13 +240,13 @@ def replace_key(settings: Settings, provider: str, secret: str) -> str:
     """
     if not provider_of(settings, provider).needs_key:
         raise ModelRefused(
-            f"{provider_of(settings, provider).label} needs no key", hint="nacre models test"
+            f"{provider_of(settings, provider).label} needs no key", hint="nacre writer models test"
         )
     own, chosen = method_of(provider, secret), methods().get(settings.text("models.auth"))
     if own and chosen and chosen.provider == provider and own != chosen:
         raise CredentialsUnusable(
             f"this credential is not for the selected method {chosen.name}",
-            hint=f"to select another method: nacre setup --auth {own.name}",
+            hint=f"to select another method: nacre writer setup --auth {own.name}",
         )
     place = keep(settings, provider, secret)
     _drop_from_config(settings, provider)
@@ -460,7 +460,7 @@ def _faring(
         return (
             "failing",
             failing.told,
-            f"it is retried automatically; to retry now: nacre models test {name}",
+            f"it is retried automatically; to retry now: nacre writer models test {name}",
         )
     most = home.settings.whole(CALLS)
     has_called = limit is not None and 0 < most <= usage[1]
@@ -709,7 +709,7 @@ def try_model(home: Home, name: str = "") -> Trial:
     model = model_for(_naming(home, name), Task.TEST, background=False)
     if model is None:
         raise InvalidInput(
-            "no model is set", hint="nacre setup, or nacre models test provider:model"
+            "no model is set", hint="nacre writer setup, or nacre writer models test provider:model"
         )
     try:
         with tracing(home, TraceKind.TEST, model.name) as run:

@@ -266,7 +266,7 @@ class PostgresDatabase:
         if row is None:
             raise NotAllowed(
                 f"{self.account} does not belong to the space {self.tenant}",
-                hint="storage.account says who you are; an owner lets you in: nacre spaces add",
+                hint="storage.account says who you are; an owner lets you in: nacre server spaces add",
             )
         return (
             NotAllowed(f"{self.account} may only read {self.tenant}")

@@ -983,7 +983,7 @@ class Vectors:
         if present and len(vectors) and vectors.shape[1] != present:
             raise EmbedderUnavailable(
                 f"{self.model()} gives vectors of {vectors.shape[1]} numbers now, and the index has {present}",
-                hint="another model answers by that name: nacre doctor --deep --repair drops its vectors",
+                hint="another model answers by that name: nacre admin doctor --deep --repair drops its vectors",
             )
 
     def _add_passages(

@@ -557,7 +557,7 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.NotADBError as error:
         raise StoreUnusable(
             f"{path} is not a nacre database",
-            hint="move it away and run: nacre db rebuild",
+            hint="move it away and run: nacre admin db rebuild",
         ) from error
     except apsw.CorruptError as error:
         raise damaged(path) from error
@@ -581,7 +581,7 @@ def _lower(*arguments: Any) -> Any:
 def damaged(path: Path, why: str = "") -> StoreUnusable:
     """Return the error for a damaged database."""
     message = f"{path} is damaged{f': {why}' if why else ''}"
-    return StoreUnusable(message, hint="the vault still has every memory: nacre db rebuild")
+    return StoreUnusable(message, hint="the vault still has every memory: nacre admin db rebuild")
 
 
 def _wait_for_lock(attempts: int) -> bool:
@@ -735,5 +735,6 @@ class Snapshot:
                 copy.close()
         except apsw.Error as error:
             raise StoreUnusable(
-                f"{self._path} cannot be copied: {error}", hint="nacre doctor --deep looks at it"
+                f"{self._path} cannot be copied: {error}",
+                hint="nacre admin doctor --deep looks at it",
             ) from error

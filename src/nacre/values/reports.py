@@ -200,7 +200,7 @@ OK, WARNING, FAILURE = "ok", "warning", "failure"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding of ``nacre doctor``. ``state`` is OK, WARNING or FAILURE."""
+    """One finding of ``nacre admin doctor``. ``state`` is OK, WARNING or FAILURE."""
 
     name: str
     state: str

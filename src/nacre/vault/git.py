@@ -180,7 +180,7 @@ class GitFailed(RepositoryUnusable):
 
     def __init__(self, message: str, *, exit_code: int, said: str) -> None:
         super().__init__(
-            message, hint="nacre doctor looks at the repository; memories are safe without it"
+            message, hint="nacre admin doctor looks at the repository; memories are safe without it"
         )
         self.exit_code = exit_code
         self.said = said

@@ -423,7 +423,7 @@ def _verify(repository: Repository, beside: Repository, commits: int) -> None:
     if not is_whole or len(trees[0]) != len(trees[1]):
         raise RepositoryUnusable(
             "the rewritten history is not whole, so the old one stays",
-            hint="nacre doctor looks at the repository",
+            hint="nacre admin doctor looks at the repository",
         )
 
 

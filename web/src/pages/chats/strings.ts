@@ -13,9 +13,9 @@ const en = {
   lost: (n: number) => `${number(n)} failed`,
   noChannel: "No channel is configured",
   noChannelNote:
-    "With a channel, such as a bot of yours on Telegram, you can write to your agent from a phone. Set it up under [gateway.channels.telegram] in config.toml, then run nacre gateway run. Without any, nacre chat talks with it in a terminal.",
+    "With a channel, such as a bot of yours on Telegram, you can write to your agent from a phone. Set it up under [gateway.channels.telegram] in config.toml, then run nacre gateway run. Without any, nacre gateway chat talks with it in a terminal.",
   empty: "No conversations yet",
-  emptyNote: "Write to your agent in a channel, or run nacre chat in a terminal. Messages appear here live.",
+  emptyNote: "Write to your agent in a channel, or run nacre gateway chat in a terminal. Messages appear here live.",
   messages: (n: number) => count(n, "message", "messages"),
   ended: "ended",
   group: "group",
@@ -74,9 +74,9 @@ const zh: typeof en = {
   lost: (n) => `${number(n)} 条失败`,
   noChannel: "没有配置频道",
   noChannelNote:
-    "有了频道(例如你自己的 Telegram 机器人),就能用手机给代理写消息。在 config.toml 的 [gateway.channels.telegram] 中配置,然后运行 nacre gateway run。没有频道时,可以在终端里用 nacre chat 对话。",
+    "有了频道(例如你自己的 Telegram 机器人),就能用手机给代理写消息。在 config.toml 的 [gateway.channels.telegram] 中配置,然后运行 nacre gateway run。没有频道时,可以在终端里用 nacre gateway chat 对话。",
   empty: "还没有对话",
-  emptyNote: "在频道里给代理写消息,或在终端运行 nacre chat。对话内容会实时显示在这里。",
+  emptyNote: "在频道里给代理写消息,或在终端运行 nacre gateway chat。对话内容会实时显示在这里。",
   messages: (n) => `${number(n)} 条消息`,
   ended: "已结束",
   group: "群组",

@@ -1,4 +1,4 @@
--- Index: read from vault and transcripts, rebuilt by `nacre db rebuild`.
+-- Index: read from vault and transcripts, rebuilt by `nacre admin db rebuild`.
 
 -- A row number is given once, so what was made of a row's words never passes to other words.
 CREATE TABLE memories (

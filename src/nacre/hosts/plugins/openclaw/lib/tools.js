@@ -29,7 +29,7 @@ export function makeTools(described, config, servers, caller) {
                 return { content: [{ type: "text", text: renamed(told.text, config) }], details: { failed: told.failed } };
             }
             catch (error) {
-                const text = `nacre could not be asked (${messageOf(error)}). Go on without it; "nacre doctor" tells the person what is wrong.`;
+                const text = `nacre could not be asked (${messageOf(error)}). Go on without it; "nacre admin doctor" tells the person what is wrong.`;
                 return { content: [{ type: "text", text }], details: { failed: true } };
             }
         },

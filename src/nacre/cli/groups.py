@@ -1,0 +1,109 @@
+"""Groups whose commands are defined in other modules: ``data``, ``admin`` and ``server``; and ``nacre help``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from nacre.cli.command import Command, Group, Paper, Run, bold, dim, first_sentence
+
+data = Group(
+    "data",
+    help="Import, export, back up and move your data.",
+    places={
+        "archive": "data:archive",
+        "backup": "data:backup",
+        "export": "data:export",
+        "import": "data:import_",
+        "move": "server:move",
+    },
+    examples=[
+        "nacre data import ~/notes --from markdown",
+        "nacre data export memories.jsonl",
+        "nacre data backup create backup.zip",
+    ],
+)
+
+admin = Group(
+    "admin",
+    help="Check, repair and measure the installation.",
+    places={
+        "benchmark": "measures:benchmark",
+        "commit": "history:commit",
+        "completion": "completion:completion",
+        "db": "sync:db",
+        "doctor": "status:doctor",
+        "eval": "measures:evaluate",
+        "events": "gateway:events",
+        "man": "completion:manual",
+        "redact": "history:redact",
+        "scrub": "history:scrub",
+        "usefulness": "measures:usefulness",
+        "watch": "watch:watch",
+        "watcher": "watch:watcher",
+    },
+    examples=["nacre admin doctor", "nacre admin db stats", "nacre admin watcher status"],
+)
+
+server = Group(
+    "server",
+    help="Share memory through a server: spaces, keys, and a copy on this machine.",
+    places={
+        "cluster": "cluster:cluster",
+        "keys": "cluster:keys",
+        "remote": "server:remote",
+        "share": "cluster:share",
+        "spaces": "cluster:spaces",
+    },
+    examples=[
+        "nacre server remote add https://memory.example.com",
+        "nacre server spaces list",
+        "nacre server share 5f0c2a4d --with team:platform",
+    ],
+)
+
+
+@click.command(
+    "help", cls=Command, examples=["nacre help --all", "nacre help sessions list"], hidden=True
+)
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.option("--all", "everything", is_flag=True, help="List all commands and their subcommands.")
+@click.pass_context
+def help_command(context: click.Context, words: tuple[str, ...], everything: bool) -> None:
+    """Show the help of a command, or a list of all commands."""
+    run: Run = context.obj
+    current = context.find_root()
+    if everything:
+        rows = list(_tree(current))
+        record = {"commands": [{"command": path, "summary": summary} for path, summary in rows]}
+        run.answer(record, lambda paper: _render_tree(paper, rows))
+        return
+    for word in words:
+        group = current.command
+        if not isinstance(group, Group):
+            raise click.UsageError(f"{current.command_path} has no commands", context)
+        name, below, _ = group.resolve_command(current, [word])
+        current = click.Context(below or group, info_name=name, parent=current)
+    page = current.get_help()
+    run.answer({"help": page}, lambda paper: paper.verbatim(page))
+
+
+def _tree(parent: click.Context) -> Iterator[tuple[str, str]]:
+    """Yield the path and the summary of each command below a group."""
+    group = parent.command
+    for name in group.list_commands(parent) if isinstance(group, click.Group) else ():
+        below = group.get_command(parent, name)
+        if below is None or below.hidden:
+            continue
+        context = click.Context(below, info_name=name, parent=parent)
+        yield context.command_path, first_sentence(below.help)
+        yield from _tree(context)
+
+
+def _render_tree(paper: Paper, rows: list[tuple[str, str]]) -> None:
+    width = max(len(path) for path, _ in rows)
+    for path, summary in rows:
+        is_nested = path.count(" ") > 1
+        name = dim(f"{path:<{width}}") if is_nested else bold(f"{path:<{width}}")
+        paper.line(name, f"  {summary}", hang=width + 2)
