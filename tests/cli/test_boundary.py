@@ -92,7 +92,7 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("store", "x", "--importance", "11"), "invalid value for '--importance'"),
         (("store", "  "), "the memory has no content"),
         (("store",), "missing argument 'content'"),
-        (("search"), "the question is empty"),
+        (("search",), "the question is empty"),
         (("sessions", "shwo"), "did you mean show?"),
         (("admin", "completion", "tcsh"), "invalid value for 'shell': 'tcsh' is not one of"),
         (("list", "--frobnicate"), "no such option"),
@@ -128,7 +128,7 @@ def test_invalid_database_is_reported_and_can_be_rebuilt(nacre: Nacre, user_home
     answer = nacre("recall", "deploy", code=1)
     assert "is not a nacre database" in answer.err
     assert "nacre admin db rebuild" in answer.err
-    nacre("db", "rebuild", "--yes")
+    nacre("admin", "db", "rebuild", "--yes")
     assert nacre("list", "--json").json["memories"][0]["id"] == memory
 
 

@@ -359,9 +359,9 @@ def test_completion_completes_ids_projects_tools_hosts_and_settings(
         ("show",),
         ("edit",),
         ("retire",),
-        ("feedback",),
+        ("review", "feedback"),
         ("forget", "--memory"),
-        ("log", "--memory"),
+        ("log",),
     ):
         found = complete("nacre", *command, short[:2])
         assert found[short].replace("…", "") in memory["subject"]
@@ -478,21 +478,3 @@ def test_the_version_of_the_database_names_schema_and_engine(nacre: Nacre) -> No
     assert found["schema"] >= 1
     assert found["sqlite"].startswith("3.")
     assert str(found["schema"]) in nacre("admin", "db", "version").out
-
-
-def test_an_export_is_found_beside_the_database_too(
-    nacre: Nacre, learned: dict[str, Any], tmp_path: Path
-) -> None:
-    for words in (
-        (
-            "data",
-            "export",
-        ),
-        ("data", "export"),
-    ):
-        nacre(*words, str(tmp_path / f"{words[0]}.jsonl"))
-    assert (
-        (tmp_path / "export.jsonl").read_text().count("\n")
-        == (tmp_path / "db.jsonl").read_text().count("\n")
-        > 1
-    )

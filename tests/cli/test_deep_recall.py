@@ -74,7 +74,7 @@ def test_deep_answer_leaves_a_case_with_authors_of_steps(shop: Path, nacre: Nacr
         nacre("recall", "--deep", "how is the shop rolled back?")
     nacre("config", "set", "models.default", "none")
     nacre("recall", "--deep", "how is the web shop rolled back?")
-    cases = nacre("writer", "traces", "list", "--kind", "case", "--json").json["traces"]
+    cases = nacre("writer", "traces", "--kind", "case", "--json").json["traces"]
     assert [case["subject"] for case in cases] == [
         "how is the web shop rolled back?",
         "how is the shop rolled back?",

@@ -40,7 +40,7 @@ def test_status_tells_the_model_and_that_texts_stay_here(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
     assert "texts stay on this machine" in nacre("writer", "embedding").out
-    record = nacre("writer", "embedding", "status", "--json").json
+    record = nacre("writer", "embedding", "--json").json
     assert record["wanted"] == "minilm"
     assert record["host"] is None
     assert record["in_use"]["memories"] == 2
@@ -114,8 +114,7 @@ def test_another_model_of_a_host_that_got_a_yes_is_told_too(
 ) -> None:
     nacre("writer", "embedding", "switch", MODEL, "--yes")
     assert (
-        "within the budget of each day"
-        in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
+        "within the daily budget" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
     )
     nacre("ingest")
     assert nacre("writer", "embedding", "--json").json["in_use"]["dimensions"] == 256

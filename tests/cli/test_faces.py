@@ -109,13 +109,52 @@ def test_the_summaries_of_the_root_are_those_of_the_commands() -> None:
 
 def test_the_root_help_lists_every_command(nacre: Nacre) -> None:
     shown = nacre("--help").out
-    for section in SECTIONS.values():
-        for name in section:
-            assert re.search(rf"^  {name} ", shown, re.MULTILINE)
+    for name in SECTIONS["Everyday"]:
+        assert re.search(rf"^  {name} ", shown, re.MULTILINE)
+    for name in (*SECTIONS["More"], *SECTIONS["Groups"]):
+        assert re.search(rf"[ :]{name}\b", shown)
+    assert len(shown.splitlines()) <= 45
     assert nacre().out == shown
 
 
-@pytest.mark.parametrize("group", ["db", "config", "sessions"])
+def test_help_all_lists_every_command_and_subcommand(nacre: Nacre) -> None:
+    shown = nacre("help", "--all").out
+    for name in (*COMMANDS, "admin db rebuild", "data backup create", "writer keys set"):
+        assert re.search(rf"^nacre {name} ", shown, re.MULTILINE), name
+    listed = nacre("help", "--all", "--json").json["commands"]
+    assert len(listed) == len(shown.splitlines()) - sum(
+        line.startswith(" ") for line in shown.splitlines()
+    )
+
+
+def test_help_shows_the_page_of_a_command(nacre: Nacre) -> None:
+    assert nacre("help").out == nacre("--help").out
+    assert nacre("help", "data", "export").out == nacre("data", "export", "--help").out
+    assert "there is no command 'nothing'" in nacre("help", "data", "nothing", code=2).err
+    assert "has no commands" in nacre("help", "store", "more", code=2).err
+
+
+GUESSES = {
+    "ls": "list",
+    "add": "store",
+    "remember": "store",
+    "rm": "retire",
+    "delete": "retire",
+    "config list": "config show",
+}
+
+
+@pytest.mark.parametrize(("guess", "command"), GUESSES.items())
+def test_likely_names_run_the_command(nacre: Nacre, guess: str, command: str) -> None:
+    assert nacre(*guess.split(), "--help").out == nacre(*command.split(), "--help").out
+
+
+def test_a_name_of_a_subcommand_is_answered_with_its_path(nacre: Nacre) -> None:
+    assert "did you mean admin doctor?" in nacre("doctor", code=2).err
+    assert "did you mean data import?" in nacre("import", "notes.json", code=2).err
+
+
+@pytest.mark.parametrize("group", ["data", "config", "sessions"])
 def test_a_group_alone_shows_its_help(nacre: Nacre, group: str) -> None:
     assert nacre(group).out == nacre(group, "--help").out
     assert nacre(group, "--json", code=2).error["code"] == "usage"
@@ -134,7 +173,7 @@ READING: list[tuple[str, ...]] = [
     ("search", "ledger"),
     ("sessions", "show", "7f3a1c2d"),
     ("todo",),
-    ("todo", "list"),
+    ("todo",),
     (
         "admin",
         "doctor",

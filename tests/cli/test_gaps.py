@@ -19,7 +19,7 @@ def asked(nacre: Nacre, *questions: str, options: tuple[str, ...] = ()) -> None:
 
 
 def gaps(nacre: Nacre, *options: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = nacre("review", "gaps", "list", *options, "--json").json["gaps"]
+    found: list[dict[str, Any]] = nacre("review", "gaps", *options, "--json").json["gaps"]
     return found
 
 
@@ -41,7 +41,7 @@ def test_equivalent_questions_are_one_gap_ordered_by_frequency(
     assert f"also: {PORT}" in shown
     assert first["gap"] in shown
     assert [one["question"] for one in gaps(nacre, "--min-times", "2")] == [PORT_IN_SHORT]
-    assert nacre("review", "gaps", "list", "--limit", "1", "--json").json["total"] == 2
+    assert nacre("review", "gaps", "--limit", "1", "--json").json["total"] == 2
 
 
 @pytest.mark.usefixtures("known")
@@ -53,7 +53,7 @@ def test_answered_and_unrelated_questions_are_no_gaps(nacre: Nacre) -> None:
     nacre("search", PORT)
     assert gaps(nacre) == []
     assert "No unanswered question of the last 30 days.\n" in nacre("review", "gaps").out
-    assert "30 days matches.\n" in nacre("review", "gaps", "list", "--min-times", "2").out
+    assert "30 days matches.\n" in nacre("review", "gaps", "--min-times", "2").out
 
 
 @pytest.mark.usefixtures("known")
@@ -108,9 +108,7 @@ def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
 def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
     asked(nacre, PORT)
     for command in ("todo", "dismiss"):
-        assert (
-            "nacre review gaps lists" in nacre("review", "gaps", command, "ffffffff", code=None).err
-        )
+        assert "nacre review gapss" in nacre("review", "gaps", command, "ffffffff", code=None).err
 
 
 @pytest.mark.usefixtures("known")

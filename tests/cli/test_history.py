@@ -40,7 +40,7 @@ def last(nacre: Nacre, action: str) -> str:
 def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> None:
     nacre("store", "Tea is served at four", "--project", "kitchen")
     assert [one["action"] for one in operations(nacre)] == ["store", "update", "store"]
-    assert [one["action"] for one in operations(nacre, "--memory", "Lamp")] == ["update", "store"]
+    assert [one["action"] for one in operations(nacre, "Lamp")] == ["update", "store"]
     assert [one["subject"] for one in operations(nacre, "--project", "kitchen")] == [
         "Tea is served at four"
     ]

@@ -74,7 +74,7 @@ def test_json_and_json_lines_exclude_each_other(nacre: Nacre) -> None:
 
 
 def test_an_error_is_told_in_words_beside_json_lines(nacre: Nacre, learned: dict[str, Any]) -> None:
-    refused = nacre("log", "--memory", "nothing", "--jsonl", code=3)
+    refused = nacre("log", "nothing", "--jsonl", code=3)
     assert refused.out == ""
     assert refused.err.startswith("error: ")
 

@@ -25,7 +25,7 @@ def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
     assert f"1: {WANTS}" in shown
     assert f"2: {READS}" in shown
     assert "both name tools/read_scale.py" in shown
-    (question,) = nacre("review", "reflect", "list", "--json").json["questions"]
+    (question,) = nacre("review", "reflect", "--json").json["questions"]
     assert question["question"] in shown
     done = nacre("review", "reflect", "answer", question["question"], "--link", "depends_on").out
     assert done.startswith("Linked")

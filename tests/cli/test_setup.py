@@ -107,7 +107,7 @@ def test_with_a_keyring_the_key_is_there_and_nowhere_else(
     assert not (home / "credentials.toml").exists()
     way = next(
         way
-        for way in nacre("writer", "keys", "status", "--json").json["ways"]
+        for way in nacre("writer", "keys", "--json").json["ways"]
         if way["method"] == "anthropic-api-key"
     )
     assert (way["origin"], way["masked"], way["used"]) == ("keyring", "sk-…tail", True)
@@ -391,7 +391,7 @@ def test_on_a_home_that_cannot_be_written_to_it_says_so(
             "writer", "setup", "--provider", "ollama", "--model", "m", "--no-test", code=5
         )
         assert "cannot write" in failed.err
-        assert nacre("writer", "keys", "status").code == 0
+        assert nacre("writer", "keys").code == 0
     finally:
         home.chmod(0o700)
 
@@ -486,7 +486,7 @@ def test_status_shows_every_method_and_where_its_credential_is(
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-v1-" + "r" * 24 + "last")
     ways = {
         way["method"] or way["provider"]: way
-        for way in nacre("writer", "keys", "status", "--json").json["ways"]
+        for way in nacre("writer", "keys", "--json").json["ways"]
     }
     states = {name: way["state"] for name, way in ways.items() if way["state"] != "missing"}
     assert states == {
@@ -496,7 +496,7 @@ def test_status_shows_every_method_and_where_its_credential_is(
     }
     assert ways["anthropic-oauth"]["expires"] == "2001-09-09T01:46:40Z"
     assert "can be read by others (644)" in ways["anthropic-oauth"]["warning"]
-    told = nacre("writer", "keys", "status").out
+    told = nacre("writer", "keys").out
     for words in (
         "has expired",
         "run claude once",

@@ -209,7 +209,7 @@ def test_writer_with_too_small_a_limit_is_reported(
     assert "daily limit too low to write" in told
     assert "nacre writer set claude-cli:haiku --tokens-per-day 100000" in told
     assert "goes on at" not in told
-    assert checked(nacre, "doctor")["state"] == "warning"
+    assert checked(nacre, "admin doctor")["state"] == "warning"
     assert (
         nacre("status", "--json").json["writer"]["state"]
         == nacre("writer", "--json").json["state"]
@@ -782,12 +782,12 @@ def test_readers_of_sessions_are_reported_with_alternatives(
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
-    for told in (shown, nacre("writer").out, checked(nacre, "doctor")["detail"]):
+    for told in (shown, nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
         assert "run nacre ingest now, or nacre init so that your agents do it" in " ".join(
             told.split()
         )
     nacre("init", "--host", "codex", "--yes", code=None)
-    for told in (nacre("writer").out, checked(nacre, "doctor")["detail"]):
+    for told in (nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
         assert "hooks from nacre init in codex" in " ".join(told.split())
     assert nacre("writer", "--json").json["read_by"] == ["hooks from nacre init in codex"]
     nacre("init", "--uninstall", "--yes")
@@ -838,7 +838,9 @@ def test_waiting_sessions_are_shown_soon_after_permission(
 
 def checked(nacre: Nacre, command: str) -> dict[str, str]:
     (check,) = (
-        one for one in nacre(command, "--json", code=None).json["checks"] if one["name"] == "writer"
+        one
+        for one in nacre(*command.split(), "--json", code=None).json["checks"]
+        if one["name"] == "writer"
     )
     return check
 
@@ -846,7 +848,7 @@ def checked(nacre: Nacre, command: str) -> dict[str, str]:
 @pytest.fixture
 def check(nacre: Nacre) -> Callable[[], dict[str, str]]:
     """What nacre admin doctor finds of the writer."""
-    return lambda: checked(nacre, "doctor")
+    return lambda: checked(nacre, "admin doctor")
 
 
 Check = Callable[[], dict[str, str]]

@@ -187,7 +187,7 @@ READING = (
     ("show", "{memory}", "--history"),
     ("todo",),
     ("log",),
-    ("log", "--memory", "{memory}", "--limit", "2"),
+    ("log", "{memory}", "--limit", "2"),
     (
         "log",
         "--diff",

@@ -41,10 +41,10 @@ def test_the_daemon_answers_in_channels_and_ends_with_them(
         telegram.say(5054, 5054, "when does the ferry leave?")
         telegram.wait_for(lambda: telegram.sent)
         assert telegram.sent[0]["text"] == "The ferry leaves at nine."
-        assert nacre("gateway", "status", "--json").json["running"]
+        assert nacre("gateway", "--json").json["running"]
         assert "gateway serves" in nacre("gateway", "run", code=None).err
         assert daemon.end() == 0
-        assert not nacre("gateway", "status", "--json", code=1).json["running"]
+        assert not nacre("gateway", "--json", code=1).json["running"]
 
 
 def test_missing_token_is_reported_and_the_daemon_continues(
@@ -54,6 +54,6 @@ def test_missing_token_is_reported_and_the_daemon_continues(
         configure(provider, telegram)
         daemon = serving("--no-watch", environ={"BOT": ""})
         daemon.until("no channel can be opened")
-        (channel,) = nacre("gateway", "status", "--json", code=1).json["channels"]
+        (channel,) = nacre("gateway", "--json", code=1).json["channels"]
         assert "set BOT in the environment" in channel["problem"]
         assert nacre("serve", "status", "--json").json["state"] == "running"

@@ -69,7 +69,7 @@ def test_channel_names_cannot_imitate_other_channels(nacre: Nacre, home: Path, n
     (home / "config.toml").write_text(
         f'[gateway.channels.{name}]\nkind = "webhook"\nsecret = "{"s" * 20}"\n'
     )
-    (channel,) = nacre("gateway", "status", "--json", code=1).json["channels"]
+    (channel,) = nacre("gateway", "--json", code=1).json["channels"]
     assert f"cannot be called '{name}'" in channel["problem"]
 
 

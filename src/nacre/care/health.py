@@ -170,7 +170,7 @@ def gateway(home: Home) -> list[Check]:
         finding = (
             f"{count(len(late), 'answer')} could not be sent: {late[0].channel}: {late[0].problem}"
         )
-        return [Check("gateway", WARNING, finding, "nacre gateway status")]
+        return [Check("gateway", WARNING, finding, "nacre gateway")]
     runs = "runs" if state.running else "is not running: nacre gateway run, or gateway.enabled"
     return [Check("gateway", OK, f"{count(len(state.channels), 'channel')}; it {runs}")]
 
@@ -973,9 +973,7 @@ def show_trace(home: Home, reference: str) -> TraceView:
     fold_notes(home)
     traces = home.traces.find(reference.strip())
     if not traces:
-        raise NotFound(
-            f"there is no trace {reference!r}", hint="nacre writer traces list shows ids"
-        )
+        raise NotFound(f"there is no trace {reference!r}", hint="nacre writer traces shows ids")
     if len(traces) > 1:
         ids = ", ".join(trace.id for trace in traces)
         raise Conflict(

@@ -159,7 +159,7 @@ class Round:
         """Start the round; ``context`` is a file to keep up to date. Raises OSError."""
         self._done = report
         self._process = subprocess.Popen(
-            [*program(), "watch", "--once", "--json", *_arguments(request, context)],
+            [*program(), "admin", "watch", "--once", "--json", *_arguments(request, context)],
             env=environment_of(str(settings.home), settings.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

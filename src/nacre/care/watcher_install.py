@@ -114,7 +114,7 @@ class Installation:
 def installation(settings: Settings) -> Installation:
     """Return the service for the watcher of a home on this system."""
     if settings.platform == "win32":
-        return _task(settings, [*program(), "watch", "--log"])
+        return _task(settings, [*program(), "admin", "watch", "--log"])
     words = [*program(), "serve", "--log"]
     if settings.platform == "darwin":
         return _launchd(settings, words)
@@ -319,7 +319,7 @@ def _followed_by_daemon(settings: Settings) -> bool:
 def _detached(settings: Settings) -> subprocess.Popen[bytes]:
     """Start a process that outlives the terminal. Raises Unavailable."""
     try:
-        return start_process(str(settings.home), settings.environ, "watch", "--log")
+        return start_process(str(settings.home), settings.environ, "admin", "watch", "--log")
     except OSError as error:
         raise Unavailable(
             f"cannot start a process: {error.strerror}", hint="check for free memory"

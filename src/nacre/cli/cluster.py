@@ -796,13 +796,6 @@ def spaces(context: click.Context) -> None:
         _list_spaces(context.obj)
 
 
-@spaces.command("list", examples=["nacre server spaces list", "nacre server spaces list --json"])
-@click.pass_obj
-def list_spaces(run: Run) -> None:
-    """List the spaces that you belong to."""
-    _list_spaces(run)
-
-
 @spaces.command(
     "create",
     examples=[

@@ -76,7 +76,8 @@ class Command(click.Command):
 class Group(click.Group):
     """A group with ``--json`` and examples. Without a command it shows its help.
 
-    ``places`` maps names to commands that are loaded when used; see :func:`load_command`.
+    ``places`` maps names to commands that are loaded when used; see :func:`load_command`. ``guesses`` maps names that
+    users try first to the command that runs.
     """
 
     command_class = Command
@@ -86,6 +87,7 @@ class Group(click.Group):
         *args: Any,
         examples: Sequence[str] = (),
         places: Mapping[str, str] | None = None,
+        guesses: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault(
@@ -96,6 +98,7 @@ class Group(click.Group):
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
         self._places = dict(places or {})
+        self._guesses = dict(guesses or {})
         self.params.append(json_option())
         if not self.has_default:
             self.callback = show_help
@@ -116,7 +119,7 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. Raises UsageError with similar names if there is none."""
-        name = args[0]
+        name = self._guesses.get(args[0], args[0])
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt command needs it
 
@@ -125,7 +128,7 @@ class Group(click.Group):
             )
             suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"there is no command {name!r}{suggestion}", ctx)
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, [name, *args[1:]])
 
     def _named_below(self, ctx: click.Context, name: str) -> list[str]:
         """Return the paths below this group at which a command has exactly this name."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.group(
     "config",
     cls=Group,
+    guesses={"list": "show"},
     examples=[
         "nacre config show",
         "nacre config get recall.limit",

@@ -313,19 +313,22 @@ _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–",
     cls=DefaultGroup,
     examples=[
         "nacre writer traces",
-        "nacre writer traces list --kind case",
+        "nacre writer traces --kind case",
         "nacre writer traces show 5f0c2a4d",
     ],
 )
+@option("traces", "kind", help="Only this kind; a case is an answered question.")
+@option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
+@limit_option("traces", default=20)
 @click.pass_context
-def traces(context: click.Context) -> None:
+def traces(context: click.Context, kind: str | None, since: datetime | None, limit: int) -> None:
     """Show the steps of model runs and answers.
 
     Every run of a language model and every answered question leaves a trace: its steps, their time and cost, and the
     outcome. Traces contain no secrets.
     """
     if context.invoked_subcommand is None:
-        _list(context.obj, None, None, 20)
+        _list(context.obj, kind, since, limit)
 
 
 def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
@@ -334,19 +337,6 @@ def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> Non
         {"traces": [_trace_record(trace) for trace in entries], "limit": limit},
         lambda paper: _render_traces(paper, entries),
     )
-
-
-@traces.command(
-    "list",
-    examples=["nacre writer traces list --kind case --since 2d", "nacre writer traces list --json"],
-)
-@option("traces", "kind", help="Only this kind; a case is an answered question.")
-@option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
-@limit_option("traces", default=20)
-@click.pass_obj
-def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
-    """List traces, latest first."""
-    _list(run, kind, since, limit)
 
 
 @traces.command(

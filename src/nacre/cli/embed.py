@@ -35,19 +35,14 @@ class _Embed(Group):
 )
 @click.pass_context
 def embed(ctx: click.Context) -> None:
-    """Show or change the embedding model."""
+    """Show or change the embedding model.
+
+    Shows the model and the number of vectors, pending texts, and where texts are sent.
+    """
     if not ctx.invoked_subcommand:
-        ctx.invoke(status)
-
-
-@embed.command(
-    "status", examples=["nacre writer embedding status", "nacre writer embedding status --json"]
-)
-@click.pass_obj
-def status(run: Run) -> None:
-    """Show the model and number of vectors, pending texts, and where texts are sent."""
-    standing: Standing = perform(run, "embed")
-    run.answer(_standing_record(standing), lambda paper: _render_standing(paper, standing))
+        run: Run = ctx.obj
+        standing: Standing = perform(run, "embed")
+        run.answer(_standing_record(standing), lambda paper: _render_standing(paper, standing))
 
 
 @embed.command(

@@ -89,11 +89,14 @@ _CELLS = 60
 def gateway(ctx: click.Context) -> None:
     """Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks.
 
-    Channels stand in config.toml, as [gateway.channels.telegram]; models.chat is who answers. Without a command it
-    tells how the gateway is.
+    Channels are set in config.toml, as [gateway.channels.telegram], and the model that answers as models.chat. Without
+    a command it shows the channels, the model and pending messages, and exits with 1 if no gateway runs.
     """
     if not ctx.invoked_subcommand:
-        ctx.invoke(status)
+        run: Run = ctx.obj
+        state: GatewayState = ask(run, "gateway-status")
+        run.exit_code = 0 if state.running else 1
+        run.answer(_state_record(state), lambda paper: _show_state(paper, state))
 
 
 def homes_of(run: Run) -> Homes:
@@ -131,18 +134,6 @@ def run_gateway(run: Run, log: bool) -> None:
     run.keeps_history = False
     with closing(homes_of(run)) as homes:
         engine.serve(run.settings, homes.lent, tell, stopped_by_signals())
-
-
-@gateway.command("status", examples=["nacre gateway status", "nacre gateway status --json"])
-@click.pass_obj
-def status(run: Run) -> None:
-    """Tell how the gateway is: its channels, who answers, what waits.
-
-    Exits with 1 where no gateway runs.
-    """
-    state: GatewayState = ask(run, "gateway-status")
-    run.exit_code = 0 if state.running else 1
-    run.answer(_state_record(state), lambda paper: _show_state(paper, state))
 
 
 @gateway.command(

@@ -58,7 +58,7 @@ server = Group(
     },
     examples=[
         "nacre server remote add https://memory.example.com",
-        "nacre server spaces list",
+        "nacre server spaces",
         "nacre server share 5f0c2a4d --with team:platform",
     ],
 )
@@ -92,7 +92,9 @@ def help_command(context: click.Context, words: tuple[str, ...], everything: boo
 def _tree(parent: click.Context) -> Iterator[tuple[str, str]]:
     """Yield the path and the summary of each command below a group."""
     group = parent.command
-    for name in group.list_commands(parent) if isinstance(group, click.Group) else ():
+    if not isinstance(group, click.Group):
+        return
+    for name in group.list_commands(parent):
         below = group.get_command(parent, name)
         if below is None or below.hidden:
             continue

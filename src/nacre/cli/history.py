@@ -89,7 +89,6 @@ _DONE = {
     examples=[
         "nacre log",
         "nacre log 5f0c2a4d",
-        "nacre log --project . --limit 20",
         "nacre log --diff 5f0c2a4d",
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from nacre.cli.options import (
     argument,
     count,
     day,
+    find_project,
     kind_span,
     limit_option,
     minute,
@@ -851,47 +851,38 @@ def _standing(rule: StandingRetirement) -> str:
     cls=DefaultGroup,
     examples=["nacre todo", 'nacre todo add "Rotate the staging keys"', "nacre todo done 5f0c2a4d"],
 )
+@option("store", "project", help="Only todos of this project; . is the one of this folder.")
+@limit_option("list", default=50, help="Todos at most.")
 @click.pass_context
-def todo(context: click.Context) -> None:
-    """List, add and finish todos."""
+def todo(context: click.Context, project: str | None, limit: int) -> None:
+    """List, add and finish todos.
+
+    They are listed newest first. nacre list --kind todo has more filters.
+    """
     if context.invoked_subcommand is None:
-        context.invoke(_list_todo, run=context.obj, wanted=recall.Filter(), limit=50, offset=0)
+        _list_todos(context.obj, project, limit)
 
 
-def _list_todo(run: Run, wanted: Filter, limit: int, offset: int) -> None:
-    found = ask(
-        run,
-        "list",
-        filter=replace(wanted, kinds=(values_memory.Kind.TODO,)),
-        limit=limit,
-        offset=offset,
+def _list_todos(run: Run, project: str | None, limit: int) -> None:
+    slug = find_project(run, project)
+    wanted = recall.Filter(
+        kinds=(values_memory.Kind.TODO,), projects=() if slug is None else (slug,)
     )
+    found = ask(run, "list", filter=wanted, limit=limit, offset=0)
     memories, total = found.memories, found.total
     record = {
         "todos": [hits.memory_record(memory) for memory in memories],
         "total": total,
         "limit": limit,
-        "offset": offset,
     }
 
     def render(paper: Paper) -> None:
         if memories:
-            hits.render_list(paper, memories, total=total, offset=offset)
+            hits.render_list(paper, memories, total=total, offset=0)
         else:
             paper.line("Nothing to do.", dim('  nacre todo add "…"'))
 
     run.answer(record, render)
-
-
-@todo.command(
-    "list", examples=["nacre todo list", "nacre todo list --project . --min-importance 7"]
-)
-@limit_option("list", help="Todos at most.")
-@OFFSET
-@with_memory_filter
-def list_todos(run: Run, wanted: Filter, limit: int, offset: int) -> None:
-    """List open todos, the newest first."""
-    _list_todo(run, wanted, limit, offset)
 
 
 @todo.command(

@@ -363,8 +363,10 @@ _ASKED_WHICH = "Keep the (n)ewer one, the (o)lder one, (b)oth. Or a sentence; En
         'nacre review reflect answer 5f0c2a4d+91d0a4be "The cache is there because the API is slow."',
     ],
 )
+@option("reflect", "limit", "--limit", "-n")
+@option("reflect", "project", help="About this project only; . is the one of this folder.")
 @click.pass_context
-def reflect(context: click.Context) -> None:
+def reflect(context: click.Context, limit: int, project: str | None) -> None:
     """Record how unconnected memories relate to each other.
 
     Asked are first those that contradict each other, then those near in meaning, or with a name in common, that no link
@@ -376,22 +378,7 @@ def reflect(context: click.Context) -> None:
     if run.is_interactive and not run.as_json:
         _ask(run)
     else:
-        _list_reflect(run, limit=5, project=None)
-
-
-@reflect.command(
-    "list",
-    examples=[
-        "nacre review reflect list --limit 20",
-        "nacre review reflect list --project . --json",
-    ],
-)
-@option("reflect", "limit", "--limit", "-n")
-@option("reflect", "project", help="About this project only; . is the one of this folder.")
-@click.pass_obj
-def list_questions(run: Run, limit: int, project: str | None) -> None:
-    """List what is most worth asking."""
-    _list_reflect(run, limit=limit, project=find_project(run, project))
+        _list_reflect(run, limit=limit, project=find_project(run, project))
 
 
 @reflect.command(
@@ -682,26 +669,8 @@ _CHARACTERS_GAPS = 160
     cls=DefaultGroup,
     examples=[
         "nacre review gaps",
-        "nacre review gaps list --project . --min-times 2",
+        "nacre review gaps --project . --min-times 2",
         "nacre review gaps todo 5f0c2a4d",
-    ],
-)
-@click.pass_context
-def gaps(context: click.Context) -> None:
-    """List questions that nacre could not answer.
-
-    Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
-    question that has an answer by now is closed.
-    """
-    if context.invoked_subcommand is None:
-        _list_gaps(context.obj, days=30, project=None, min_times=1, limit=10)
-
-
-@gaps.command(
-    "list",
-    examples=[
-        "nacre review gaps list --days 7 --json",
-        "nacre review gaps list --project . --min-times 2",
     ],
 )
 @option("unanswered", "days")
@@ -710,10 +679,18 @@ def gaps(context: click.Context) -> None:
 )
 @option("unanswered", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
-@click.pass_obj
-def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: int) -> None:
-    """List unanswered questions, the most asked first."""
-    _list_gaps(run, days=days, project=find_project(run, project), min_times=min_times, limit=limit)
+@click.pass_context
+def gaps(
+    context: click.Context, days: int, project: str | None, min_times: int, limit: int
+) -> None:
+    """List questions that nacre could not answer.
+
+    Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
+    question that has an answer by now is closed.
+    """
+    if context.invoked_subcommand is None:
+        slug = find_project(context.obj, project)
+        _list_gaps(context.obj, days=days, project=slug, min_times=min_times, limit=limit)
 
 
 @gaps.command(

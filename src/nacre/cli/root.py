@@ -52,7 +52,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "init": Entry("init:init", "Connect nacre to your agents, or disconnect it."),
         "ingest": Entry("learn:ingest", "Read transcripts and learn from them."),
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
-        "search": Entry("work:search", "Search the conversations of your sessions for words."),
+        "search": Entry("work:search", "Search the turns and tool calls of all sessions."),
         "store": Entry("memories:store", "Store one memory."),
         "list": Entry("memories:list_memories", "List memories, the newest first."),
         "show": Entry("memories:show", "Show one memory with its evidence and links."),
@@ -137,8 +137,7 @@ class Root(Program):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load and return a command. Raises UsageError if this installation does not include it."""
-        name = _GUESSES.get(cmd_name, cmd_name)
-        entry = _ENTRIES.get(name) or HIDDEN.get(name)
+        entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
             return None
         try:
@@ -194,6 +193,7 @@ cli = Root(
     name="nacre",
     params=[_VERSION],
     callback=_begin,
+    guesses=_GUESSES,
     help="Long-term memory for AI agents: local Markdown files, searched in milliseconds.",
     examples=[
         "nacre quickstart",

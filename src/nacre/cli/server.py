@@ -42,13 +42,6 @@ def remote(context: click.Context) -> None:
         _show(context.obj)
 
 
-@remote.command("show", examples=["nacre server remote", "nacre server remote show --json"])
-@click.pass_obj
-def show(run: Run) -> None:
-    """Show which server it is, and when both were last in step."""
-    _show(run)
-
-
 @remote.command(
     "add",
     examples=[

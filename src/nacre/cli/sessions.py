@@ -474,7 +474,7 @@ _PLACES = {
     ],
 )
 def sessions() -> None:
-    """List, read and search your agents' sessions."""
+    """List and read your agents' sessions."""
 
 
 @sessions.command(

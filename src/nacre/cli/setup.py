@@ -810,8 +810,8 @@ def _next(done: Done, proposal: WriterProposal | None) -> list[tuple[str, str]]:
         return [
             *more,
             ("nacre ingest", "reads new sessions"),
-            ("nacre writer keys status", "shows the remaining keys"),
+            ("nacre writer keys", "shows the remaining keys"),
         ]
     if done.settings.flag("models.background"):
         return [*more, ("nacre ingest", "reads new sessions with the model")]
-    return [*more, ("nacre writer keys status", "shows the credentials")]
+    return [*more, ("nacre writer keys", "shows the credentials")]

@@ -528,7 +528,18 @@ def answering(url: str) -> Iterator[tuple[str, int]]:
             "NACRE_DB": url,
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", "nacre", "cluster", "api", "--http", "0", "--linger", "0"],
+            [
+                sys.executable,
+                "-m",
+                "nacre",
+                "server",
+                "cluster",
+                "api",
+                "--http",
+                "0",
+                "--linger",
+                "0",
+            ],
             env={**environ, "NACRE_HOME": str(Path(home) / "none")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

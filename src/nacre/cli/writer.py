@@ -14,7 +14,7 @@ import click
 from nacre import settings
 from nacre.care import health
 from nacre.cli import output
-from nacre.cli.command import Cell, DefaultGroup, Group, Paper, Part, Run, Span, bold, dim
+from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     Record,
@@ -78,13 +78,6 @@ def writer(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         _answer(context.obj, ask(context.obj, "writer"))
-
-
-@writer.command("status", examples=["nacre writer status --json"])
-@click.pass_obj
-def status(run: Run) -> None:
-    """Show the writer and its usage today."""
-    _answer(run, ask(run, "writer"))
 
 
 @writer.command(
@@ -563,26 +556,24 @@ _MARKS = {
 
 @click.group(
     "keys",
-    cls=Group,
+    cls=DefaultGroup,
     examples=[
-        "nacre writer keys status",
+        "nacre writer keys",
         "nacre writer keys set openai",
         "nacre writer keys remove anthropic",
     ],
 )
-def keys() -> None:
-    """Show the credentials for models; set or remove keys."""
+@click.pass_context
+def keys(context: click.Context) -> None:
+    """Show the credentials for models; set or remove keys.
 
-
-@keys.command("status", examples=["nacre writer keys status", "nacre writer keys status --json"])
-@click.pass_obj
-def status_auth(run: Run) -> None:
-    """Show every method to sign in to a model, with the state and origin of its credential.
-
-    Only the last four characters of keys are shown. The command changes nothing and does not use the network.
+    Every method to sign in to a model is shown with the state and origin of its credential, and of keys only the last
+    four characters. This changes nothing and does not use the network.
     """
-    signing_in: SigningIn = perform(run, "auth")
-    run.answer(_status_record(signing_in), lambda paper: _render_status(paper, signing_in))
+    if context.invoked_subcommand is None:
+        run: Run = context.obj
+        signing_in: SigningIn = perform(run, "auth")
+        run.answer(_status_record(signing_in), lambda paper: _render_status(paper, signing_in))
 
 
 @keys.command(

@@ -370,7 +370,7 @@ def commit_in_background(home: Home) -> None:
     if not is_due(home):
         return
     (home.settings.home / COMMIT_LOCK).touch(mode=0o600)
-    _start(home.settings, "commit", "--quiet")
+    _start(home.settings, "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:
@@ -402,7 +402,7 @@ def exchange_in_background(home: Home) -> None:
         seconds=settings.whole("remote.every_seconds")
     ):
         lock.touch(mode=0o600)
-        _start(settings, "remote", "sync", "--quiet")
+        _start(settings, "server", "remote", "sync", "--quiet")
 
 
 def judge_in_background(home: Home) -> None:
@@ -415,7 +415,7 @@ def judge_in_background(home: Home) -> None:
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
     if tried is None or abs(home.clock() - tried) >= _JUDGE_INTERVAL:
         lock.touch(mode=0o600)
-        _start(home.settings, "conflicts", "judge", "--quiet", "--background")
+        _start(home.settings, "review", "judge", "--quiet", "--background")
 
 
 def _start(settings: Settings, *arguments: str) -> None:

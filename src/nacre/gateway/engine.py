@@ -663,7 +663,7 @@ def serve(
     with closing(GatewayStore.open(settings.home)) as store:
         lock = FileLock(settings.home / LOCK)
         if not lock.acquire():
-            hint = "see nacre gateway status; with gateway.enabled the daemon runs it"
+            hint = "see nacre gateway; with gateway.enabled the daemon runs it"
             raise Conflict(f"another gateway serves {settings.home}", hint=hint)
         try:
             channels = _open_channels(settings, store, tell)

@@ -312,9 +312,7 @@ def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> 
     other = replace(home, settings=settings, database=database, problems=[], earlier=None)
     try:
         if standing(other).kind is None:
-            raise NotAllowed(
-                f"{space} is nobody's space", hint="nacre server spaces list shows yours"
-            )
+            raise NotAllowed(f"{space} is nobody's space", hint="nacre server spaces shows yours")
     except BaseException:
         other.database.close()
         raise

@@ -234,7 +234,7 @@ def read_small(path: Path) -> SmallFile | None:
 
 NAME = "credentials.toml"
 _TABLE = "keys"
-_HEAD = "# Keys of nacre, stored without a keyring. Never in backups, exports or git: nacre writer keys status\n"
+_HEAD = "# Keys of nacre, stored without a keyring. Never in backups, exports or git: nacre writer keys\n"
 
 
 def path_of(settings: Settings) -> Path:
@@ -283,9 +283,7 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
         private_files.make_folder(path.parent)
         private_files.write_file(path, _HEAD + tomlkit.dumps({_TABLE: keys}))
     except OSError as error:
-        hint = (
-            "give the key in the environment instead; nacre writer keys status tells which variable"
-        )
+        hint = "give the key in the environment instead; nacre writer keys tells which variable"
         raise Unavailable(f"cannot write {path}: {error.strerror}", hint=hint) from error
 
 
@@ -656,9 +654,7 @@ def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> P
         if place.problem and broken is None and fits(settings, place, provider):
             broken = place
     if broken:
-        raise ModelRefused(
-            f"{provider}: {broken.problem}", hint=broken.hint or "nacre writer keys status"
-        )
+        raise ModelRefused(f"{provider}: {broken.problem}", hint=broken.hint or "nacre writer keys")
     return None
 
 

@@ -394,7 +394,7 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
             if not created:
                 raise Conflict(
                     f"there is already a space {request.space}",
-                    hint="nacre server spaces list shows yours",
+                    hint="nacre server spaces shows yours",
                 )
             space = Managed(registry, caller, request.space, at)
             _set_member(space, owner, Role.OWNER)
