@@ -1,4 +1,4 @@
-"""``nacre log``, ``diff``, ``undo``, ``commit``, ``forget``, ``redact`` and ``scrub``."""
+"""``nacre log``, ``undo``, ``commit``, ``forget``, ``redact`` and ``scrub``."""
 
 from __future__ import annotations
 

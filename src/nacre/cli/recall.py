@@ -1,4 +1,4 @@
-"""``nacre recall``, ``context``, ``handoff`` and ``chores``."""
+"""``nacre recall``, ``context`` and ``chores``."""
 
 from __future__ import annotations
 

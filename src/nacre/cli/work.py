@@ -1,4 +1,4 @@
-"""``nacre did``, ``fix``, ``sessions search`` and ``gateway search``."""
+"""``nacre did``, ``fix``, ``search`` and ``gateway search``."""
 
 from __future__ import annotations
 
