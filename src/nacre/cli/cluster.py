@@ -67,7 +67,7 @@ def cluster() -> None:
 )
 @click.pass_obj
 def migrate(run: Run, citus: bool, shards: int) -> None:
-    """Bring the server's database to the schema of this nacre.
+    """Migrate the server's database to this version's schema.
 
     Programs of the former version work on beside it, where the migration lets them. With --citus tenants are spread
     over nodes; what is spread stays as it is, and new nodes learn what they need.
@@ -155,7 +155,7 @@ def api(  # noqa: PLR0913 - one parameter an option
     figures: str | None,
     collector: str | None,
 ) -> None:
-    """Answer programs and agents by the keys that they show.
+    """Run the API for programs and agents that have keys.
 
     REST, events and /mcp are those of nacre serve. It keeps nothing on this machine: run as many as you like, on as
     many machines. SIGTERM ends it once what was asked is answered.
@@ -234,7 +234,7 @@ def worker(
     figures: str | None,
     collector: str | None,
 ) -> None:
-    """Learn, make vectors and dream for the spaces in which something was done.
+    """Run background work for spaces with changes: learning, vectors, dreams.
 
     Run several: each job is done by one of them, and one that was killed leaves its job to another. It waits for a
     server that goes away. SIGTERM ends it once its job is done.
@@ -258,12 +258,12 @@ def worker(
 )
 @click.pass_context
 def jobs(context: click.Context) -> None:
-    """List the jobs that wait, are done now, or were given up."""
+    """List pending, running and abandoned jobs."""
     if context.invoked_subcommand is None:
         run: Run = context.obj
         found = queue.list_jobs(cluster_api.server_of(run.settings))
         run.answer(
-            {"jobs": [to_plain(one) for one in found]}, lambda paper: _render_jobs(paper, found)
+            {"jobs": [to_plain(item) for item in found]}, lambda paper: _render_jobs(paper, found)
         )
 
 
@@ -275,7 +275,7 @@ def jobs(context: click.Context) -> None:
 @click.option("--all", "is_all", is_flag=True, help="All that were given up.")
 @click.pass_obj
 def retry(run: Run, job: int | None, *, is_all: bool) -> None:
-    """Have a job done again that was given up."""
+    """Retry an abandoned job."""
     if is_all is (job is not None):
         raise click.UsageError("name a job, or say --all")
     done = queue.retry_failed(cluster_api.server_of(run.settings), job)
@@ -292,13 +292,13 @@ def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
     names = {"todo": "waits", "doing": "is done", "failed": "given up"}
     rows = [
         (
-            bold(str(one.id)),
-            one.space,
-            names.get(one.state, one.state),
-            options_count(one.tries, "try", "tries"),
-            dim(minute(one.due) if one.due else ""),
+            bold(str(job.id)),
+            job.space,
+            names.get(job.state, job.state),
+            options_count(job.tries, "try", "tries"),
+            dim(minute(job.due) if job.due else ""),
         )
-        for one in found
+        for job in found
     ]
     paper.table(rows, header=("job", "space", "state", "tries", "not before"))
 
@@ -310,7 +310,7 @@ def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
 )
 @click.pass_context
 def tenants_(context: click.Context) -> None:
-    """List the spaces on the server: what they hold, and how large they are.
+    """List the spaces on the server with their contents and sizes.
 
     nacre server spaces create makes one. Sizes are those of rows, without indexes; every row is read.
     """
@@ -319,7 +319,7 @@ def tenants_(context: click.Context) -> None:
         with output.shown(run) as notify:
             found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
         run.answer(
-            {"tenants": [to_plain(one) for one in found]},
+            {"tenants": [to_plain(item) for item in found]},
             lambda paper: _render_tenants(paper, found),
         )
 
@@ -360,7 +360,7 @@ def limit(
     usd: float | None,
     lift: tuple[str, ...],
 ) -> None:
-    """Bound what a space may use, from the next request on.
+    """Limit the resources of a space, from the next request on.
 
     Without options it says what bounds there are. Each process learns every half minute how often the others answered,
     so a few more requests than --calls may be.
@@ -385,7 +385,7 @@ def limit(
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(run: Run, name: str, yes: bool) -> None:
-    """Delete a space with every row, member and key, and prove that none is left.
+    """Delete a space with all rows, members and keys, and verify the deletion.
 
     Nothing brings it back but a backup of the server. Its audit log stays, which holds ids and no texts.
     """
@@ -404,16 +404,16 @@ def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
         return
     rows = [
         (
-            bold(one.name),
-            one.kind,
-            f"{one.members:,}",
-            f"{one.memories:,}",
-            f"{one.sessions:,}",
-            f"{one.turns:,}",
-            size(one.bytes),
-            dim(_bounds(one.quota)),
+            bold(tenant.name),
+            tenant.kind,
+            f"{tenant.members:,}",
+            f"{tenant.memories:,}",
+            f"{tenant.sessions:,}",
+            f"{tenant.turns:,}",
+            size(tenant.bytes),
+            dim(_bounds(tenant.quota)),
         )
-        for one in found
+        for tenant in found
     ]
     paper.table(
         rows,
@@ -523,7 +523,7 @@ def scale(
     *,
     clears: bool,
 ) -> None:
-    """Measure how a server answers as its tenants become more.
+    """Measure a server's response times as tenants are added.
 
     It makes tenants whose names begin with scale-, starts an API process on this machine, has it asked, and deletes
     the tenants in the end. Others on the server feel it. Ctrl-C ends it; it deletes the tenants and tells what it
@@ -612,7 +612,7 @@ def _growing(stage: growth.Stage) -> tuple[str, ...]:
 
 def _waits(name: str, load: speed_clients.Load) -> Iterator[tuple[str, ...]]:
     for wait in load.waits:
-        times = (f"{one:,.0f} ms" for one in (wait.p50_ms, wait.p95_ms, wait.p99_ms))
+        times = (f"{item:,.0f} ms" for item in (wait.p50_ms, wait.p95_ms, wait.p99_ms))
         yield (name, wait.name, f"{wait.requests / load.seconds:.1f}/s", *times)
     for status, count in sorted(load.refused.items()):
         yield (
@@ -651,7 +651,7 @@ def keys(context: click.Context) -> None:
 @argument("keys", "space", metavar="[SPACE]", required=False)
 @click.pass_obj
 def list_keys(run: Run, space: str | None) -> None:
-    """List the keys to a space that you own: how they begin, whose they are, when they end."""
+    """List the keys to a space that you own, with account and expiry."""
     _list(run, space)
 
 
@@ -665,7 +665,7 @@ def list_keys(run: Run, space: str | None) -> None:
 @options("keys-create", "space", "account", "role", "days")
 @click.pass_obj
 def create(run: Run, /, **asked: Any) -> None:
-    """Make a key; it is shown once, and the server keeps a hash of it.
+    """Create a key; it is shown once, and the server stores its hash.
 
     Whoever shows it to nacre serve as Authorization: Bearer works in that space, as an agent does, with the account's
     role there or the key's, whichever allows less.
@@ -681,7 +681,7 @@ def create(run: Run, /, **asked: Any) -> None:
 @options("keys-rotate", "space", "days")
 @click.pass_obj
 def rotate(run: Run, /, **asked: Any) -> None:
-    """End a key, and make another in its place."""
+    """Revoke a key and create another in its place."""
     _show_new(run, perform(run, "keys-rotate", **asked))
 
 
@@ -690,7 +690,7 @@ def rotate(run: Run, /, **asked: Any) -> None:
 @option("keys-revoke", "space")
 @click.pass_obj
 def revoke(run: Run, /, **asked: Any) -> None:
-    """End a key."""
+    """Revoke a key."""
     ended: Key = perform(run, "keys-revoke", **asked)
     run.answer(
         to_plain(ended),
@@ -700,7 +700,7 @@ def revoke(run: Run, /, **asked: Any) -> None:
 
 def _list(run: Run, space: str | None) -> None:
     found: list[Key] = perform(run, "keys", space=space)
-    run.answer({"keys": [to_plain(one) for one in found]}, lambda paper: _render_keys(paper, found))
+    run.answer({"keys": [to_plain(key) for key in found]}, lambda paper: _render_keys(paper, found))
 
 
 def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
@@ -709,13 +709,13 @@ def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
         return
     rows = [
         (
-            bold(f"nacre_{one.id}_…"),
-            one.account,
-            one.role,
-            _state(one),
-            dim(day(one.last_used) or "never used"),
+            bold(f"nacre_{key.id}_…"),
+            key.account,
+            key.role,
+            _state(key),
+            dim(day(key.last_used) or "never used"),
         )
-        for one in found
+        for key in found
     ]
     paper.table(rows, header=("key", "account", "at most", "holds", "last used"))
 
@@ -809,7 +809,7 @@ def spaces(context: click.Context) -> None:
 @option("spaces-create", "raising", "--raise")
 @click.pass_obj
 def create_spaces(run: Run, /, **asked: Any) -> None:
-    """Make a space; you own it, and let others in.
+    """Create a space that you own.
 
     A person's belongs to the account that is called as the space is. It takes the login that owns the database.
     """
@@ -827,7 +827,7 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
 @argument("spaces-members", "space", metavar="[SPACE]", required=False)
 @click.pass_obj
 def members(run: Run, space: str | None) -> None:
-    """List who belongs to a space that you own."""
+    """List the members of a space that you own."""
     _show_members(run, perform(run, "spaces-members", space=space))
 
 
@@ -843,7 +843,7 @@ def members(run: Run, space: str | None) -> None:
 @option("spaces-add", "role")
 @click.pass_obj
 def add(run: Run, /, **asked: Any) -> None:
-    """Let somebody into a space, or give them another role there.
+    """Add an account to a space, or change its role.
 
     An owner does everything, and says who belongs to the space. A member reads and writes. A service does so for
     programs. A reader reads.
@@ -856,7 +856,7 @@ def add(run: Run, /, **asked: Any) -> None:
 @argument("spaces-remove", "account", metavar="ACCOUNT")
 @click.pass_obj
 def remove_space(run: Run, /, **asked: Any) -> None:
-    """Let somebody into a space no more; their keys to it end."""
+    """Remove an account from a space and revoke its keys."""
     _show_members(run, perform(run, "spaces-remove", **asked))
 
 
@@ -866,15 +866,15 @@ def remove_space(run: Run, /, **asked: Any) -> None:
 @options("spaces-log", "limit")
 @click.pass_obj
 def log(run: Run, limit: int) -> None:
-    """List who did what in your space, the newest first: operations and ids, no texts."""
+    """List the operations in your space, newest first, without texts."""
     found: list[Note] = perform(run, "spaces-log", limit=limit)
-    run.answer({"log": [to_plain(one) for one in found]}, lambda paper: _render_log(paper, found))
+    run.answer({"log": [to_plain(note) for note in found]}, lambda paper: _render_log(paper, found))
 
 
 def _list_spaces(run: Run) -> None:
     found: list[Space] = perform(run, "spaces")
     run.answer(
-        {"spaces": [to_plain(one) for one in found]}, lambda paper: _render_spaces(paper, found)
+        {"spaces": [to_plain(space) for space in found]}, lambda paper: _render_spaces(paper, found)
     )
 
 
@@ -890,20 +890,20 @@ def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
         return
     rows = [
         (
-            bold(one.name),
-            one.kind,
-            one.role,
-            "written to" if one.is_own else "read" if one.is_read else "",
-            dim(f"{one.raising} raise"),
+            bold(space.name),
+            space.kind,
+            space.role,
+            "written to" if space.is_own else "read" if space.is_read else "",
+            dim(f"{space.raising} raise"),
         )
-        for one in found
+        for space in found
     ]
     paper.table(rows, header=("space", "of a", "you are", "here", "rule"), drop=(4,))
 
 
 def _show_members(run: Run, found: Sequence[Member]) -> None:
-    rows = [(bold(one.account), one.role, dim(day(one.since))) for one in found]
-    record = {"members": [to_plain(one) for one in found]}
+    rows = [(bold(member.account), member.role, dim(day(member.since))) for member in found]
+    record = {"members": [to_plain(member) for member in found]}
     run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
 
 
@@ -912,7 +912,7 @@ def _render_log(paper: Paper, found: Sequence[Note]) -> None:
         paper.line("Nothing was noted.")
         return
     rows = [
-        (dim(minute(one.at)), one.account, bold(one.action), one.subject, one.outcome)
-        for one in found
+        (dim(minute(note.at)), note.account, bold(note.action), note.subject, note.outcome)
+        for note in found
     ]
     paper.table(rows, header=("when", "account", "did", "about", "outcome"))

@@ -66,7 +66,7 @@ def show(run: Run) -> None:
         "home": str(settings.home),
         "config": str(settings.config),
         "database": settings.where,
-        "settings": [asdict(one) for one in views],
+        "settings": [asdict(item) for item in views],
     }
 
     def render(paper: Paper) -> None:
@@ -79,7 +79,10 @@ def show(run: Run) -> None:
         )
         paper.blank()
         paper.table(
-            [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in shown],
+            [
+                (bold(item.key), _told(item.value), dim(item.origin), dim(item.summary))
+                for item in shown
+            ],
             header=("setting", "value", "from", "meaning"),
             drop=(2,)
             if not any(value.origin != "default" for value in run.settings.values.values())
@@ -95,7 +98,7 @@ def show(run: Run) -> None:
 @argument("config-get", "key")
 @click.pass_obj
 def get(run: Run, key: str) -> None:
-    """Print one setting's value; of a key its last four characters."""
+    """Print the value of a setting; of a key, the last four characters."""
     found: SettingView = operations.perform(run, "config-get", key=key)
     run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
 
@@ -147,7 +150,7 @@ def set_value(run: Run, key: str, value: str) -> None:
 @argument("config-unset", "key")
 @click.pass_obj
 def unset(run: Run, key: str) -> None:
-    """Remove one setting from the config file: its default holds again."""
+    """Remove a setting from the config file, so that its default applies."""
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config unset")
     found = writers.unset_setting(settings, writers.SettingRequest(key=key))
@@ -160,7 +163,7 @@ def unset(run: Run, key: str) -> None:
 @config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])
 @click.pass_obj
 def path(run: Run) -> None:
-    """Print where the config file is, or would be."""
+    """Print the path of the config file."""
     found = run.settings.config
     run.answer(
         {"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found))

@@ -148,7 +148,7 @@ def run_gateway(run: Run, log: bool) -> None:
 @option("gateway-pair", "me", "--me")
 @click.pass_obj
 def pair(run: Run, who: str | None, me: bool) -> None:
-    """Let a sender write to the agent, by the code they were given.
+    """Allow a sender to write to the agent, by their pairing code.
 
     Without an argument it lists who asks, and who was let in. With --me it is you: what you say there counts as your
     own words, and your answers draw on your memories.
@@ -156,7 +156,7 @@ def pair(run: Run, who: str | None, me: bool) -> None:
     if who is None:
         found: list[Pairing] = ask(run, "gateway-pairings")
         run.answer(
-            {"pairings": [_pairing_record(one) for one in found]},
+            {"pairings": [_pairing_record(pairing) for pairing in found]},
             lambda paper: _show_pairings(paper, found),
         )
         return
@@ -174,7 +174,7 @@ def pair(run: Run, who: str | None, me: bool) -> None:
 @argument("gateway-unpair", "who", metavar="CHANNEL:ID")
 @click.pass_obj
 def unpair(run: Run, who: str) -> None:
-    """Let a sender write no more."""
+    """Withdraw a sender's permission to write."""
     perform(run, "gateway-unpair", who=who)
     run.answer({"unpaired": who}, lambda paper: paper.line(f"{who} may write no more."))
 
@@ -188,12 +188,12 @@ def unpair(run: Run, who: str) -> None:
 @option("gateway-sessions", "limit", "--limit", "-n")
 @click.pass_obj
 def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
-    """List the conversations, the one that was used last first."""
+    """List conversations, most recently used first."""
     found: list[ChatSession] = ask(
         run, "gateway-sessions", channel=channel, closed=closed, limit=limit
     )
     run.answer(
-        {"sessions": [_session_record(one) for one in found]},
+        {"sessions": [_session_record(session) for session in found]},
         lambda paper: _show_sessions(paper, found),
     )
 
@@ -231,29 +231,29 @@ def _state_record(state: GatewayState) -> dict[str, Any]:
         "model": state.model,
         "channels": [
             {
-                "name": one.name,
-                "kind": one.kind,
-                "enabled": one.enabled,
-                "problem": one.problem or None,
-                "waiting": one.traffic.waiting,
-                "sending": one.traffic.sending,
-                "sent": one.traffic.sent,
-                "failed": one.traffic.failed,
-                "doubled": one.traffic.doubled,
+                "name": channel.name,
+                "kind": channel.kind,
+                "enabled": channel.enabled,
+                "problem": channel.problem or None,
+                "waiting": channel.traffic.waiting,
+                "sending": channel.traffic.sending,
+                "sent": channel.traffic.sent,
+                "failed": channel.traffic.failed,
+                "doubled": channel.traffic.doubled,
             }
-            for one in state.channels
+            for channel in state.channels
         ],
-        "pairings": [_pairing_record(one) for one in state.waiting],
+        "pairings": [_pairing_record(item) for item in state.waiting],
         "undelivered": [
             {
-                "channel": one.channel,
-                "key": one.key,
-                "state": one.state,
-                "problem": one.problem,
-                "created": stamp(one.created),
-                "attempts": one.attempts,
+                "channel": item.channel,
+                "key": item.key,
+                "state": item.state,
+                "problem": item.problem,
+                "created": stamp(item.created),
+                "attempts": item.attempts,
             }
-            for one in state.undelivered
+            for item in state.undelivered
         ],
     }
 
@@ -274,35 +274,35 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
             ),
             indent=2,
         )
-    paper.table([_channel_row(one) for one in state.channels], indent=2)
-    for one in state.waiting:
-        asks = f"{one.channel}:{one.sender} asks: nacre gateway pair {one.code}"
-        paper.line(asks, dim(f"  they call themselves {one.name}" * bool(one.name)), indent=2)
+    paper.table([_channel_row(channel) for channel in state.channels], indent=2)
+    for item in state.waiting:
+        asks = f"{item.channel}:{item.sender} asks: nacre gateway pair {item.code}"
+        paper.line(asks, dim(f"  they call themselves {item.name}" * bool(item.name)), indent=2)
     for lost in state.undelivered:
         verb = "was given up" if lost.state == "failed" else "waits"
         paper.line(f"An answer to {lost.key} {verb}: {lost.problem}", indent=2)
 
 
-def _channel_row(one: ChannelState) -> tuple[str, str, str]:
-    traffic = one.traffic
-    told = one.problem or (
-        "off" if not one.enabled else f"{count(traffic.waiting, 'message')} waiting"
+def _channel_row(state: ChannelState) -> tuple[str, str, str]:
+    traffic = state.traffic
+    told = state.problem or (
+        "off" if not state.enabled else f"{count(traffic.waiting, 'message')} waiting"
     )
     sent = [f"{traffic.sent:,} sent"] if traffic.sent else []
     sent += [f"{traffic.sending:,} being sent"] if traffic.sending else []
     sent += [f"{traffic.failed:,} failed"] if traffic.failed else []
     sent += [f"{traffic.doubled:,} perhaps twice"] if traffic.doubled else []
-    return one.name, told, ", ".join(sent)
+    return state.name, told, ", ".join(sent)
 
 
-def _pairing_record(one: Pairing) -> dict[str, Any]:
+def _pairing_record(pairing: Pairing) -> dict[str, Any]:
     return {
-        "channel": one.channel,
-        "sender": one.sender,
-        "name": one.name,
-        "code": one.code if not one.approved else None,
-        "asked": stamp(one.asked),
-        "approved": stamp(one.approved),
+        "channel": pairing.channel,
+        "sender": pairing.sender,
+        "name": pairing.name,
+        "code": pairing.code if not pairing.approved else None,
+        "asked": stamp(pairing.asked),
+        "approved": stamp(pairing.approved),
     }
 
 
@@ -316,30 +316,30 @@ def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
     paper.table(
         [
             (
-                f"{one.channel}:{one.sender}",
-                one.name,
-                f"since {when(one.approved)}" if one.approved else one.code,
+                f"{pairing.channel}:{pairing.sender}",
+                pairing.name,
+                f"since {when(pairing.approved)}" if pairing.approved else pairing.code,
             )
-            for one in found
+            for pairing in found
         ]
     )
 
 
-def _session_record(one: ChatSession) -> dict[str, Any]:
+def _session_record(session: ChatSession) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "key": one.key,
-        "channel": one.chat.channel,
-        "kind": one.chat.kind.value,
-        "name": one.name,
-        "created": stamp(one.created),
-        "updated": stamp(one.updated),
-        "closed": stamp(one.closed),
-        "messages": one.messages,
-        "compactions": one.compactions,
-        "input_tokens": one.input_tokens,
-        "output_tokens": one.output_tokens,
-        "cost_usd": one.cost,
+        "id": session.id,
+        "key": session.key,
+        "channel": session.chat.channel,
+        "kind": session.chat.kind.value,
+        "name": session.name,
+        "created": stamp(session.created),
+        "updated": stamp(session.updated),
+        "closed": stamp(session.closed),
+        "messages": session.messages,
+        "compactions": session.compactions,
+        "input_tokens": session.input_tokens,
+        "output_tokens": session.output_tokens,
+        "cost_usd": session.cost,
     }
 
 
@@ -349,14 +349,14 @@ def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
     paper.table(
         [
             (
-                one.id[:13],
-                cut(one.name, 24),
-                one.key,
-                count(one.messages, "message"),
-                when(one.updated),
-                f"${one.cost:.2f}" if one.cost else "",
+                session.id[:13],
+                cut(session.name, 24),
+                session.key,
+                count(session.messages, "message"),
+                when(session.updated),
+                f"${session.cost:.2f}" if session.cost else "",
             )
-            for one in found
+            for session in found
         ]
     )
 
@@ -364,13 +364,13 @@ def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
 def _chat_record(found: Chat) -> dict[str, Any]:
     messages = [
         {
-            "role": one.role,
-            "text": one.text,
-            "name": one.name or None,
-            "at": one.at,
-            "owner": one.is_owner,
+            "role": message.role,
+            "text": message.text,
+            "name": message.name or None,
+            "at": message.at,
+            "owner": message.is_owner,
         }
-        for one in found.messages
+        for message in found.messages
     ]
     return {
         **_session_record(found.session),
@@ -386,10 +386,10 @@ def _show_chat(paper: Paper, found: Chat) -> None:
     paper.line(bold(found.session.name), dim(f"  {found.session.key}"))
     if found.summary:
         paper.line(dim(f"before: {cut(one_line(found.summary), _CELLS * 3)}"), hang=8)
-    for one in found.messages:
-        who = {"assistant": "agent", "failure": "no answer"}.get(one.role, one.name)
-        paper.line(bold(who), dim(f"  {one.at[:16].replace('T', ' ')}"))
-        paper.body(one.text, indent=2)
+    for message in found.messages:
+        who = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
+        paper.line(bold(who), dim(f"  {message.at[:16].replace('T', ' ')}"))
+        paper.body(message.text, indent=2)
     if found.waiting:
         paper.line(dim(f"{count(len(found.waiting), 'message')} waiting"))
     if found.is_answering:
@@ -435,7 +435,7 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     answers once; - reads standard input, too, as words that are not yours. In a conversation, /new begins another one
     and /exit ends it.
     """
-    text = " ".join(one for one in message if one != "-")
+    text = " ".join(item for item in message if item != "-")
     piped = sys.stdin.read() if "-" in message else ""
     run.keeps_history = False
     homes = homes_of(run)
@@ -646,8 +646,8 @@ def _memories(run: Run, told: dict[str, Any]) -> list[str]:
             memory.id: memory.subject for memory in opened.memories.in_any_state(told["ids"])
         }
     return [
-        f"{told['change']}: {cut(one_line(subjects.get(one, 'a memory')), _CELLS_LIVE_EVENTS)}  {one[-8:]}"
-        for one in told["ids"]
+        f"{told['change']}: {cut(one_line(subjects.get(item, 'a memory')), _CELLS_LIVE_EVENTS)}  {item[-8:]}"
+        for item in told["ids"]
     ]
 
 

@@ -67,7 +67,7 @@ def central(run: Run, /, **asked: Any) -> None:
     """List the memories with the most links."""
     found: Central = _ask(run, "graph-central", asked)
     record = {
-        "central": [{**memory_record(one.memory), "degree": one.degree} for one in found.found],
+        "central": [{**memory_record(item.memory), "degree": item.degree} for item in found.found],
         "memories": found.memories,
         "links": found.links,
     }
@@ -80,7 +80,7 @@ def central(run: Run, /, **asked: Any) -> None:
 @options("graph-gaps", "limit", "project")
 @click.pass_obj
 def gaps(run: Run, /, **asked: Any) -> None:
-    """List memories with one link at most, the most used first.
+    """List memories with at most one link, most used first.
 
     nacre graph link draws a link; nacre review reflect asks about memories that seem to belong together.
     """
@@ -88,12 +88,12 @@ def gaps(run: Run, /, **asked: Any) -> None:
     record = {
         "gaps": [
             {
-                **memory_record(one.memory),
-                "degree": one.degree,
-                "maturity": one.maturity.value,
-                "idle_days": one.idle_days,
+                **memory_record(item.memory),
+                "degree": item.degree,
+                "maturity": item.maturity.value,
+                "idle_days": item.idle_days,
             }
-            for one in found.found
+            for item in found.found
         ],
         "total": found.total,
         "unlinked": found.unlinked,
@@ -112,11 +112,11 @@ def components(run: Run, /, **asked: Any) -> None:
     record = {
         "components": [
             {
-                "size": one.size,
-                "links": one.links,
-                "central": [memory_record(memory) for memory in one.central],
+                "size": item.size,
+                "links": item.links,
+                "central": [memory_record(memory) for memory in item.central],
             }
-            for one in found.found
+            for item in found.found
         ],
         "total": found.total,
         "alone": found.alone,
@@ -141,9 +141,9 @@ def brief(run: Run, /, **asked: Any) -> None:
         "unlinked": found.unlinked,
         "todos": found.todos,
         "stale": found.stale,
-        "central": [one.memory.id for one in found.central],
+        "central": [item.memory.id for item in found.central],
         "active_projects": list(found.active_projects),
-        "decisions": [one.id for one in found.decisions],
+        "decisions": [decision.id for decision in found.decisions],
     }
     run.answer(record, lambda paper: paper.body(found.text))
 
@@ -157,8 +157,13 @@ def _render_central(paper: Paper, found: Central) -> None:
         paper.line("No memories are linked yet; nacre graph link draws a link.")
         return
     rows = [
-        (f"{one.degree:,}", dim(short_id(one.memory)), one.memory.project or "", one.memory.subject)
-        for one in found.found
+        (
+            f"{item.degree:,}",
+            dim(short_id(item.memory)),
+            item.memory.project or "",
+            item.memory.subject,
+        )
+        for item in found.found
     ]
     paper.table(rows, header=("links", "id", "project", "memory"), drop=(2,))
     paper.line(
@@ -172,14 +177,14 @@ def _render_gaps(paper: Paper, found: Gaps) -> None:
         return
     rows = [
         (
-            one.maturity.value,
-            count(one.degree, "link"),
-            f"{one.idle_days} d",
-            dim(short_id(one.memory)),
-            one.memory.project or "",
-            one.memory.subject,
+            item.maturity.value,
+            count(item.degree, "link"),
+            f"{item.idle_days} d",
+            dim(short_id(item.memory)),
+            item.memory.project or "",
+            item.memory.subject,
         )
-        for one in found.found
+        for item in found.found
     ]
     paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
     paper.line(
@@ -193,16 +198,19 @@ def _render_components(paper: Paper, found: Components) -> None:
     if not found.found:
         paper.line("No memories are linked yet; nacre graph link draws a link.")
         return
-    for one in found.found:
-        _component(paper, one)
+    for item in found.found:
+        _component(paper, item)
     left = found.total - len(found.found)
     more = f"{count(left, 'more group')}; " if left else ""
     paper.line(dim(f"{more}{count(found.alone, 'memory', 'memories')} without a link"))
 
 
-def _component(paper: Paper, one: Component) -> None:
-    paper.line(bold(count(one.size, "memory", "memories")), dim(f"  {count(one.links, 'link')}"))
-    for memory in one.central:
+def _component(paper: Paper, component: Component) -> None:
+    paper.line(
+        bold(count(component.size, "memory", "memories")),
+        dim(f"  {count(component.links, 'link')}"),
+    )
+    for memory in component.central:
         paper.line(dim(f"{short_id(memory)}  "), memory.subject, indent=2, hang=10)
 
 
@@ -261,7 +269,7 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
 @argument("graph-forget-code", "project")
 @click.pass_obj
 def forget_code(run: Run, project: str) -> None:
-    """Forget the code of a project; its files stay as they are."""
+    """Remove a project's code index; its files are kept."""
     name = find_project(run, project)
     done: ForgottenCode = perform(run, "graph-forget-code", project=name)
     told = "Forgot the code of" if done.was_there else "No code was known of"
@@ -350,19 +358,19 @@ def _stale_record(found: Staleness) -> Record:
     return {
         "memories": [
             {
-                "id": one.memory.id,
-                "subject": one.memory.subject,
-                "content": one.memory.content,
-                "project": one.memory.project,
-                "confidence": one.confidence,
-                "files": plain(one.files),
-                "sessions": one.sessions,
-                "lag_days": one.lag_days,
-                "symbols": list(one.symbols),
-                "missing": list(one.missing),
-                "checked": one.is_checked,
+                "id": memory.memory.id,
+                "subject": memory.memory.subject,
+                "content": memory.memory.content,
+                "project": memory.memory.project,
+                "confidence": memory.confidence,
+                "files": plain(memory.files),
+                "sessions": memory.sessions,
+                "lag_days": memory.lag_days,
+                "symbols": list(memory.symbols),
+                "missing": list(memory.missing),
+                "checked": memory.is_checked,
             }
-            for one in found.memories
+            for memory in found.memories
         ],
         "looked_at": found.looked_at,
         "total": found.total,
@@ -376,9 +384,11 @@ def _render_stale(paper: Paper, found: Staleness, days: int) -> None:
             f"Nothing seems out of date: {looked}, and in the last {count(days, 'day')} no session changed one of them."
         )
         return
-    for one in found.memories:
-        paper.line(f"{one.confidence:.2f}  ", text.shorten(one.memory.content, _WORDS), hang=6)
-        paper.line(dim(joined((short_id(one.memory), one.why))), indent=6)
+    for memory in found.memories:
+        paper.line(
+            f"{memory.confidence:.2f}  ", text.shorten(memory.memory.content, _WORDS), hang=6
+        )
+        paper.line(dim(joined((short_id(memory.memory), memory.why))), indent=6)
     if found.total > len(found.memories):
         paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
 
@@ -399,16 +409,16 @@ def _record(found: CodeAnswer) -> Record:
         "links": plain(found.links),
         "memories": [
             {
-                "id": one.memory.id,
-                "subject": one.memory.subject,
-                "content": one.memory.content,
-                "kind": one.memory.kind.value,
-                "project": one.memory.project,
-                "trust": one.memory.trust.value,
-                "names": list(one.names),
-                "nodes": list(one.nodes),
+                "id": memory.memory.id,
+                "subject": memory.memory.subject,
+                "content": memory.memory.content,
+                "kind": memory.memory.kind.value,
+                "project": memory.memory.project,
+                "trust": memory.memory.trust.value,
+                "names": list(memory.names),
+                "nodes": list(memory.nodes),
             }
-            for one in found.memories
+            for memory in found.memories
         ],
         "more": found.more,
     }
@@ -440,8 +450,8 @@ def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
         _render_link(paper, link, found.nodes)
     if found.memories:
         paper.heading("Memories that mention it")
-        for one in found.memories:
-            _render_memory(paper, one)
+        for memory in found.memories:
+            _render_memory(paper, memory)
     if found.more:
         paper.line(dim("more: --limit shows them"))
 
@@ -459,14 +469,18 @@ def _render_link(paper: Paper, link: CodeLink, asked: Sequence[CodeNode]) -> Non
     paper.line(where, name, "  ", dim(told), indent=2 * link.depth, hang=2)
 
 
-def _render_memory(paper: Paper, one: CodeMemory) -> None:
+def _render_memory(paper: Paper, memory: CodeMemory) -> None:
     facts = joined(
-        (kind_span(one.memory.kind).text, short_id(one.memory), f"names {', '.join(one.names[:3])}")
+        (
+            kind_span(memory.memory.kind).text,
+            short_id(memory.memory),
+            f"names {', '.join(memory.names[:3])}",
+        )
     )
-    if one.memory.trust.value == "untrusted":
-        paper.framed(text.shorten(one.memory.content, _WORDS), "from outside", indent=2)
+    if memory.memory.trust.value == "untrusted":
+        paper.framed(text.shorten(memory.memory.content, _WORDS), "from outside", indent=2)
     else:
-        paper.line(text.shorten(one.memory.content, _WORDS), indent=2, hang=2)
+        paper.line(text.shorten(memory.memory.content, _WORDS), indent=2, hang=2)
     paper.line(dim(facts), indent=4)
 
 
@@ -562,7 +576,7 @@ def graph() -> None:
 )
 @click.pass_obj
 def link(run: Run, /, file: Path | None, **asked: Any) -> None:
-    """Draw a link from one memory to another.
+    """Link one memory to another.
 
     REL says how A relates to B: related_to, depends_on, specializes, part_of, alternative_to, builds_on, elaborates,
     supersedes (B ends) or contradicts (it waits in nacre review). nacre undo takes it back.
@@ -661,7 +675,7 @@ def list_links(run: Run, /, **asked: Any) -> None:
     asked["project"] = find_project(run, asked["project"])
     found: LinkPage = ask(run, "graph-list", **asked)
     record = {
-        "links": [_line_record(one) for one in found.links],
+        "links": [_line_record(item) for item in found.links],
         "total": found.total,
         "limit": asked["limit"],
     }
@@ -689,17 +703,17 @@ def show(run: Run, /, **asked: Any) -> None:
     """
     found: Traversal = ask(run, "graph-show", **asked)
     record = {
-        "nodes": [_node_record(one) for one in found.nodes],
-        "links": [_hop_record(one, found) for one in found.hops],
+        "nodes": [_node_record(node) for node in found.nodes],
+        "links": [_hop_record(hop, found) for hop in found.hops],
         "more": found.more,
-        "together": [_companion_record(one) for one in found.together],
+        "together": [_companion_record(item) for item in found.together],
     }
     run.answer(record, lambda paper: _render_tree(paper, found))
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
     """Two words name both ends of a link; with three, the second one is the relation."""
-    if not asked["target"] and asked["relation"] in [one.value for one in Relation]:
+    if not asked["target"] and asked["relation"] in [item.value for item in Relation]:
         raise click.UsageError("give A and B")
     return asked if asked["target"] else {**asked, "relation": None, "target": asked["relation"]}
 
@@ -735,7 +749,7 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
 
 def _change_record(done: LinkChange) -> Record:
     return {
-        "links": [_line_record(one) for one in done.links],
+        "links": [_line_record(item) for item in done.links],
         "made": done.made,
         "changed": done.changed,
         "removed": done.removed,
@@ -743,16 +757,16 @@ def _change_record(done: LinkChange) -> Record:
     }
 
 
-def _line_record(one: LinkLine) -> Record:
+def _line_record(line: LinkLine) -> Record:
     return {
-        "source": _node_record(one.source),
-        "rel": one.rel,
-        "target": _node_record(one.target),
-        "origin": one.origin,
-        "strength": round(one.strength, 4),
-        "valid": plain(one.valid),
-        "reason": one.reason,
-        "holds": one.holds,
+        "source": _node_record(line.source),
+        "rel": line.rel,
+        "target": _node_record(line.target),
+        "origin": line.origin,
+        "strength": round(line.strength, 4),
+        "valid": plain(line.valid),
+        "reason": line.reason,
+        "holds": line.holds,
     }
 
 
@@ -761,11 +775,11 @@ def _node_record(node: Node) -> Record:
     return record
 
 
-def _companion_record(one: Companion) -> Record:
+def _companion_record(companion: Companion) -> Record:
     return {
-        "node": _node_record(one.node),
-        "weight": round(one.weight, 4),
-        "sessions": one.sessions,
+        "node": _node_record(companion.node),
+        "weight": round(companion.weight, 4),
+        "sessions": companion.sessions,
     }
 
 
@@ -801,8 +815,8 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
         paper.line(bold("Links: "), joined(told, ", "))
     elif not done.waiting:
         paper.line("Nothing to change.")
-    for one in done.links[:_MOST_SHOWN]:
-        _line(paper, one)
+    for item in done.links[:_MOST_SHOWN]:
+        _line(paper, item)
     if len(done.links) > _MOST_SHOWN:
         paper.line(dim(f"and {len(done.links) - _MOST_SHOWN:,} more"), indent=2)
     if done.waiting:
@@ -822,13 +836,13 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
         return
     rows = [
         (
-            _name(one.source),
-            bold(one.rel),
-            _name(one.target),
-            dim(link_facts(one)),
-            f"{_title(one.source)} → {_title(one.target)}",
+            _name(item.source),
+            bold(item.rel),
+            _name(item.target),
+            dim(link_facts(item)),
+            f"{_title(item.source)} → {_title(item.target)}",
         )
-        for one in found.links
+        for item in found.links
     ]
     paper.table(rows)
     shown = offset + len(found.links)
@@ -839,15 +853,15 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
         paper.line(dim(count(found.total, "link")))
 
 
-def _line(paper: Paper, one: LinkLine) -> None:
-    facts = link_facts(one)
+def _line(paper: Paper, line: LinkLine) -> None:
+    facts = link_facts(line)
     paper.line(
-        _title(one.source),
-        dim(f" {_name(one.source)}  "),
-        bold(one.rel),
+        _title(line.source),
+        dim(f" {_name(line.source)}  "),
+        bold(line.rel),
         "  ",
-        _title(one.target),
-        dim(f" {_name(one.target)}"),
+        _title(line.target),
+        dim(f" {_name(line.target)}"),
         dim(f"  ({facts})" if facts else ""),
         indent=2,
         hang=2,
@@ -877,7 +891,8 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     if found.together:
         paper.heading("Used together with")
         rows = [
-            (f"{one.weight:.2f}", dim(_name(one.node)), _title(one.node)) for one in found.together
+            (f"{item.weight:.2f}", dim(_name(item.node)), _title(item.node))
+            for item in found.together
         ]
         paper.table(rows, indent=2)
 

@@ -67,7 +67,8 @@ def gather(context: Home) -> Material:
     """What a home holds, to grow from."""
     stored = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     sessions = tuple(
-        (one, tuple(found.turn for found in context.sessions.turns_of(one.row))) for one in stored
+        (item, tuple(found.turn for found in context.sessions.turns_of(item.row)))
+        for item in stored
     )
     sentences: dict[Speaker, list[str]] = defaultdict(list)
     for _, said in sessions:

@@ -88,7 +88,7 @@ _SUGGESTED = 0.2
 )
 @click.pass_obj
 def usefulness(run: Run) -> None:
-    """Measure whether memory helps: sessions with and without it, compared.
+    """Compare sessions with and without memory.
 
     With usefulness.hold_out a random share of sessions gets no context by itself. The difference between these and the
     others is the effect of memory. Where too few sessions are held out, no result is shown.
@@ -118,21 +118,23 @@ def _render(paper: Paper, found: Usefulness) -> None:
         + (f"; {found.left_out:,} not compared" if found.left_out else ""),
         hang=2,
     )
-    judged = [one for one in found.comparisons if one.finding is not Finding.TOO_FEW]
+    judged = [
+        comparison for comparison in found.comparisons if comparison.finding is not Finding.TOO_FEW
+    ]
     if judged:
         paper.blank()
         paper.table(
-            [_row(one) for one in judged],
+            [_row(item) for item in judged],
             header=("", "told", "held out", "difference, with 95 % confidence"),
         )
         paper.blank()
     for finding, words in _FOUND.items():
-        names = [_NAMES[one.aspect] for one in judged if one.finding is finding]
+        names = [_NAMES[item.aspect] for item in judged if item.finding is finding]
         if names:
             paper.line(bold(f"{words}: "), ", ".join(names), hang=2)
-    few = [one for one in found.comparisons if one.finding is Finding.TOO_FEW]
+    few = [comparison for comparison in found.comparisons if comparison.finding is Finding.TOO_FEW]
     if few:
-        of = f" of {', '.join(_NAMES[one.aspect] for one in few)}" if judged else ""
+        of = f" of {', '.join(_NAMES[item.aspect] for item in few)}" if judged else ""
         missing = max(0, found.needed - found.sessions_told - found.sessions_held_out)
         more = f"; it takes some {count(missing, 'session')} more" if missing else ""
         paper.line(bold("Too few"), f" to say anything{of}{more}.")
@@ -140,14 +142,16 @@ def _render(paper: Paper, found: Usefulness) -> None:
         paper.line(dim("One interval in 20 lies beside 0 by chance alone."))
 
 
-def _row(one: Comparison) -> tuple[Cell, ...]:
-    times = 1 if one.aspect is Aspect.MESSAGES else 100
-    told, without = (f"{times * (value or 0.0):.1f}" for value in (one.told, one.held_out))
+def _row(comparison: Comparison) -> tuple[Cell, ...]:
+    times = 1 if comparison.aspect is Aspect.MESSAGES else 100
+    told, without = (
+        f"{times * (value or 0.0):.1f}" for value in (comparison.told, comparison.held_out)
+    )
     difference, low, high = (
         f"{times * (value or 0.0):+.1f}".replace("-", "−")
-        for value in (one.difference, one.low, one.high)
+        for value in (comparison.difference, comparison.low, comparison.high)
     )
-    return dim(_LABELS[one.aspect]), told, without, f"{difference}  ({low} to {high})"
+    return dim(_LABELS[comparison.aspect]), told, without, f"{difference}  ({low} to {high})"
 
 
 def _record(found: Usefulness) -> Record:
@@ -161,17 +165,17 @@ def _record(found: Usefulness) -> Record:
         "needed": found.needed,
         "comparisons": [
             {
-                "aspect": one.aspect.value,
-                "finding": one.finding.value,
-                "sessions_told": one.sessions_told,
-                "sessions_held_out": one.sessions_held_out,
-                "told": one.told,
-                "held_out": one.held_out,
-                "difference": one.difference,
-                "low": one.low,
-                "high": one.high,
+                "aspect": comparison.aspect.value,
+                "finding": comparison.finding.value,
+                "sessions_told": comparison.sessions_told,
+                "sessions_held_out": comparison.sessions_held_out,
+                "told": comparison.told,
+                "held_out": comparison.held_out,
+                "difference": comparison.difference,
+                "low": comparison.low,
+                "high": comparison.high,
             }
-            for one in found.comparisons
+            for comparison in found.comparisons
         ],
     }
 
@@ -308,7 +312,7 @@ def add(
 @_PRESENT_QUERIES
 @click.pass_obj
 def remove(run: Run, query_id: str, queries: Path | None) -> None:
-    """Forget a saved query."""
+    """Remove a saved query."""
     removed: SavedQuery = perform(run, "eval-remove", queries=queries, query_id=query_id)
     run.answer(
         {"removed": _query_record(removed)},

@@ -198,7 +198,7 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
         )
     for name in _LISTS:
         if name in changes:
-            changes[name] = tuple(one for one in changes[name] if one)
+            changes[name] = tuple(item for item in changes[name] if item)
     return changes
 
 
@@ -237,11 +237,12 @@ def _outcome_record(outcome: StoreOutcome, memory: Memory, *, dry_run: bool = Fa
         "reason": outcome.reason,
         "memory": hits.memory_record(memory),
         "supersedes": [
-            {**hits.memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes
+            {**hits.memory_record(supersede.memory), "reason": supersede.reason}
+            for supersede in outcome.supersedes
         ],
         "newer": {**hits.memory_record(by.memory), "reason": by.reason} if by else None,
         "amended": hits.memory_record(outcome.amended) if outcome.amended else None,
-        "similar": [hits.memory_record(one) for one in outcome.similar],
+        "similar": [hits.memory_record(item) for item in outcome.similar],
         "decided_by": outcome.decided_by or "rules",
         "note": outcome.note,
         "dry_run": dry_run,
@@ -264,8 +265,8 @@ def _render_stored(
         paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
     elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
         paper.line(dim("rules: no memory says the same or otherwise"), indent=2)
-    for one in outcome.supersedes:
-        _concerned(paper, "supersedes", one.memory, one.reason)
+    for supersede in outcome.supersedes:
+        _concerned(paper, "supersedes", supersede.memory, supersede.reason)
     if outcome.amended:
         _concerned(paper, "ends a part of", outcome.amended, "that reads so now")
     if outcome.superseded_by:
@@ -425,7 +426,7 @@ def _view_record(view: MemoryView, vault: Path) -> Record:
         ),
         "retired_reason": memory.retired.reason if memory.retired else None,
         "evidence": [hits.evidence_record(item) for item in view.evidence],
-        "confirmed": [_confirmation_record(one) for one in memory.confirmed],
+        "confirmed": [_confirmation_record(entry) for entry in memory.confirmed],
         "links": [_link_record(link) for link in view.links],
         "path": str(vault / view.path) if view.path else None,
         "etag": view.etag,
@@ -447,13 +448,13 @@ def _view_record(view: MemoryView, vault: Path) -> Record:
     }
 
 
-def _confirmation_record(one: Confirmation) -> Record:
-    tool, session_id = split_session(one.session)
+def _confirmation_record(confirmation: Confirmation) -> Record:
+    tool, session_id = split_session(confirmation.session)
     return {
-        "at": stamp(one.at),
+        "at": stamp(confirmation.at),
         "session_id": session_id,
         "tool": tool,
-        "turn_ids": list(one.turns),
+        "turn_ids": list(confirmation.turns),
     }
 
 
@@ -511,8 +512,8 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness)
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
         paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
-    for one in stale.memories:
-        told = f"May be out of date ({one.confidence:.2f}): {one.why}"
+    for entry in stale.memories:
+        told = f"May be out of date ({entry.confidence:.2f}): {entry.why}"
         paper.line(Span(told, "yellow"), hang=2)
     if view.doubt and not stale.memories:
         paper.line(Span(f"May be out of date: {view.doubt}", "yellow"), hang=2)
@@ -709,15 +710,15 @@ def retire(  # noqa: PLR0913 - one parameter an option
         record = {
             "retired": [],
             "standing": [],
-            "would_retire": [hits.memory_record(one) for one in chosen.memories],
+            "would_retire": [hits.memory_record(item) for item in chosen.memories],
         }
         run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
         return
     _ask(run, chosen, persist=persist, yes=yes)
     done, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
     retired, waiting = (
-        [one for one in done if one.retired],
-        [one for one in done if not one.retired],
+        [item for item in done if item.retired],
+        [item for item in done if not item.retired],
     )
     record = {
         "retired": [hits.memory_record(memory) for memory in retired],
@@ -744,7 +745,7 @@ def _restore(run: Run, references: tuple[str, ...]) -> None:
 def _list(run: Run) -> None:
     found: list[Memory] = perform(run, "retired")
     rules: list[StandingRetirement] = perform(run, "retired-standing")
-    reasons = [one.retired.reason if one.retired else None for one in found]
+    reasons = [memory.retired.reason if memory.retired else None for memory in found]
     record = {
         "retired": [
             hits.memory_record(one) | {"reason": why}
@@ -824,9 +825,14 @@ def _render_retired_list(
         paper.line("Nothing is retired.")
         return
     rows = [
-        (dim(short_id(one)), dim(day(one.retired.at)), bold(one.subject), one.retired.reason or "")
-        for one in memories
-        if one.retired
+        (
+            dim(short_id(memory)),
+            dim(day(memory.retired.at)),
+            bold(memory.subject),
+            memory.retired.reason or "",
+        )
+        for memory in memories
+        if memory.retired
     ]
     if rows:
         paper.table(rows, header=("id", "retired", "memory", "reason"), drop=(1,))

@@ -95,7 +95,7 @@ def review(context: click.Context) -> None:
 @options("review", "project", "only", "limit", "offset")
 @click.pass_obj
 def list_items(run: Run, /, **wanted: Any) -> None:
-    """List what waits for you: conflicts first, then memories in doubt, then candidates."""
+    """List pending items: conflicts, then memories in doubt, then candidates."""
     _list(run, **wanted)
 
 
@@ -118,7 +118,7 @@ def _list(run: Run, **wanted: Any) -> None:
 @options("review-keep", "content", "into", "anyway")
 @click.pass_obj
 def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
-    """Keep what waits.
+    """Keep pending items.
 
     Candidates become memories. A memory in doubt stays, its quality is raised to .3 where it is lower, and a newer
     memory that seemed to say otherwise holds beside it.
@@ -153,9 +153,9 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
     """
     if run.is_interactive and not yes:
         memories = [
-            store.get(run.home, one)
-            for one in references
-            if not run.home.candidates.find(one.strip())
+            store.get(run.home, reference)
+            for reference in references
+            if not run.home.candidates.find(reference.strip())
         ]
         if memories:
             run.show(lambda paper: hits.render_table(paper, memories))
@@ -181,7 +181,7 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
 @option("review-resolve", "reason")
 @click.pass_obj
 def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
-    """Say which of two memories in conflict holds.
+    """Resolve a conflict between two memories.
 
     With keep-new the newer memory takes the older one's place; with keep-old the newer one is retired; with keep-both
     neither is doubted again. nacre undo takes it back.
@@ -204,7 +204,7 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
 @argument("review-undo", "reference", metavar="ID")
 @click.pass_obj
 def undo(run: Run, reference: str) -> None:
-    """Take back the last decision about what waited: it waits again.
+    """Revert the last decision about a pending item, which is then pending again.
 
     A candidate that was kept or dropped can be brought back for a day.
     """
@@ -222,7 +222,7 @@ def undo(run: Run, reference: str) -> None:
 )
 @click.pass_obj
 def judge(run: Run, quiet: bool, background: bool) -> None:
-    """Have the model judge now what waits for it.
+    """Let the model judge pending items now.
 
     New memories wait in a queue, and are judged in the background where models.background is on.
     """
@@ -397,7 +397,7 @@ def reflect(context: click.Context, limit: int, project: str | None) -> None:
 @option("reflect-answer", "lesson")
 @click.pass_obj
 def answer(run: Run, /, **asked: Any) -> None:
-    """Answer a question, or say of any two memories how they stand to each other.
+    """Answer a question, or state how two memories relate.
 
     ID is two memories joined by +. --link says how the first relates to the second; a sentence is stored, with a link
     to both; --keep settles a contradiction. nacre undo takes it back.
@@ -409,7 +409,7 @@ def answer(run: Run, /, **asked: Any) -> None:
 def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
     found: Reflection = operations.ask(run, "reflect", limit=limit, project=project)
     record = {
-        "questions": [_question_record(one) for one in found.questions],
+        "questions": [_question_record(question) for question in found.questions],
         "total": found.total,
         "limit": limit,
     }
@@ -528,14 +528,26 @@ def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | Non
     """What became of answers."""
     if asked == 0:
         paper.line("Nothing to ask.")
-    for one in done:
-        told = one.stored.subject if one.stored else f"{one.first.subject} · {one.second.subject}"
-        paper.line(bold(one.action.capitalize()), f"  {told}", hang=2)
-        link = next(
-            (link for link in one.first.links if link.to == one.second.id and link.origin), None
+    for reflected in done:
+        told = (
+            reflected.stored.subject
+            if reflected.stored
+            else f"{reflected.first.subject} · {reflected.second.subject}"
         )
-        if link and one.action == "linked":
-            paper.line(dim(f"{short_id(one.first)} {link.rel} {short_id(one.second)}"), indent=2)
+        paper.line(bold(reflected.action.capitalize()), f"  {told}", hang=2)
+        link = next(
+            (
+                link
+                for link in reflected.first.links
+                if link.to == reflected.second.id and link.origin
+            ),
+            None,
+        )
+        if link and reflected.action == "linked":
+            paper.line(
+                dim(f"{short_id(reflected.first)} {link.rel} {short_id(reflected.second)}"),
+                indent=2,
+            )
 
 
 # ----------------------------------------------------------------------------
@@ -724,7 +736,7 @@ def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limi
         run, "unanswered", days=days, project=project, min_times=min_times, limit=limit
     )
     record = {
-        "gaps": [_record_gaps(one) for one in found.gaps],
+        "gaps": [_record_gaps(gap) for gap in found.gaps],
         "total": found.total,
         "closed": found.closed,
         "by": found.by,

@@ -59,7 +59,7 @@ def remote(context: click.Context) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def add(run: Run, url: str, private: bool, yes: bool) -> None:
-    """Keep this home in step with a space of yours on a server.
+    """Sync this home with your space on a server.
 
     The key is asked for, or read from standard input or NACRE_REMOTE_KEY; an owner of the space makes it there: nacre
     keys create --role owner. nacre serve --http must run there.
@@ -81,7 +81,7 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
 @click.option("--quiet", is_flag=True, help="Say nothing; nacre server remote tells how it ended.")
 @click.pass_obj
 def sync(run: Run, quiet: bool) -> None:
-    """Exchange what is new, now.
+    """Sync with the server now.
 
     nacre serve does it every minute, and commands do it in the background.
     """
@@ -101,7 +101,7 @@ def sync(run: Run, quiet: bool) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(run: Run, yes: bool) -> None:
-    """Be in step with the server no more.
+    """Stop syncing with the server.
 
     Here and there everything stays.
     """
@@ -261,7 +261,7 @@ def _tell_move(paper: Paper, report: MoveReport) -> None:
     rows = report.rows
     paper.line(bold("Carried"), f" to {report.place}", dim(f", tenant {report.tenant}"))
     told = [count(rows["memories"], "memory", "memories")]
-    told += [count(rows[f"{one}s"], one) for one in ("turn", "session", "link")]
+    told += [count(rows[f"{item}s"], item) for item in ("turn", "session", "link")]
     paper.line(", ".join(told), indent=2)
     paper.line(
         dim(

@@ -221,7 +221,7 @@ def render_done(
 ) -> None:
     """What was done, what became of the daemon, and what is left to do."""
     plan = done.plan
-    left = {one.path for one in done.left_alone}
+    left = {item.path for item in done.left_alone}
     for change in plan.changes:
         if change.action != "none" and change.path not in left and not places.is_own(change.path):
             verb = Span(f"{_DONE[change.action]:<8}", "green")
@@ -257,19 +257,24 @@ def render_done(
 
 def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
     """How it stands with the hosts' own memories."""
-    for one in found:
-        style = "yellow" if one.hint else "green"
-        told = f" own memory of {registry.ALL_HOSTS[one.host].label}: {one.told}{f' ({one.hint})' if one.hint else ''}"
-        paper.line(Span(f"{one.state:<8}", style), told, hang=2)
+    for memory in found:
+        style = "yellow" if memory.hint else "green"
+        label = registry.ALL_HOSTS[memory.host].label
+        hint = f" ({memory.hint})" if memory.hint else ""
+        paper.line(
+            Span(f"{memory.state:<8}", style),
+            f" own memory of {label}: {memory.told}{hint}",
+            hang=2,
+        )
 
 
 def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None:
     """What was imported of them, a line a host, and how agents are told it unasked."""
-    for host in dict.fromkeys(one.host for one in captured):
-        own = [one for one in captured if one.host == host]
-        added, updated = sum(one.added for one in own), sum(one.updated for one in own)
+    for host in dict.fromkeys(item.host for item in captured):
+        own = [item for item in captured if item.host == host]
+        added, updated = sum(item.added for item in own), sum(item.updated for item in own)
         if added or updated:
-            above = places.short(Path(os.path.commonpath([one.path for one in own])))
+            above = places.short(Path(os.path.commonpath([item.path for item in own])))
             changed = f", {updated} changed" if updated else ""
             hint = dim(
                 f"  found when searched; nacre data import {above} --trust has agents told unasked"
@@ -280,11 +285,11 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
                 hint,
                 hang=2,
             )
-        for one in own:
-            if one.problem:
+        for item in own:
+            if item.problem:
                 paper.line(
                     Span("left alone", "yellow"),
-                    f" {places.short(one.path)}: {one.problem}",
+                    f" {places.short(item.path)}: {item.problem}",
                     hang=2,
                 )
 
@@ -344,8 +349,8 @@ def _cut(line: str) -> str:
 def _left(
     paper: Paper, left: Sequence[LeftAlone], places: Shown, label: str = "left alone"
 ) -> None:
-    for one in left:
-        told = f" {places.short(one.path)}: {one.reason} ({one.hint})"
+    for alone in left:
+        told = f" {places.short(alone.path)}: {alone.reason} ({alone.hint})"
         paper.line(Span(label, "yellow"), told, hang=2)
 
 

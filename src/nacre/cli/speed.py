@@ -660,9 +660,9 @@ def _asked(kind: str, tenant: Tenant, draw: random.Random) -> Mapping[str, objec
 def _told(seen: Sequence[_Seen], clients: int, seconds: float) -> Load:
     together: dict[str, list[float]] = defaultdict(list)
     refused: Counter[int] = Counter()
-    for one in seen:
-        refused.update(one.refused)
-        for name, found in one.milliseconds.items():
+    for item in seen:
+        refused.update(item.refused)
+        for name, found in item.milliseconds.items():
             together[name] += found
     if not together:
         raise NacreError(

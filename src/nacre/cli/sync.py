@@ -213,7 +213,7 @@ def stats(run: Run) -> None:
 @db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
 @click.pass_obj
 def vacuum(run: Run) -> None:
-    """Return the space of deleted data to the disk.
+    """Shrink the database file.
 
     Other writers wait meanwhile: seconds if the file is large.
     """

@@ -89,7 +89,7 @@ def watcher() -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def install(run: Run, dry_run: bool, yes: bool) -> None:
-    """Start nacre serve, which follows sessions, now and with every login.
+    """Start the daemon now and with every login.
 
     It writes one file: a user unit of systemd, an agent of launchd, or a task of Windows. On a terminal it asks first.
     """
@@ -113,7 +113,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.pass_obj
 def uninstall(run: Run, dry_run: bool) -> None:
-    """Stop it, and have the system forget it.
+    """Stop the daemon and remove it from the system's services.
 
     Your memories stay.
     """
@@ -141,7 +141,7 @@ def start(run: Run) -> None:
 @watcher.command("stop", examples=["nacre admin watcher stop"])
 @click.pass_obj
 def stop(run: Run) -> None:
-    """Have the watcher finish what it is at, and end.
+    """Stop the watcher after its current work.
 
     An installed one starts again with the next login.
     """
@@ -155,7 +155,7 @@ def stop(run: Run) -> None:
 @watcher.command("restart", examples=["nacre admin watcher restart"])
 @click.pass_obj
 def restart(run: Run) -> None:
-    """Stop it and start it again, as after an update of nacre."""
+    """Restart the watcher, for example after an update of nacre."""
     _prepare(run)
     perform(run, "watcher-stop")
     _answer(run, perform(run, "watcher-start"))
@@ -166,7 +166,7 @@ def restart(run: Run) -> None:
 )
 @click.pass_obj
 def status(run: Run) -> None:
-    """Tell whether the watcher runs, and what it did.
+    """Show whether the watcher runs, and its activity.
 
     Exits with 1 where it does not run.
     """
@@ -194,7 +194,7 @@ def status(run: Run) -> None:
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is written, until Ctrl-C.")
 @click.pass_obj
 def logs(run: Run, lines: int, follow: bool) -> None:
-    """Show what the watcher in the background wrote."""
+    """Show the log of the watcher."""
     home = run.settings.home
     found = watcher_module.last_lines(home, lines)
     path = watcher_module.log_file(home)
@@ -485,8 +485,8 @@ def _survey_record(found: Survey) -> Record:
     return {
         "dry_run": True,
         "watched": [
-            {"path": str(one.path), "tool": one.tool, "exists": one.is_there}
-            for one in found.watched
+            {"path": str(item.path), "tool": item.tool, "exists": item.is_there}
+            for item in found.watched
         ],
         "files": found.files,
         "unread": {"files": found.unread_files, "bytes": found.unread_bytes},
@@ -496,9 +496,9 @@ def _survey_record(found: Survey) -> Record:
 
 def _render_survey(paper: Paper, found: Survey) -> None:
     """What would be watched, then what waits there."""
-    there = [one for one in found.watched if one.is_there]
+    there = [item for item in found.watched if item.is_there]
     paper.line(bold("Would follow"))
-    paper.table([(one.tool or "named", str(one.path)) for one in there], indent=2)
+    paper.table([(item.tool or "named", str(item.path)) for item in there], indent=2)
     missing = len(found.watched) - len(there)
     if missing:
         words = f"and {count(missing, 'more folder')} as soon as a tool makes {'it' if missing == 1 else 'them'}"
@@ -648,7 +648,7 @@ def _voice(run: Run, to_log: bool) -> Voice:
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
 @click.pass_obj
 def daemon_status(run: Run) -> None:
-    """Tell whether a daemon serves this home, and how it is.
+    """Show whether a daemon serves this home, and its state.
 
     Exits with 1 where none does.
     """
@@ -713,7 +713,7 @@ def _span(seconds: float) -> str:
 @serve.command("stop", examples=["nacre serve stop"])
 @click.pass_obj
 def stop_daemon(run: Run) -> None:
-    """Have the daemon finish what it is at, and end.
+    """Stop the daemon after its current work.
 
     An installed one starts again with the next login, hooks start one when they need it; nacre config set
     daemon.enabled false keeps them from it.
@@ -738,7 +738,7 @@ def stop_daemon(run: Run) -> None:
 )
 @click.pass_obj
 def daemon_logs(run: Run, lines: int) -> None:
-    """Show what the daemon in the background wrote."""
+    """Show the log of the daemon."""
     found = watcher_module.last_lines(run.settings.home, lines, "daemon")
     path = watcher_module.log_file(run.settings.home, "daemon")
 

@@ -598,7 +598,7 @@ def search_chats(
     since: datetime | None,
     until: datetime | None,
 ) -> None:
-    """Search channel conversations for passages of question and answer."""
+    """Search the conversations of channels."""
     result: Passages = operations.ask(
         run,
         "search-chats",

@@ -148,7 +148,7 @@ def resume(run: Run) -> None:
 @writer.command("off", examples=["nacre writer off"])
 @click.pass_obj
 def off(run: Run) -> None:
-    """Turn the writer off: rules keep your explicit statements, the rest waits for your review."""
+    """Turn the writer off; explicit statements are still stored, the rest waits for review."""
     _answer(run, perform(run, "writer-off"))
 
 

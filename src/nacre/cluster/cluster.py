@@ -117,7 +117,7 @@ class Watch:
         """Something of that name is done in the block."""
         began, outcome = time.perf_counter(), FAULT
         with ExitStack() as stack:
-            notes = [stack.enter_context(one.observed(name)) for one in self._observers]
+            notes = [stack.enter_context(observer.observed(name)) for observer in self._observers]
             try:
                 yield
                 outcome = OK
@@ -339,13 +339,13 @@ def _done(done: Sequence[Done]) -> str:
         return "<p>Nothing yet.</p>"
     rows = [
         (
-            escape(one.name),
-            f"{one.count:,}",
-            _failed(one.failed),
-            f"{1000 * one.mean_seconds:,.0f} ms",
-            "over 10 min" if one.p95_seconds is None else f"{1000 * one.p95_seconds:,.0f} ms",
+            escape(item.name),
+            f"{item.count:,}",
+            _failed(item.failed),
+            f"{1000 * item.mean_seconds:,.0f} ms",
+            "over 10 min" if item.p95_seconds is None else f"{1000 * item.p95_seconds:,.0f} ms",
         )
-        for one in sorted(done, key=lambda one: (-one.count, one.name))
+        for item in sorted(done, key=lambda item: (-item.count, item.name))
     ]
     return _table(("", "times", "failed", "on average", "95 of 100 below"), rows)
 
@@ -362,8 +362,8 @@ def _marked(text: str, is_bad: bool) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{one}</th>" for one in header)
-    body = "".join(f"<tr>{''.join(f'<td>{one}</td>' for one in row)}</tr>" for row in rows)
+    head = "".join(f"<th>{item}</th>" for item in header)
+    body = "".join(f"<tr>{''.join(f'<td>{item}</td>' for item in row)}</tr>" for row in rows)
     return f"<div><table>{f'<thead><tr>{head}</tr></thead>' if header else ''}<tbody>{body}</tbody></table></div>"
 
 
@@ -441,7 +441,9 @@ class Metrics:
             outcomes.setdefault(sample.labels["name"], Counter())[sample.labels["outcome"]] += int(
                 sample.value
             )
-        sums = {one.labels["name"]: one.value for one in self._samples(f"{self._what}_seconds_sum")}
+        sums = {
+            item.labels["name"]: item.value for item in self._samples(f"{self._what}_seconds_sum")
+        }
         return [
             Done(
                 name,
@@ -455,12 +457,14 @@ class Metrics:
 
     def _bound(self, name: str) -> float | None:
         found = [
-            one
-            for one in self._samples(f"{self._what}_seconds_bucket")
-            if one.labels["name"] == name
+            sample
+            for sample in self._samples(f"{self._what}_seconds_bucket")
+            if sample.labels["name"] == name
         ]
         reached = (
-            float(one.labels["le"]) for one in found if one.value >= _PERCENTILE * found[-1].value
+            float(item.labels["le"])
+            for item in found
+            if item.value >= _PERCENTILE * found[-1].value
         )
         bound = min(reached)
         return None if bound == float("inf") else bound
@@ -622,13 +626,13 @@ class Telemetry:
     def close(self) -> None:
         """Send what was not sent yet; a collector that is away is waited for some seconds."""
         closing = [
-            threading.Thread(target=one.shutdown, daemon=True)
-            for one in (self._spans, self._figures)
+            threading.Thread(target=item.shutdown, daemon=True)
+            for item in (self._spans, self._figures)
         ]
-        for one in closing:
-            one.start()
-        for one in closing:
-            one.join(_END_SECONDS)
+        for item in closing:
+            item.start()
+        for item in closing:
+            item.join(_END_SECONDS)
 
 
 class Continued:
@@ -780,5 +784,5 @@ def _unknown(name: str) -> NotFound:
 def _weighed(registry: Registry, name: str, kind: str, members: int, *quota: Any) -> Tenant:
     found = registry.weigh(name)
     memories, sessions, turns = (found[table][0] for table in ("memories", "sessions", "turns"))
-    rows, taken = (sum(one[at] for one in found.values()) for at in (0, 1))
+    rows, taken = (sum(item[at] for item in found.values()) for at in (0, 1))
     return Tenant(name, kind, members, memories, sessions, turns, rows, taken, Quota(*quota))

@@ -86,7 +86,7 @@ def list_jobs(url: str) -> list[Job]:
     """The jobs that wait, are done now, or were given up."""
     with queue_of(url).open() as app:
         return [
-            _job(one) for one in app.job_manager.list_jobs(queue=QUEUE) if one.status != "succeeded"
+            _job(job) for job in app.job_manager.list_jobs(queue=QUEUE) if job.status != "succeeded"
         ]
 
 
@@ -94,20 +94,20 @@ def retry_failed(url: str, number: int | None) -> int:
     """Have a job done again that was given up, or all of them; returns how many. Raises NotFound for a number."""
     with queue_of(url).open() as app:
         failed = [
-            one.id or 0
-            for one in app.job_manager.list_jobs(id=number, queue=QUEUE, status="failed")
+            job.id or 0
+            for job in app.job_manager.list_jobs(id=number, queue=QUEUE, status="failed")
         ]
         if not failed and number is not None:
             raise NotFound(
                 f"no job {number} was given up", hint="nacre server cluster jobs lists them"
             )
-        for one in failed:
-            app.job_manager.retry_job_by_id(one, datetime.now(UTC))
+        for item in failed:
+            app.job_manager.retry_job_by_id(item, datetime.now(UTC))
         return len(failed)
 
 
-def _job(one: jobs.Job) -> Job:
-    return Job(one.id or 0, one.lock or "", str(one.status), one.attempts, one.scheduled_at)
+def _job(job: jobs.Job) -> Job:
+    return Job(job.id or 0, job.lock or "", str(job.status), job.attempts, job.scheduled_at)
 
 
 def deferred(app: procrastinate.App) -> Callable[[str], Any]:

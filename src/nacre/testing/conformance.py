@@ -410,9 +410,9 @@ class _Kit:
         if first.given != len(first.turns):
             yield f"{first.given - len(first.turns)} of its {first.given} turns have the id of another one"
         yield from (
-            f"the session {one.id} is of another tool"
-            for one in first.sessions.values()
-            if self.strange(one)
+            f"the session {session.id} is of another tool"
+            for session in first.sessions.values()
+            if self.strange(session)
         )
         for (_, name), turn in first.turns.items():
             if not name or len(name) > 200:
@@ -502,8 +502,8 @@ class _Kit:
                 turn.text.splitlines()[0] for turn in told if turn.speaker is speaker and turn.text
             ):
                 changed = (
-                    self.form.put(self.path, self.data, one, one + f" {words}".encode())
-                    for one in _forms(line)
+                    self.form.put(self.path, self.data, form, form + f" {words}".encode())
+                    for form in _forms(line)
                 )
                 planted = next((data for data in changed if data), None) if len(line) > 5 else None
                 if planted:
