@@ -105,7 +105,7 @@ def test_where_a_tool_keeps_its_transcripts_is_written_down(
 def test_installing_writes_the_unit_and_tells_systemd(
     nacre: Nacre, systemctl: Path, user_home: Path
 ) -> None:
-    answer = nacre("admin", "watcher", "install", "--json").json
+    answer = nacre("serve", "install", "--json").json
     unit = user_home / ".config/systemd/user/nacre-watch.service"
     assert answer["path"] == str(unit)
     assert unit.read_text() == answer["text"]
@@ -115,7 +115,7 @@ def test_installing_writes_the_unit_and_tells_systemd(
         ["--user", "daemon-reload"],
         ["--user", "enable", "--now", "nacre-watch.service"],
     ]
-    nacre("admin", "watcher", "uninstall")
+    nacre("serve", "uninstall")
     assert not unit.exists()
     assert called(systemctl)[-2:] == [
         ["--user", "disable", "--now", "nacre-watch.service"],
@@ -127,7 +127,7 @@ def test_installing_writes_the_unit_and_tells_systemd(
 def test_installing_can_be_tried_without_doing_it(
     nacre: Nacre, systemctl: Path, user_home: Path
 ) -> None:
-    out = nacre("admin", "watcher", "install", "--dry-run").out
+    out = nacre("serve", "install", "--dry-run").out
     assert "[Service]" in out
     assert "systemctl --user enable --now nacre-watch.service" in out
     assert not (user_home / ".config").exists()
@@ -139,16 +139,16 @@ def test_without_systemd_the_way_out_is_told(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    missing = nacre("admin", "watcher", "install", "--json", code=5).error
+    missing = nacre("serve", "install", "--json", code=5).error
     assert missing["message"] == "systemctl is not available here"
     assert "nacre admin watcher start" in missing["hint"]
     program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
     assert (
-        nacre("admin", "watcher", "install", "--json", code=5).error["message"]
+        nacre("serve", "install", "--json", code=5).error["message"]
         == "systemd does not run for this user"
     )
     assert (
-        nacre("admin", "watcher", "uninstall", "--json", code=3).error["message"]
+        nacre("serve", "uninstall", "--json", code=3).error["message"]
         == "the watcher is not installed"
     )
 

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -97,6 +98,23 @@ def test_every_command_that_is_named_anywhere_exists() -> None:
         if name not in {*cli.list_commands(None), *HIDDEN}
     ]
     assert wrong == []
+
+
+def test_subcommands_that_are_named_anywhere_exist() -> None:
+    context = click.Context(cli)
+    texts = [*PAGES, *(PROJECT / "src").rglob("*.py"), *(PROJECT / "deploy").rglob("*.*")]
+    for name in ("data", "admin", "server"):
+        group = cli.get_command(context, name)
+        assert isinstance(group, click.Group)
+        named = {
+            (file.name, word)
+            for file in texts
+            for word in re.findall(rf"\bnacre {name} ([a-z]+)", file.read_text(encoding="utf-8"))
+        }
+        assert len(named) > 10
+        assert {
+            (file, word) for file, word in named if word not in group.list_commands(context)
+        } == (set())
 
 
 def test_every_benchmark_that_is_named_anywhere_exists() -> None:

@@ -97,7 +97,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
         told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
         return _watcher(home) or DaemonMet(found.version, "ended", told)
     reads = " and reads your agents' sessions" if found.follows else ""
-    ends = "nacre serve stop ends it, nacre admin watcher uninstall for good"
+    ends = "nacre serve stop ends it, nacre serve uninstall for good"
     return DaemonMet(found.version, "runs", f"The daemon goes on{reads}: {ends}.")
 
 
@@ -117,7 +117,7 @@ def _watcher(home: Path) -> DaemonMet | None:
     found = follow.standing(home, ids.utc_now())
     if not found.lives:
         return None
-    told = "The watcher goes on and reads your agents' sessions: nacre admin watcher uninstall ends it."
+    told = "The watcher goes on and reads your agents' sessions: nacre serve uninstall ends it."
     return DaemonMet(found.health.version if found.health else "", "runs", told)
 
 

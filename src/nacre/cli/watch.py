@@ -66,7 +66,6 @@ _STATES = {
     "watcher",
     cls=Group,
     examples=[
-        "nacre admin watcher install",
         "nacre admin watcher status",
         "nacre admin watcher logs",
     ],
@@ -78,9 +77,7 @@ def watcher() -> None:
     """
 
 
-@watcher.command(
-    "install", examples=["nacre admin watcher install", "nacre admin watcher install --dry-run"]
-)
+@command_command("install", examples=["nacre serve install", "nacre serve install --dry-run"])
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -104,12 +101,12 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     run.answer(
         _installation_record(found, done=True),
         lambda paper: paper.line(
-            bold("Installed"), f" {found.path}; nacre admin watcher status tells how it is"
+            bold("Installed"), f" {found.path}; nacre admin watcher status shows its state"
         ),
     )
 
 
-@watcher.command("uninstall", examples=["nacre admin watcher uninstall"])
+@command_command("uninstall", examples=["nacre serve uninstall"])
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.pass_obj
 def uninstall(run: Run, dry_run: bool) -> None:
@@ -241,7 +238,7 @@ def _answer(run: Run, found: Standing) -> None:
         how = (
             f"Started by the system: {path}"
             if path
-            else "Not installed: nacre admin watcher install has it always started."
+            else "Not installed: nacre serve install has it always started."
         )
         paper.line(dim(how))
 
@@ -333,7 +330,7 @@ _BACKGROUND_NICENESS = 10
     examples=[
         "nacre admin watch",
         "nacre admin watch --context ~/code/shop/CONTEXT.md",
-        "nacre admin watcher install        # have the system do it",
+        "nacre serve install        # have the system do it",
     ],
 )
 @argument("watch-once", "paths")

@@ -683,7 +683,7 @@ def open_todo(home: Home, reference: str) -> Memory:
         return todos[0]
     if memory.kind is not Kind.TODO:
         raise MemoryInvalid(
-            f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todos them"
+            f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todo lists them"
         )
     return memory
 

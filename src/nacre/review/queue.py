@@ -909,7 +909,7 @@ def _find(home: Home, reference: str) -> list[_Wording]:
     if not matching:
         raise NotFound(
             f"there is no gap {reference!r}",
-            hint="nacre review gapss the unanswered questions",
+            hint="nacre review gaps lists the unanswered questions",
         )
     if len(matching) > 1:
         raise Conflict(f"{reference!r} matches several gaps", hint="give more characters of the id")

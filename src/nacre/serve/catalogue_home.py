@@ -451,7 +451,7 @@ CARE = (
         needs=_SETTINGS,
         not_by=_WATCHER,
         owners=True,
-        command="admin watcher install",
+        command="serve install",
     ),
     Operation(
         "watcher-uninstall",
@@ -462,7 +462,7 @@ CARE = (
         needs=_SETTINGS,
         not_by=_WATCHER,
         owners=True,
-        command="admin watcher uninstall",
+        command="serve uninstall",
     ),
 )
 
