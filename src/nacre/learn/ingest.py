@@ -353,7 +353,9 @@ def read_jobs(
         note = f"{tally.files:,} of {len(jobs):,} files, {tally.turns:,} turns, {rate:.0f} MB/s"
         notify(Progress("reading", tally.bytes_done, total, note))
 
-    _store(home, TurnStore(home, run, exclusions, tally), _events(home, jobs, exclusions), on_commit)
+    _store(
+        home, TurnStore(home, run, exclusions, tally), _events(home, jobs, exclusions), on_commit
+    )
     distrust(home, run, sorted(tally.distrusted))
     notify(Progress("reading", total, total, f"{tally.turns:,} turns"))
 
