@@ -193,12 +193,12 @@ def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
         memories[end] for end in step.ends if is_owners(memories[end]) or not is_owners(keeper)
     ]
     own = {(link.rel, link.to) for link in keeper.links}
-    gone = {keeper.id, *step.ends}
+    merged = {keeper.id, *step.ends}
     links = [
         link
-        for other in others
-        for link in other.links
-        if (link.rel, link.to) not in own and link.to not in gone
+        for memory in others
+        for link in memory.links
+        if (link.rel, link.to) not in own and link.to not in merged
     ]
     confirmations = [*keeper.confirmed, *chain.from_iterable(map(_sayings, others))]
     confirmations.sort(key=lambda confirmation: confirmation.at)
@@ -219,7 +219,7 @@ def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
         keeper,
         created=min(memory.created for memory in (keeper, *others)),
         importance=max(memory.importance for memory in (keeper, *others)),
-        tags=tuple(sorted({*keeper.tags, *(tag for other in others for tag in other.tags)})),
+        tags=tuple(sorted({*keeper.tags, *(tag for memory in others for tag in memory.tags)})),
         links=(*keeper.links, *dict.fromkeys(links)),
         confirmed=tuple(distinct.values())[-_MAX_CONFIRMATIONS:],
         canonical_key=key,
@@ -241,8 +241,8 @@ def _following(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[M
     keeper = memories[step.into or ""]
     old = [
         memory
-        for gone in step.ends
-        for memory in home.memories.replaced_by(gone)
+        for end in step.ends
+        for memory in home.memories.replaced_by(end)
         if not memory.retired
     ]
     old = [memories.get(memory.id, memory) for memory in old if memory.id != keeper.id]
@@ -256,7 +256,7 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
     """Retire the ended memories and those that an expired memory had superseded."""
     home = change.home
     now = home.now()
-    gone, entries = [], []
+    retired, entries = [], []
     for step in steps:
         if step.action is DreamAction.SUPERSEDE:
             continue
@@ -270,9 +270,9 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
             *((memories[end], reason) for end in step.ends),
             *((old, OUTLIVED) for old in outlived if not old.retired),
         ):
-            gone.append(replace(memory, retired=Retirement(now, why)))
+            retired.append(replace(memory, retired=Retirement(now, why)))
             entries.append(change.entry("retire", memory=memory.id, reason=why))
-    change.put(gone, entries)
+    change.put(retired, entries)
 
 
 # -- The diary (``dreams/<day>.md``) ------------------------------------------
@@ -360,8 +360,8 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
 
 
 def _about(step: Step, memories: Mapping[str, Memory]) -> str:
-    shown = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
-    return _named(shown, memories) if shown else step.subject
+    memory_id = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
+    return _named(memory_id, memories) if memory_id else step.subject
 
 
 def _promotion(promotion: Promotion) -> str:
@@ -392,24 +392,24 @@ _ID_SHOWN = 8
 def orphaned(home: Home, memories: Iterable[Memory]) -> list[Step]:
     """Return steps that drop links to deleted memories."""
     linking = [memory for memory in memories if memory.links]
-    gone = gone_for_good(home, {link.to for memory in linking for link in memory.links})
+    deleted = gone_for_good(home, {link.to for memory in linking for link in memory.links})
     return [
-        _step_orphan_links(memory, gone)
+        _step_orphan_links(memory, deleted)
         for memory in linking
-        if any(link.to in gone for link in memory.links)
+        if any(link.to in deleted for link in memory.links)
     ]
 
 
-def _step_orphan_links(memory: Memory, gone: Collection[str]) -> Step:
-    dropped = [link for link in memory.links if link.to in gone]
-    named = ", ".join(f"{link.rel} {link.to[-_ID_SHOWN:]}" for link in dropped)
+def _step_orphan_links(memory: Memory, deleted: Collection[str]) -> Step:
+    dropped = [link for link in memory.links if link.to in deleted]
+    link_names = ", ".join(f"{link.rel} {link.to[-_ID_SHOWN:]}" for link in dropped)
     targets = tuple(dict.fromkeys(link.to for link in dropped))
     return Step(
         DreamAction.UNLINK,
         (),
         memory.id,
         memory.subject,
-        f"dangling link: {named}",
+        f"dangling link: {link_names}",
         targets,
     )
 
