@@ -139,18 +139,13 @@ def planned(
         outcome.refused,
         (*outcome.settled, *consulted_.settled),
         unasked + consulted_.unasked,
-        _together(note, consulted_.note),
+        "; ".join(dict.fromkeys(filter(None, (note, consulted_.note)))) or None,
         tuple(promotions),
         unfiled,
         _texts(taken, memories),
         len(memories) - len(free),
         consulted_.looked,
     )
-
-
-def _together(*notes: str | None) -> str | None:
-    """Join distinct notes."""
-    return "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
@@ -239,17 +234,20 @@ def _by_rules(
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
     steps = consolidate.ending(free, usage, home.now(), home.settings)
-    gone = {memory_id for step in steps for memory_id in step.ends}
+    ended = {memory_id for step in steps for memory_id in step.ends}
     return (
         memories,
         free,
         usage,
-        [*repeated([memory for memory in free if memory.id not in gone], usage, protected), *steps],
+        [
+            *repeated([memory for memory in free if memory.id not in ended], usage, protected),
+            *steps,
+        ],
     )
 
 
 def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
-    taken: list[Step] = []
+    kept: list[Step] = []
     put_off: list[Step] = []
     ending = 0
     for step in steps:
@@ -258,11 +256,11 @@ def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
         if later and left > 0 and not step.by:  # split the step at the bound
             now, later = replace(step, ends=step.ends[:left]), replace(step, ends=step.ends[left:])
         if now:
-            taken.append(now)
+            kept.append(now)
             ending += len(now.ends)
         if later:
             put_off.append(later)
-    return taken, put_off
+    return kept, put_off
 
 
 def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
@@ -279,13 +277,13 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     All memories must be active, and none that ends protected; a keeper must contain the others' statements,
     share their kind and place, and not end itself. Filing, pages and joins are checked by their own modules.
     """
-    gone = [present.get(end) for end in step.ends]
+    present_memories = [present.get(end) for end in step.ends]
     is_unique = len(set(step.ends)) == len(step.ends)
-    if not is_unique or any(memory is None or not memory.is_active for memory in gone):
+    if not is_unique or any(memory is None or not memory.is_active for memory in present_memories):
         return "it no longer exists"
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
-    ending = [memory for memory in gone if memory]
+    ending = [memory for memory in present_memories if memory]
     if any(is_protected(memory, protected) for memory in ending):
         return "it is now protected"
     if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
@@ -578,12 +576,12 @@ def _objections(
 ) -> dict[Step, str]:
     """Return the steps not to execute, checked under the lock, with reasons."""
     protected = home.settings.texts("forgetting.protect")
-    gone = gone_for_good(home, {link for step in steps for link in step.links})
+    deleted = gone_for_good(home, {link for step in steps for link in step.links})
     filing = Filing(home)
     reasons = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
-        if not why and step.action is DreamAction.UNLINK and not gone.issuperset(step.links):
+        if not why and step.action is DreamAction.UNLINK and not deleted.issuperset(step.links):
             why = "a link may have a target again"
         if not why and step.action is DreamAction.FILE:
             why = filing.objection(step, memories.get(step.into or ""))
