@@ -308,10 +308,12 @@ def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
         else:
             memories.append(reference)
     waiting = _waiting(home, memories) if memories else []
-    gone = contradictions.drop(home, dropped) if dropped else []
+    dropped_memories = contradictions.drop(home, dropped) if dropped else []
     for memory, entry in waiting:
-        gone += store.retire(home, [memory.id], request.reason or f"review: {entry.detail}")
-    return gone
+        dropped_memories += store.retire(
+            home, [memory.id], request.reason or f"review: {entry.detail}"
+        )
+    return dropped_memories
 
 
 def _newer(home: Home, memory: Memory) -> list[Memory]:
@@ -525,8 +527,8 @@ def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
 
 def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     """Apply the owner's answer. Raises NotFound, Conflict, InvalidInput, EditConflict."""
-    given = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
-    if len(given) != 1:
+    answers = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
+    if len(answers) != 1:
         raise InvalidInput(
             "an answer needs one of: a link, a sentence, the memory to keep, skip",
             hint='nacre reflect answer ID --link depends_on, or "a sentence", or --skip',
@@ -590,9 +592,9 @@ def _linked(
         first, second = (second, first) if second.is_said_after(first) else (first, second)
     elif pair:
         pair = settle(change, pair, Choice.KEEP_BOTH)
-        both = {memory.id: memory for memory in (pair.older, pair.newer)}
-        first, second = both[first.id], both[second.id]
-    others = [other for other in first.links if (other.rel, other.to) != (link.value, second.id)]
+        memories = {memory.id: memory for memory in (pair.older, pair.newer)}
+        first, second = memories[first.id], memories[second.id]
+    others = [old for old in first.links if (old.rel, old.to) != (link.value, second.id)]
     first = replace(first, links=(*others, Link(link.value, second.id, origin=ORIGIN)))
     change.put([first])
     return Reflected("linked", first, second)
