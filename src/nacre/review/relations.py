@@ -397,8 +397,8 @@ class Consultation:
     def _rejection(self, result: Compared | None) -> str:
         if result is None:
             return "it was not checked a second time"
-        what = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
-        return f"the second check says: {result.finding} {what}".rstrip()
+        difference = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
+        return f"the second check says: {result.finding} {difference}".rstrip()
 
 
 def _named(answer: Sorted) -> Iterator[int]:
@@ -488,11 +488,11 @@ class RelationsAsked:
 
 
 def wanted_pairs(
-    home: Home, memories: Iterable[Memory], asked: Iterable[str], writer: str
+    home: Home, memories: Iterable[Memory], settled_marks: Iterable[str], writer: str
 ) -> list[Pair]:
     """Return the pairs to ask about that have changed since they were last asked."""
     present = {memory.id for memory in memories}
-    settled = set(asked)
+    settled = set(settled_marks)
     count_of: Counter[str] = Counter()
     pairs = []
     for question in unconnected(home):
