@@ -523,12 +523,12 @@ def consulted(
     home: Home,
     memories: Sequence[Memory],
     project: str | None,
-    asked: Sequence[str],
+    settled: Sequence[str],
     *,
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> Consulted:
-    """Ask a writer about pages and pairs; ``asked`` are already settled. Nothing is changed.
+    """Ask a writer about pages and pairs, except ``settled`` ones. Nothing is changed.
 
     Raises ModelRefused if the configured model cannot be opened.
     """
@@ -542,7 +542,7 @@ def consulted(
             )
             if pages.note:
                 return Consulted(pages.drafts, (), pages.looked, (), pages.unasked, pages.note)
-            pairs = wanted_pairs(home, memories, asked, name)
+            pairs = wanted_pairs(home, memories, settled, name)
             links = asked_for_relations(home, model, pairs, on_progress)
     return Consulted(
         pages.drafts,
@@ -555,12 +555,12 @@ def consulted(
 
 
 def consulting_takes(
-    home: Home, memories: Sequence[Memory], project: str | None, asked: Sequence[str]
+    home: Home, memories: Sequence[Memory], project: str | None, settled: Sequence[str]
 ) -> tuple[int, int, int, Tokens]:
     """Return how many pages and pairs one dream asks about, with the maximum calls and tokens."""
     name = name_for(home, Task.DREAM)
     pages = wanted_pages(home, memories, project, name)
-    pairs = wanted_pairs(home, memories, asked, name)
+    pairs = wanted_pairs(home, memories, settled, name)
     page_calls, page_tokens = tokens_for(pages)
     pair_calls, pair_tokens = tokens_for_relations(pairs)
     tokens = Tokens(page_tokens.input + pair_tokens.input, page_tokens.output + pair_tokens.output)
