@@ -152,7 +152,7 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
     """Return errors, unresolved ones first, then the latest first."""
     is_mended = mended(calls)
-    met: dict[str, tuple[int, ToolCall, str]] = {}
+    latest: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
         message = (call.error or "").strip() or (call.outcome or "").removeprefix("error").lstrip(
@@ -163,10 +163,10 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
             continue
         key = _NUMBERS.sub("#", one_line(message).lower())[:_CALL_CHARACTERS]
         times[key] += 1
-        met[key] = (at, call, message)
+        latest[key] = (at, call, message)
     unique_errors = [
         (at, ErrorMet(shorten(message, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
-        for key, (at, call, message) in met.items()
+        for key, (at, call, message) in latest.items()
     ]
     unique_errors = [
         item
@@ -211,22 +211,22 @@ def told(call: ToolCall) -> str:
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return short hashes of the latest commits."""
-    made = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
-    return tuple(dict.fromkeys(commit[:_HASH_CHARACTERS].lower() for commit in made))[
+    created = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
+    return tuple(dict.fromkeys(commit[:_HASH_CHARACTERS].lower() for commit in created))[
         -MOST_COMMITS:
     ]
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return addresses of pull requests opened or linked by the host."""
-    made = [name for name in _made(turns) if name.startswith("https://")]
+    addresses = [name for name in _made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
     ]
-    made += [
+    addresses += [
         url[0] for text in linked for url in _URL.finditer(text) if _PULL_REQUEST.search(url[0])
     ]
-    return tuple(dict.fromkeys(made))[:_MAX_PULL_REQUESTS]
+    return tuple(dict.fromkeys(addresses))[:_MAX_PULL_REQUESTS]
 
 
 def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
@@ -258,9 +258,9 @@ def _installed(part: Sequence[str]) -> Iterator[str]:
         for word in part
         if word not in ("sudo", "-m", "python", "python3", "time", "env") and word
     ]
-    for taken in (1, 2):
-        head, rest = words[:1], words[1 + taken :]
-        if head and " ".join(words[1 : 1 + taken]) in _INSTALLING.get(
+    for count in (1, 2):
+        head, rest = words[:1], words[1 + count :]
+        if head and " ".join(words[1 : 1 + count]) in _INSTALLING.get(
             head[0].rsplit("/", 1)[-1], ()
         ):
             yield from _packages(rest)
