@@ -83,15 +83,20 @@ def terms_of(line: str) -> frozenset[str]:
     return frozenset(_WORD.findall(gist(line)))
 
 
-def likeness(asked: Iterable[frozenset[str]], kept: Iterable[frozenset[str]]) -> float:
+def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str]]) -> float:
     """Return the similarity of two errors, 0 to 1, by their two most similar lines.
 
     Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words,
     generic words a quarter.
     """
-    others = list(kept)
+    stored_lines = list(stored)
     return max(
-        (_overlap(terms, other) for terms in asked for other in others if terms and other),
+        (
+            _overlap(terms, stored_terms)
+            for terms in requested
+            for stored_terms in stored_lines
+            if terms and stored_terms
+        ),
         default=0.0,
     )
 
@@ -218,9 +223,9 @@ def _forms(path: str) -> list[str]:
     plain = plain_path(str(Path(path).expanduser()) if path.startswith("~") else path)
     forms = [plain]
     if not _is_whole(plain):
-        here = plain_path(str(Path.cwd() / plain))
+        resolved = plain_path(str(Path.cwd() / plain))
         if os.path.exists(Path.cwd() / plain):  # False also for an invalid name
-            forms.insert(0, here)
+            forms.insert(0, resolved)
     return forms
 
 
