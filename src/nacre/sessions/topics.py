@@ -182,10 +182,10 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
     if len(raw) <= LONGEST and turn.speaker is Speaker.OWNER and _is_typed(raw):
         return one_line(raw)
     joiner = language_of(raw).joiner
-    kept = [statement.text for statement in utterance.statements]
-    while len(kept) > 1 and is_idle(kept[0]):
-        kept.pop(0)
-    text = joiner.join(kept)
+    texts = [statement.text for statement in utterance.statements]
+    while len(texts) > 1 and is_idle(texts[0]):
+        texts.pop(0)
+    text = joiner.join(texts)
     if text.endswith((":", "：")):
         heading = _HEADING.search(raw)
         text = f"{text}{joiner}{heading[1].strip(' #*')}" if heading else text
@@ -285,8 +285,12 @@ def _merged(requests: Sequence[_Request]) -> list[_Request]:
 
 
 def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> Iterator[int]:
-    for at, other in enumerate(word_sets):
-        if words and other and len(words & other) >= _SAME_REQUEST_OVERLAP * len(words | other):
+    for at, word_set in enumerate(word_sets):
+        if (
+            words
+            and word_set
+            and len(words & word_set) >= _SAME_REQUEST_OVERLAP * len(words | word_set)
+        ):
             yield at
 
 
@@ -530,8 +534,8 @@ def _by_report(end: End) -> SessionOutcome | None:
 
 
 def _has_committed(end: End) -> bool:
-    made = [name for turn in end.agent for call in turn.tool_calls for name in call.made]
-    return any(name.startswith("commit ") for name in made)
+    created = [name for turn in end.agent for call in turn.tool_calls for name in call.made]
+    return any(name.startswith("commit ") for name in created)
 
 
 def _reported(end: End, report: Turn) -> SessionOutcome:
@@ -767,6 +771,6 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
 
 def opening(turns: Sequence[Turn]) -> str | None:
     """Return the first request, shortened to a title."""
-    shown = in_time([bounded(turn) for turn in turns])
-    request = first_request(shown, utterances(shown))
+    ordered = in_time([bounded(turn) for turn in turns])
+    request = first_request(ordered, utterances(ordered))
     return shorten(request, TITLE_CHARACTERS) if request else None
