@@ -313,7 +313,7 @@ def is_trivial(text: str) -> bool:
     if not _LETTER.search(text):
         return True
     plain, phrases = _trivial()
-    rest = (
+    remaining = (
         " ".join(text_words(text))
         if text.isascii()
         else " ".join(re.findall(r"[^\W_]+", text.lower()))
@@ -321,10 +321,10 @@ def is_trivial(text: str) -> bool:
     for phrase in phrases:
         if is_unspaced(phrase):
             continue
-        rest = re.sub(rf"\b{re.escape(phrase)}\b", " ", rest)
+        remaining = re.sub(rf"\b{re.escape(phrase)}\b", " ", remaining)
     return all(
         word in plain or (is_unspaced(word) and not _without(word, phrases))
-        for word in rest.split()
+        for word in remaining.split()
     )
 
 
@@ -577,7 +577,7 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> None:
     """Add as many of the last turns as fit, in order."""
     room = draft.room(Part.PREVIOUS)
-    kept: list[tuple[ContextItem, str]] = []
+    fitting_turns: list[tuple[ContextItem, str]] = []
     for turn in reversed(turns):
         text = told_of(draft.home, session.row, turn)
         if not text:
@@ -590,8 +590,8 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
             continue
         why = f"the end of {session.session.id}"
         item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
-        kept.append((item, shorten(text, TURN_CHARACTERS)))
-    for item, words in reversed(kept):
+        fitting_turns.append((item, shorten(text, TURN_CHARACTERS)))
+    for item, words in reversed(fitting_turns):
         draft.add(item, words)
 
 
