@@ -101,7 +101,7 @@ def handoff_prompt(
         or sum(len(turn.text.strip().splitlines()) for turn in turns) < LEAST_LINES
     ):
         return None
-    text = "\n".join(_last([_line(turn) for turn in turns]))
+    text = "\n".join(_last_that_fit([_line(turn) for turn in turns]))
     return models.Prompt(
         task=Task.HANDOFF,
         system=_words(),
@@ -162,7 +162,7 @@ def _line(turn: Turn) -> str:
     return f"{turn.speaker.value}: {prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
 
 
-def _last(lines: Sequence[str]) -> list[str]:
+def _last_that_fit(lines: Sequence[str]) -> list[str]:
     """Return as many of the last lines as fit, at least one."""
     kept: list[str] = []
     room = MOST_CHARACTERS
@@ -257,7 +257,12 @@ def by_rules(
         len(bounded_turns),
     )
     messages = [
-        (item, words_of(bounded_turns[item.index], _own(item, is_outside=item.index >= outside)))
+        (
+            item,
+            words_of(
+                bounded_turns[item.index], _without_pasted(item, is_outside=item.index >= outside)
+            ),
+        )
         for item in spoken
     ]
     telling = [
@@ -277,7 +282,7 @@ def by_rules(
     return LastWords("\n".join([_HEAD, *lines]), until.id, bounded_turns[telling[-1][0].index].id)
 
 
-def _own(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
+def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
     """Return a message without pasted or quoted text, and without options chosen after text from ``outside``
     was read.
     """
@@ -547,7 +552,7 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
     )
 
 
-def _is_of(home: Home, session: StoredSession, folder: str | None) -> bool:
+def _is_in_folder_project(home: Home, session: StoredSession, folder: str | None) -> bool:
     """Return True if a session belongs to the folder's project, or the folder to none."""
     project = project_of_folder(home, Path(folder)) if folder else None
     return project in (None, session.project)
@@ -557,7 +562,7 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
     own = home.settings.session  # in an agent's shell
     if own and not request.session and not read_state(home.settings.home, own).ended:
         session = ingest.read_session(home, own)
-        if session and _is_of(home, session, request.folder):
+        if session and _is_in_folder_project(home, session, request.folder):
             return session
     if request.session:
         session = ingest.read_session(home, request.session)

@@ -137,12 +137,12 @@ def explicit(
                 continue
             candidate = remembered(statement.text)
             if candidate is None and is_typed:
-                candidate = _stated(statement) or definite(statement.text)
+                candidate = _stated_content(statement) or definite(statement.text)
             is_shown = not is_note and may_be_others(statement)
             if candidate is None or (candidate.points and is_shown):
                 continue
             recalled = (
-                _recalled(turns, utterance, place, own_only=candidate.importance < REMEMBERED)
+                _content_before(turns, utterance, place, own_only=candidate.importance < REMEMBERED)
                 if candidate.points
                 else (candidate.text, (utterance.index,))
             )
@@ -194,8 +194,8 @@ def remembered(text: str) -> Said | None:
         return None
     order = _order(bare)
     if order and not table.not_remembered.search(bare):
-        return _remembered(order)
-    return _introduced(bare) or _confirmed(bare)
+        return _ordered_content(order)
+    return _introduced(bare) or _confirming_pointer(bare)
 
 
 def _introduced(text: str) -> Said | None:
@@ -213,7 +213,7 @@ def _introduced(text: str) -> Said | None:
     return Said(_kind_to_keep(content), content, REMEMBERED)
 
 
-def _confirmed(text: str) -> Said | None:
+def _confirming_pointer(text: str) -> Said | None:
     """Return a pointer to the sentence before, if this one asks to keep it."""
     if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
         return None
@@ -234,7 +234,7 @@ def stated(text: str) -> Said | None:
         return mentioned
     kind = _kind_of(bare)
     if kind is None:
-        return _owned(bare)
+        return _possession(bare)
     return Said(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
 
 
@@ -254,7 +254,7 @@ def _mentioned(text: str) -> Said | None:
     return Said(_kind_to_keep(fact), fact, STATED)
 
 
-def _owned(text: str) -> Said | None:
+def _possession(text: str) -> Said | None:
     """Return a sentence that states a name, number or address of something of the owner's."""
     own = cues().owned.match(text)
     if not (own and cues().definite.match(text) and _CONCRETE.search(text[own.end() :])):
@@ -273,7 +273,7 @@ def _is_lasting_fact(text: str) -> bool:
     )
 
 
-def _stated(statement: Statement) -> Said | None:
+def _stated_content(statement: Statement) -> Said | None:
     """Return the content of a statement, or the text after a lead that announces it ("Reminder: …")."""
     text = statement.text.replace("’", "'")
     if text.lstrip().startswith(">"):
@@ -369,7 +369,7 @@ def _order(text: str) -> re.Match[str] | None:
     )
 
 
-def _remembered(order: re.Match[str]) -> Said | None:
+def _ordered_content(order: re.Match[str]) -> Said | None:
     """Return the content of an order: the text after it or, if that is a pointer, after a colon or before the order."""
     content = (
         _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1)
@@ -421,7 +421,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
     return fewest <= len(text.split()) + wide // 2 <= _MOST
 
 
-def _recalled(
+def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
     """Return the content before an order to remember, and its turns: the owner's sentence or the agent's last turn."""

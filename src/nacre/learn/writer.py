@@ -890,7 +890,7 @@ def extract_together(
 def _judged_together(
     caller: Caller, extractions: Sequence[tuple[Asking, Chunk]], answer: Reply, seconds: float
 ) -> list[Extraction]:
-    answers = [_own(answer, chunk) for _, chunk in extractions]
+    answers = [_part_of_session(answer, chunk) for _, chunk in extractions]
     checked = [
         asking.taken([chunk], [own])
         for (asking, chunk), own in zip(extractions, answers, strict=True)
@@ -906,7 +906,7 @@ def _judged_together(
     ]
 
 
-def _own(answer: Reply, chunk: Chunk) -> Reply:
+def _part_of_session(answer: Reply, chunk: Chunk) -> Reply:
     """Return the part of an answer that cites turns of this session."""
     numbers = chunk.places.keys()
     return Reply(

@@ -722,7 +722,7 @@ def page_objection(home: Home, step: Step) -> str | None:
         return "some of its memories have changed since"
     if not _is_borne_out(home, step, page):
         return "it would contain lines that no source supports any more"
-    before, lost = _lost(home, step, page)
+    before, lost = _count_lost_lines(home, step, page)
     if lost > MOST_LOST * before:
         return f"{lost} of the {before} lines written by nacre would be lost"
     return None
@@ -804,7 +804,7 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
     return is_owners and is_current(memory, home.today()) and memory.project == project
 
 
-def _lost(home: Home, step: Step, page: Page) -> tuple[int, int]:
+def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
     """Return the number of nacre's lines, and how many would go without replacement."""
     form, was, becomes = form_of(step.project), sections_of(page.part), sections_of(step.words)
     before, after = by_source(by_rules(form, was)), by_source(by_rules(form, becomes))

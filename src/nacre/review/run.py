@@ -129,7 +129,9 @@ def planned(
         if request.most is None
         else request.most
     )
-    taken, put_off = _bounded(sorted(steps, key=lambda step: _ORDER.index(step.action)), bound)
+    taken, put_off = _split_at_bound(
+        sorted(steps, key=lambda step: _ORDER.index(step.action)), bound
+    )
     return DreamPlan(
         tuple(taken),
         tuple(put_off),
@@ -246,7 +248,7 @@ def _by_rules(
     )
 
 
-def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
+def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
     kept: list[Step] = []
     put_off: list[Step] = []
     ending = 0
@@ -403,11 +405,11 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     with lock, tracing(home, TraceKind.DREAM, about) as run:
         plan_ = _plan(home, request, on_progress)
         if request.steps is not None:
-            plan_ = _only(plan_, request.steps)
-        return _traced(run, _dream(home, plan_, may_act=request.first))
+            plan_ = _restrict(plan_, request.steps)
+        return _record_trace(run, _dream(home, plan_, may_act=request.first))
 
 
-def _only(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
+def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
     """Restrict a plan to the steps with these keys; the others are put off."""
     shown = tuple(step for step in plan_.steps if step.key in keys)
     rest = tuple(step for step in plan_.steps if step.key not in keys)
@@ -428,10 +430,10 @@ def dream_unasked(home: Home) -> DreamReport | None:
         return None
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
     with lock, tracing(home, TraceKind.DREAM, "the night's") as run:
-        return _traced(run, _dream(home, _planned_unasked(home), may_act=False))
+        return _record_trace(run, _dream(home, _planned_unasked(home), may_act=False))
 
 
-def _traced(run: Run, report: DreamReport) -> DreamReport:
+def _record_trace(run: Run, report: DreamReport) -> DreamReport:
     """Record the report in the dream's trace."""
     summary = counted(Counter(step.action.value for step in report.plan.steps))
     if report.is_first and summary:
@@ -465,7 +467,7 @@ def _planned_unasked(home: Home) -> DreamPlan:
 def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     shown, is_first = plan_, not (may_act or home.usage.value(_SHOWN))
     if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # the owner must see such steps first
-        plan_ = _only(plan_, [step.key for step in plan_.steps if not step.by])
+        plan_ = _restrict(plan_, [step.key for step in plan_.steps if not step.by])
     report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
@@ -481,13 +483,13 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
                 ],
             ),
         )
-        note_looked(home, _looked_by(report))
+        note_looked(home, _pages_without_proposals(report))
         note_tried(home, plan_.unfiled)
         _have_reviewed(home, plan_)
     return report
 
 
-def _looked_by(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
+def _pages_without_proposals(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
     """Return the pages on which the writer has no pending proposal."""
     planned = (*report.plan.steps, *report.plan.put_off)
     waiting = {step.project for step in planned if step.action is DreamAction.PAGE}

@@ -359,7 +359,7 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
             if call.failed:
                 failed_by_kind.update(dict.fromkeys(kinds, (turn, call)))
                 continue
-            for kind in kinds if _is_of_a_part(call) else (*kinds, _BUILD):
+            for kind in kinds if _checks_part(call) else (*kinds, _BUILD):
                 failed_by_kind.pop(kind, None)
     return list({id(call): (turn, call) for turn, call in failed_by_kind.values()}.values())
 
@@ -413,7 +413,7 @@ def _check_kind(name: str) -> str:
     return _BUILD if _BUILDING.search(name) else name
 
 
-def _is_of_a_part(call: ToolCall) -> bool:
+def _checks_part(call: ToolCall) -> bool:
     """Return True if a check selects a part: `go test ./parser`, not `go test ./...`."""
     return any(
         _PLACE.fullmatch(word)
@@ -455,12 +455,15 @@ def announces(text: str) -> bool:
 
 def says_done(text: str) -> bool:
     """Return True if words state completion, such as "All tests pass"."""
-    return _holds(text, language_of(text).concluded.done)
+    return _matches_line(text, language_of(text).concluded.done)
 
 
 def tells_work(text: str) -> bool:
     """Return True if words state completed work, such as "The pears are pruned"."""
-    return any(language_of(sentence).concluded.work.search(sentence) for sentence in _telling(text))
+    return any(
+        language_of(sentence).concluded.work.search(sentence)
+        for sentence in _result_sentences(text)
+    )
 
 
 def speaks_against(text: str) -> str:
@@ -480,8 +483,8 @@ def says_undone(text: str) -> str:
     return giving_up(text) or next(
         (
             sentence
-            for sentence in _telling(text)
-            if _holds_besides(sentence, _cues(sentence).undone)
+            for sentence in _result_sentences(text)
+            if _matches_outside_reasons(sentence, _cues(sentence).undone)
         ),
         "",
     )
@@ -535,7 +538,7 @@ def _statements_of(text: str) -> list[str]:
     return [statement.text for passage in passages(text) for statement in passage.statements]
 
 
-def _telling(text: str) -> list[str]:
+def _result_sentences(text: str) -> list[str]:
     """Return sentences that state the result."""
     statements = _statements_of(text)
     between = [
@@ -556,7 +559,7 @@ def _cues(sentence: str) -> ConcludedCues:
     return language_of(sentence).concluded
 
 
-def _holds_besides(sentence: str, pattern: Pattern) -> bool:
+def _matches_outside_reasons(sentence: str, pattern: Pattern) -> bool:
     """Return True if the pattern matches outside reasons and resolved problems."""
     return bool(pattern.search(_cues(sentence).beside.sub("", sentence)))
 
@@ -575,7 +578,7 @@ def _without_offers(text: str) -> list[str]:
     return statements
 
 
-def _holds(text: str, pattern: Pattern) -> bool:
+def _matches_line(text: str, pattern: Pattern) -> bool:
     """Return True if a line matches. Line by line, since punctuation over many lines causes backtracking."""
     return any(pattern.search(line) for line in text.splitlines() if line.strip())
 

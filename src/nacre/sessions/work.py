@@ -399,7 +399,7 @@ def fix(home: Home, query: FixQuery) -> FixResult:
             co_recall=False,
         ),
     ).hits
-    talk = () if troubles else _talk(home, question, criteria, lines)
+    talk = () if troubles else _agent_statements(home, question, criteria, lines)
     return FixResult(query.error, troubles, lessons, talk)
 
 
@@ -484,7 +484,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
         failed=failure.call,
         worked=worked,
         attempts=attempts,
-        steps=tuple(_brief(steps)) if worked else (),
+        steps=tuple(_merge_edits(steps)) if worked else (),
         words=said_of(home, stored, max(place, failure.turn.seq + 1)),
     )
 
@@ -498,7 +498,7 @@ def _calls_after(home: Home, failure: _Failure) -> Iterator[tuple[int, ToolCall]
         yield from ((item.seq, call) for call in calls[start:])
 
 
-def _brief(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
+def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
     """Return the last actions, with consecutive edits of a file merged."""
     merged: list[ToolCall] = []
     for call in steps:
@@ -518,7 +518,9 @@ def _kinds(call: ToolCall) -> frozenset[str]:
     return frozenset({f"{call.name} {call.input}"})
 
 
-def _talk(home: Home, question: str, criteria: Filter, lines: Sequence[str]) -> tuple[TurnHit, ...]:
+def _agent_statements(
+    home: Home, question: str, criteria: Filter, lines: Sequence[str]
+) -> tuple[TurnHit, ...]:
     """Return agents' statements about an error; if the owner pasted it, the answer."""
     if not question:
         return ()
