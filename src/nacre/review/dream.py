@@ -361,7 +361,7 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
         return [
             f"- now: {shorten(' '.join(step.words.split()), _LINE_CHARACTERS)}{_attribution(step)}",
             before_line,
-            *goes,
+            *merged_lines,
         ]
     if step.action is DreamAction.SUPERSEDE:
         valid_line = f"- holds: {_memory_line(step.into or '', memories)}{_attribution(step)}"
