@@ -80,7 +80,7 @@ _MAX_START_MEMORIES = 12
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""After these occasions the agent has lost its context, even if the session keeps its name."""
+"""Occasions after which the agent has lost its context, even if the session keeps its name."""
 
 _SESSION_CHARACTERS = 80
 
@@ -372,7 +372,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""A previous session older than this is not shown."""
+"""Maximum age of a previous session that is shown."""
 
 _DIGEST_DAYS = 7
 _DIGEST = {
@@ -386,7 +386,7 @@ _MAX_TURNS = 80
 _MAX_BROWSED = 100
 _MAX_LATEST = 200
 _HOOK_DIVISOR = 4
-"""A hook without the daemon ranks this many times fewer memories, to stay within its time."""
+"""Divisor of the memories ranked by a hook without the daemon, to stay within its time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
@@ -641,7 +641,7 @@ and third hits, 5 of 16 were useful (docs/context.md).
 
 _MAX_TRIGGERED = 3
 _MIN_SEED_WORDS = 5
-"""A shorter first prompt does not show the session's topic (seed facts 1.8)."""
+"""Minimum words of a first prompt that shows the topic (seed facts 1.8)."""
 
 
 def build(home: Home, request: ContextRequest) -> ContextBlock:
@@ -789,7 +789,7 @@ def _stems(text: str) -> str:
 
 
 def _choose_projects(draft: Draft, query: str) -> None:
-    """Outside any known project, search the projects that the prompt names."""
+    """Search projects named in the prompt, if outside any known project."""
     if draft.project or not draft.request.folder:
         return
     draft.named = projects_named(draft.home, query)

@@ -52,7 +52,7 @@ KNOWN_SHARE = 0.15
 """Maximum share of the budget for older memories, after other parts."""
 
 _EQUAL_SCORES = 0.05
-"""Recent memories whose scores differ by at most this are sorted by date."""
+"""Maximum difference in score of recent memories that are sorted by date."""
 
 PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
@@ -265,7 +265,7 @@ _TITLES = {
 _SUBJECT_CHARACTERS = 120
 _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
-"""A subject is omitted if the content has this share of its words."""
+"""Minimum share of a subject's words in the content, to omit the subject."""
 
 
 def framed(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:

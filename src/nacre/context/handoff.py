@@ -327,7 +327,7 @@ def _is_sound(turn: Turn) -> bool:
 
 
 LATE_FOR = timedelta(days=1)
-"""A session that ended longer ago gets no late handoff (seed facts 1.8)."""
+"""Maximum age of an ended session for a late handoff (seed facts 1.8)."""
 
 QUIET = timedelta(minutes=2)
 """Silence after which a session counts as ended, since it may be active in another window."""

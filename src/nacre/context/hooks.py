@@ -44,7 +44,7 @@ from nacre.values.session import Action, ToolCall
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
 _RESET_SECONDS = 60
-"""A reset ends a session and begins the next one at once."""
+"""Maximum time from a session's end to the next in a reset."""
 
 _MAX_BYTES = 200_000
 _MAX_OTHERS = 30
@@ -411,7 +411,7 @@ def asked_to_propose(state: SessionState) -> SessionState:
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Older statements are not news, even if learned now from an old transcript."""
+"""Maximum age of signalled statements, even if learned now from an old transcript."""
 
 
 @dataclass(frozen=True, slots=True)

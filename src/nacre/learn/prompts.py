@@ -714,7 +714,7 @@ CHARACTERS_A_TOKEN = 3
 """Characters per token of code, which has more tokens than prose."""
 
 _KNOWN_WINDOW_DIVISOR = 8
-"""The fraction of a window available to known memories is one divided by this."""
+"""Divisor of a window for the part available to known memories."""
 
 _OUTPUT_TOKENS = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
 

@@ -353,7 +353,6 @@ def _outcome_of(turns: Sequence[Turn], at: int) -> int | None:
 
 
 def _next_of_owner(turns: Sequence[Turn], at: int) -> int | None:
-    """Return the owner's next turn."""
     later = (
         index
         for index in range(at + 1, len(turns))
@@ -927,7 +926,7 @@ _MAX_LEXICAL_CANDIDATES = 15
 _MAX_NEAREST_ROWS = 200
 _LEXICAL_SECONDS = 5.0
 _MAX_STATEMENTS, _MAX_MESSAGES = 24, 48
-"""The number of longest owner statements and agent messages that are compared with known memories."""
+"""Maximum owner statements and agent messages, longest first, that are compared with known memories."""
 
 _MESSAGE_CHARACTERS = 1_200
 """Characters of a message that are embedded."""

@@ -676,7 +676,7 @@ JUDGE = "judge"
 """Operation name of model judgements in the ledger."""
 
 MOST_TRIES = 5
-"""A memory leaves the queue after this many unusable answers or concurrent changes."""
+"""Maximum unusable answers or concurrent changes of a queued memory."""
 
 _BACKOFF_MS = 60_000
 _REFUSED_MS = 3_600_000

@@ -466,7 +466,7 @@ def _ended_orphan_links(home: Home) -> set[str]:
 
 
 TRIES, PATIENCE = 3, timedelta(days=7)
-"""A memory that could not be filed is retired after this many dreams and this time since the first (seed
+"""Dreams, and time since the first, after which a memory that could not be filed is retired (seed
 facts 3.1).
 """
 

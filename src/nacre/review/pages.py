@@ -132,7 +132,7 @@ MOST_TOGETHER = 8
 
 _MAX_COMPARED = 20_000
 _MERGE_REST = timedelta(days=7)
-"""A merged memory is not examined again for this time (seed facts 1.4)."""
+"""Time until a merged memory is examined again (seed facts 1.4)."""
 
 _MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})

@@ -345,7 +345,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Thresholds; that for stems comes from seed facts 2.1."""
+"""Thresholds; that of stems: seed facts 2.1."""
 
 Likeness = Callable[[int, int], float]
 """Similarity of the questions at two positions, relative to the threshold: from 1 on they are the same."""
@@ -426,7 +426,7 @@ _ACTION = "reflect"
 _SKIPPED = "reflect.skipped"
 _MAX_SKIPPED = 2_000
 _MAX_SHARED_BY = 4
-"""A name in more memories than this does not relate them."""
+"""Maximum memories that a shared name relates."""
 
 
 def reflect(home: Home, request: ReflectRequest) -> Reflection:

@@ -332,7 +332,7 @@ _STATIC = re.compile(
 _TESTING = re.compile(r"test|jest|mocha|rspec|phpunit|tox|nox|playwright|cypress")
 _BUILDING = re.compile(r"build|compile|(?:make|ninja)$|cargo check")
 _NEVER_RAN = re.compile(r"exit 12[67]")
-"""The program is missing or not executable."""
+"""Exit codes of missing or non-executable programs."""
 
 _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|echo)\b")
 """Another command may determine the exit code, as in `pytest | tail`."""
@@ -398,7 +398,6 @@ def is_check(call: ToolCall) -> bool:
 
 
 def _check_kinds(call: ToolCall) -> set[str]:
-    """Return the kinds of checks in a call."""
     if call.action is not Action.RUN:
         return set()
     return {_check_kind(name) for name in names(call.input) if _CHECK.fullmatch(name)}
