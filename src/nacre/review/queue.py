@@ -345,7 +345,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Thresholds; that of stems: seed facts 2.1."""
+"""Thresholds; for stems, from seed facts 2.1."""
 
 Likeness = Callable[[int, int], float]
 """Similarity of the questions at two positions, relative to the threshold: from 1 on they are the same."""
