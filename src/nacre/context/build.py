@@ -80,7 +80,7 @@ _MAX_START_MEMORIES = 12
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""After these occasions the agent has lost its context, even if the session keeps its name."""
+"""Occasions after which the agent has lost its context, even if the session keeps its name."""
 
 _SESSION_CHARACTERS = 80
 
@@ -116,7 +116,7 @@ class Addition:
     find: Callable[[Recipient], Added]
 
 
-def _handed_over(recipient: Recipient) -> Added:
+def _open_handoffs(recipient: Recipient) -> Added:
     """Return handoffs of earlier sessions, each claimed by one session; late ones come with a prompt."""
     home, request, state = recipient.home, recipient.request, recipient.state
     is_start = request.moment is Moment.START
@@ -170,12 +170,12 @@ def _handoff(handoff: Handoff, news: Sequence[str]) -> ContextItem:
     return ContextItem(Part.HANDOFF, text, count_tokens(text), handoff.id, handoff.written, why=why)
 
 
-def _heard(recipient: Recipient) -> Added:
+def _new_signals(recipient: Recipient) -> Added:
     """Return relevant memories stored by other sessions since this session's first context."""
     home, request = recipient.home, recipient.request
     if not request.session:
         return Added()
-    state = _noted(recipient, request.session)
+    state = _with_session_details(recipient, request.session)
     if request.moment is Moment.START:
         return Added(state=hooks.begun(home, state))
     limits = hooks.limits_of(request.signals)
@@ -187,7 +187,7 @@ def _heard(recipient: Recipient) -> Added:
     return Added(tuple(map(_signal, memories)), state=after)
 
 
-def _noted(recipient: Recipient, session: str) -> SessionState:
+def _with_session_details(recipient: Recipient, session: str) -> SessionState:
     """Return the state with the session's name, folder and, at its start, its predecessors."""
     now, folder, state = _now_ms(recipient), recipient.request.folder or "", recipient.state
     after = state.after
@@ -204,7 +204,7 @@ def _signal(memory: Memory) -> ContextItem:
     return ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
 
 
-def _reminded(recipient: Recipient) -> Added:
+def _store_reminder(recipient: Recipient) -> Added:
     """Return a reminder to store memories."""
     state = hooks.counted(
         recipient.home, recipient.state, recipient.request.session, recipient.project
@@ -221,9 +221,9 @@ def _now_ms(recipient: Recipient) -> int:
 
 
 ADDITIONS: tuple[Addition, ...] = (
-    Addition(Part.HANDOFF, _ALWAYS, _handed_over),
-    Addition(Part.SIGNALS, _ALWAYS, _heard),
-    Addition(Part.NUDGE, _WITH_PROMPTS, _reminded),
+    Addition(Part.HANDOFF, _ALWAYS, _open_handoffs),
+    Addition(Part.SIGNALS, _ALWAYS, _new_signals),
+    Addition(Part.NUDGE, _WITH_PROMPTS, _store_reminder),
 )
 """Evaluated in this order."""
 
@@ -312,8 +312,8 @@ def is_trivial(text: str) -> bool:
     """Return True if a prompt is only a greeting, thanks, assent or "go on", or has no letters."""
     if not _LETTER.search(text):
         return True
-    plain, phrases = _trivial()
-    rest = (
+    plain, phrases = _trivial_words()
+    remaining = (
         " ".join(text_words(text))
         if text.isascii()
         else " ".join(re.findall(r"[^\W_]+", text.lower()))
@@ -321,10 +321,10 @@ def is_trivial(text: str) -> bool:
     for phrase in phrases:
         if is_unspaced(phrase):
             continue
-        rest = re.sub(rf"\b{re.escape(phrase)}\b", " ", rest)
+        remaining = re.sub(rf"\b{re.escape(phrase)}\b", " ", remaining)
     return all(
-        word in plain or (is_unspaced(word) and not _without(word, phrases))
-        for word in rest.split()
+        word in plain or (is_unspaced(word) and not _remove_phrases(word, phrases))
+        for word in remaining.split()
     )
 
 
@@ -339,7 +339,7 @@ def after_hearing(heard: Sequence[str], prompt: str) -> tuple[str, ...]:
     return (*heard, text)[-HEARD:] if text and not is_trivial(text) else tuple(heard)
 
 
-def _without(run: str, phrases: Sequence[str]) -> str:
+def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
     """Remove the phrases from a run of characters, the longest first."""
     for phrase in phrases:
         run = run.replace(phrase, "")
@@ -347,7 +347,7 @@ def _without(run: str, phrases: Sequence[str]) -> str:
 
 
 @cache
-def _trivial() -> tuple[frozenset[str], tuple[str, ...]]:
+def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
     """Return trivial words, and phrases with the longest first."""
     tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
     plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
@@ -372,7 +372,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""A previous session older than this is not shown."""
+"""Maximum age of a previous session that is shown."""
 
 _DIGEST_DAYS = 7
 _DIGEST = {
@@ -386,7 +386,7 @@ _MAX_TURNS = 80
 _MAX_BROWSED = 100
 _MAX_LATEST = 200
 _HOOK_DIVISOR = 4
-"""A hook without the daemon ranks this many times fewer memories, to stay within its time."""
+"""Divisor of the memories ranked by a hook without the daemon, to stay within its time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
@@ -577,7 +577,7 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> None:
     """Add as many of the last turns as fit, in order."""
     room = draft.room(Part.PREVIOUS)
-    kept: list[tuple[ContextItem, str]] = []
+    fitting_turns: list[tuple[ContextItem, str]] = []
     for turn in reversed(turns):
         text = told_of(draft.home, session.row, turn)
         if not text:
@@ -590,8 +590,8 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
             continue
         why = f"the end of {session.session.id}"
         item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
-        kept.append((item, shorten(text, TURN_CHARACTERS)))
-    for item, words in reversed(kept):
+        fitting_turns.append((item, shorten(text, TURN_CHARACTERS)))
+    for item, words in reversed(fitting_turns):
         draft.add(item, words)
 
 
@@ -641,7 +641,7 @@ and third hits, 5 of 16 were useful (docs/context.md).
 
 _MAX_TRIGGERED = 3
 _MIN_SEED_WORDS = 5
-"""A shorter first prompt does not show the session's topic (seed facts 1.8)."""
+"""Minimum words of a first prompt that shows the topic (seed facts 1.8)."""
 
 
 def build(home: Home, request: ContextRequest) -> ContextBlock:
@@ -771,13 +771,13 @@ def _tell_triggered(draft: Draft, prompt: str) -> None:
     fired = [
         (by_row[row], trigger)
         for row in rows
-        if row in by_row and (trigger := _fired(by_row[row], stems))
+        if row in by_row and (trigger := _matching_trigger(by_row[row], stems))
     ]
     for memory, trigger in fired[:_MAX_TRIGGERED]:
         draft.tell(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
 
 
-def _fired(memory: Memory, stems: str) -> str:
+def _matching_trigger(memory: Memory, stems: str) -> str:
     """Return the first trigger whose word stems occur in the prompt in order."""
     return next(
         (trigger for trigger in memory.triggers if trigger.strip() and _stems(trigger) in stems), ""
@@ -789,7 +789,7 @@ def _stems(text: str) -> str:
 
 
 def _choose_projects(draft: Draft, query: str) -> None:
-    """Outside any known project, search the projects that the prompt names."""
+    """Search projects named in the prompt, if outside any known project."""
     if draft.project or not draft.request.folder:
         return
     draft.named = projects_named(draft.home, query)

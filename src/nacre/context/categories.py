@@ -52,7 +52,7 @@ KNOWN_SHARE = 0.15
 """Maximum share of the budget for older memories, after other parts."""
 
 _EQUAL_SCORES = 0.05
-"""Recent memories whose scores differ by at most this are sorted by date."""
+"""Maximum difference in score of recent memories that are sorted by date."""
 
 PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
@@ -265,7 +265,7 @@ _TITLES = {
 _SUBJECT_CHARACTERS = 120
 _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
-"""A subject is omitted if the content has this share of its words."""
+"""Minimum share of a subject's words in the content, to omit the subject."""
 
 
 def framed(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
@@ -420,8 +420,8 @@ class Told:
         """Return True if every sentence appeared verbatim; within a longer sentence it might mean the
         opposite.
         """
-        given = list(_sentences(text))
-        return bool(given) and all(sentence in self._sentences for sentence in given)
+        parts = list(_sentences(text))
+        return bool(parts) and all(sentence in self._sentences for sentence in parts)
 
 
 def told_of(home: home_home.Home, row: int, turn: Turn) -> str:
@@ -434,7 +434,7 @@ def told_of(home: home_home.Home, row: int, turn: Turn) -> str:
     own = sentences.without_chosen(turn.text)
     if own != turn.text.strip():
         turns = [turn.turn for turn in home.sessions.turns_of(row)]
-        at = next((at for at, other in enumerate(turns) if other.id == turn.id), len(turns))
+        at = next((at for at, item in enumerate(turns) if item.id == turn.id), len(turns))
         if trust.reached_out(turns, at):
             return reading.own_words(own)
     return reading.own_words(turn.text)
@@ -442,20 +442,20 @@ def told_of(home: home_home.Home, row: int, turn: Turn) -> str:
 
 def told_before(home: home_home.Home, project: str | None, state: SessionState) -> Told:
     """Return the sentences already given to a session: memories, handoffs, and turns of its predecessor."""
-    given = Told()
+    history = Told()
     refs = [ref for ref in state.given if "#" in ref]
     ids = set(state.given).difference(refs)
     for memory in home.memories.in_any_state(sorted(ids)) if ids else ():
-        given.add(memory.content)
+        history.add(memory.content)
     for handoff in home.handoffs.among(project, ids) if project and ids else ():
-        given.add(handoff.content)
+        history.add(handoff.content)
     for ref in refs:
         session, _, turn = ref.partition("#")
         for stored in home.sessions.find(session):
             for last in home.sessions.last_turns(stored.row, _LATEST_TURNS):
                 if last.turn.id == turn:
-                    given.add(shorten(told_of(home, stored.row, last.turn), TURN_CHARACTERS))
-    return given
+                    history.add(shorten(told_of(home, stored.row, last.turn), TURN_CHARACTERS))
+    return history
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -84,12 +84,12 @@ _SECTIONS = (
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last turns of owner and agent for the model, without text from outside."""
-    sound = [
+    eligible = [
         reading.bounded(turn)
         for turn in turns
         if turn.speaker in _SPEAKERS and sentences.is_content(turn) and turn.trust is Trust.TRUSTED
     ]
-    return sound[-MOST_TURNS:]
+    return eligible[-MOST_TURNS:]
 
 
 def handoff_prompt(
@@ -101,7 +101,7 @@ def handoff_prompt(
         or sum(len(turn.text.strip().splitlines()) for turn in turns) < LEAST_LINES
     ):
         return None
-    text = "\n".join(_last([_line(turn) for turn in turns]))
+    text = "\n".join(_last_that_fit([_line(turn) for turn in turns]))
     return models.Prompt(
         task=Task.HANDOFF,
         system=_words(),
@@ -142,8 +142,8 @@ class _Ground:
 
     def bears(self, entry: str) -> bool:
         """Return True if all names and numbers and most words of an entry occur."""
-        named = [*identifiers(entry), *_NUMBER.findall(entry)]
-        if not all(name.lower().rstrip(".,:") in self._text for name in named):
+        names = [*identifiers(entry), *_NUMBER.findall(entry)]
+        if not all(name.lower().rstrip(".,:") in self._text for name in names):
             return False
         entry_words = reading.content_words(entry, sentences.language_of(entry))
         return not entry_words or len(entry_words & self._words) >= _MIN_SUPPORTED_SHARE * len(
@@ -162,7 +162,7 @@ def _line(turn: Turn) -> str:
     return f"{turn.speaker.value}: {prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
 
 
-def _last(lines: Sequence[str]) -> list[str]:
+def _last_that_fit(lines: Sequence[str]) -> list[str]:
     """Return as many of the last lines as fit, at least one."""
     kept: list[str] = []
     room = MOST_CHARACTERS
@@ -248,33 +248,41 @@ def by_rules(
 
     ``None`` if the session has no work to hand over. ``is_nod`` recognises more words without a request.
     """
-    shown = [reading.bounded(turn) for turn in turns]
-    sound = [item for item in sentences.utterances(shown) if _is_sound(shown[item.index])]
+    bounded_turns = [reading.bounded(turn) for turn in turns]
+    spoken = [
+        item for item in sentences.utterances(bounded_turns) if _is_sound(bounded_turns[item.index])
+    ]
     outside = next(
-        (at for at, turn in enumerate(shown) if trust.reached_out([turn], 0)), len(shown)
+        (at for at, turn in enumerate(bounded_turns) if trust.reached_out([turn], 0)),
+        len(bounded_turns),
     )
     messages = [
-        (item, words_of(shown[item.index], _own(item, is_outside=item.index >= outside)))
-        for item in sound
+        (
+            item,
+            words_of(
+                bounded_turns[item.index], _without_pasted(item, is_outside=item.index >= outside)
+            ),
+        )
+        for item in spoken
     ]
-    kept = [
+    telling = [
         (item, text)
         for item, text in messages
         if text.strip() and not (is_idle(text) or is_nod(text))
     ]
     until = last_turn(turns)
-    texts = [text for _, text in kept if _has_content(text)][-OWNER_TURNS:]
+    texts = [text for _, text in telling if _has_content(text)][-OWNER_TURNS:]
     if (
         not texts
         or until is None
-        or not has_something(session, shown, sound, [item for item, _ in kept])
+        or not has_something(session, bounded_turns, spoken, [item for item, _ in telling])
     ):
         return None
     lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text in texts]
-    return LastWords("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
+    return LastWords("\n".join([_HEAD, *lines]), until.id, bounded_turns[telling[-1][0].index].id)
 
 
-def _own(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
+def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
     """Return a message without pasted or quoted text, and without options chosen after text from ``outside``
     was read.
     """
@@ -319,7 +327,7 @@ def _is_sound(turn: Turn) -> bool:
 
 
 LATE_FOR = timedelta(days=1)
-"""A session that ended longer ago gets no late handoff (seed facts 1.8)."""
+"""Maximum age of an ended session for a late handoff (seed facts 1.8)."""
 
 QUIET = timedelta(minutes=2)
 """Silence after which a session counts as ended, since it may be active in another window."""
@@ -347,7 +355,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
     )
     if not content:
         return None
-    now, last, asked = home.now(), last_turn(turns), last_words.asked if last_words else ""
+    now, last, request_id = home.now(), last_turn(turns), last_words.asked if last_words else ""
     with home.vault_lock:
         if not home.sessions.find(session.session.id):  # forgotten meanwhile
             return None
@@ -357,9 +365,9 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
         if last_words and not words:
             if any(item.until == last_words.until for item in before):
                 return None
-            if waiting and waiting.by != BY_RULES and waiting.asked == asked:
+            if waiting and waiting.by != BY_RULES and waiting.asked == request_id:
                 return waiting
-        made = Handoff(
+        new_handoff = Handoff(
             waiting.id if waiting else home.ids(),
             waiting.project if waiting else session.project,
             session.session.id,
@@ -368,10 +376,10 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
             now,
             _time_of(last, now),
             last.id if last else "",
-            asked,
+            request_id,
         )
-        home.handoffs.write(made)
-        return made
+        home.handoffs.write(new_handoff)
+        return new_handoff
 
 
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
@@ -423,8 +431,8 @@ def put_away(home: Home) -> None:
     """Mark delivered handoffs, and delete those older than ``HANDED_FOR``."""
     delivered = list(delivery.delivered(home))
     before = home.now() - HANDED_FOR
-    every = (*home.handoffs.everything(), *home.handoffs.damaged())
-    if not delivered and all(item.written >= before for item in every):
+    handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
+    if not delivered and all(item.written >= before for item in handoffs):
         return
     with home.vault_lock:
         for handoff_id, session in delivered:
@@ -453,7 +461,7 @@ def _ask(
     home: Home, turns: list[Turn], session: str, *, background: bool
 ) -> tuple[str, str] | None:
     """Return the supported part of a model's text, and the model's name."""
-    shown = shown_turns(turns)
+    model_turns = shown_turns(turns)
     model = spending.model_for(home, Task.HANDOFF, background=background)
     if model is None:
         return None
@@ -462,12 +470,12 @@ def _ask(
         spending.tracing(home, models.TraceKind.HANDOFF, f"handoff of {session}") as run,
     ):
         prompt = handoff_prompt(
-            shown, model.capabilities, home.settings.number("models.timeout_seconds")
+            model_turns, model.capabilities, home.settings.number("models.timeout_seconds")
         )
         if prompt is None:
             return None
         try:
-            text = borne_out(failures.ask(model, prompt, HandoffAnswer), shown)
+            text = borne_out(failures.ask(model, prompt, HandoffAnswer), model_turns)
         except AnswerUnusable as error:
             run.outcome = error.message
             return None
@@ -520,19 +528,19 @@ def _store(home: Home, request: requests.HandoffRequest) -> HandoffView:
             "these are words of a page, a mail or a file that the session read, which tells other sessions nothing",
             hint="say in words of your own what is left to do",
         )
-    made = hand_over(home, session, words)
+    new_handoff = hand_over(home, session, words)
     note = None
-    if made and not request.words:
+    if new_handoff and not request.words:
         try:
-            made = improve(home, session, background=False) or made
+            new_handoff = improve(home, session, background=False) or new_handoff
         except NacreError as error:
             note = f"no model wrote it: {error.message}"
-    current = made or latest(home, session.project)
+    current = new_handoff or latest(home, session.project)
     is_known = current is not None and current.session == session.session.id
-    if session.project and not (made or request.words or is_known):
+    if session.project and not (new_handoff or request.words or is_known):
         note = NOTHING
     is_waiting = current is not None and not current.given
-    return HandoffView(session.project, current, is_waiting, made is not None, note)
+    return HandoffView(session.project, current, is_waiting, new_handoff is not None, note)
 
 
 def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
@@ -544,7 +552,7 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
     )
 
 
-def _is_of(home: Home, session: StoredSession, folder: str | None) -> bool:
+def _is_in_folder_project(home: Home, session: StoredSession, folder: str | None) -> bool:
     """Return True if a session belongs to the folder's project, or the folder to none."""
     project = project_of_folder(home, Path(folder)) if folder else None
     return project in (None, session.project)
@@ -554,7 +562,7 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
     own = home.settings.session  # in an agent's shell
     if own and not request.session and not read_state(home.settings.home, own).ended:
         session = ingest.read_session(home, own)
-        if session and _is_of(home, session, request.folder):
+        if session and _is_in_folder_project(home, session, request.folder):
             return session
     if request.session:
         session = ingest.read_session(home, request.session)

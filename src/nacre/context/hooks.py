@@ -44,7 +44,7 @@ from nacre.values.session import Action, ToolCall
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
 _RESET_SECONDS = 60
-"""A reset ends a session and begins the next one at once."""
+"""Maximum time from a session's end to the next in a reset."""
 
 _MAX_BYTES = 200_000
 _MAX_OTHERS = 30
@@ -127,13 +127,13 @@ def prune_states(home: Path, now: float) -> int:
     return removed
 
 
-def _state(kept: object) -> SessionState:
+def _state(record: object) -> SessionState:
     """Parse a state, keeping values of the right type. Raises TypeError."""
-    if not isinstance(kept, dict):
+    if not isinstance(record, dict):
         raise TypeError
     values: dict[str, Any] = {}
     for field in fields(SessionState):
-        value, default = kept.get(field.name), field.default
+        value, default = record.get(field.name), field.default
         if isinstance(default, tuple) and isinstance(value, list):
             values[field.name] = tuple(item for item in value if isinstance(item, str))
         elif type(value) is type(default):
@@ -187,9 +187,11 @@ def _rules_for(home: Home, call: ToolCall, criteria: Filter) -> list[Memory]:
     if call.action is Action.EDIT:
         rules = [memory for path in call.paths for memory in _naming_file(home, path, where)]
     else:
-        every = dict.fromkeys(conversation.invocations(call.input))
+        invocations = dict.fromkeys(conversation.invocations(call.input))
         programs = [
-            program for program in every if program.told and not conversation.looks(program.name)
+            program
+            for program in invocations
+            if program.told and not conversation.looks(program.name)
         ][:_MAX_PROGRAMS]
         rows = {row for program in programs for row in _naming_command(home, program, where)}
         rules = list(home.memories.by_rows(sorted(rows)).values())
@@ -229,16 +231,16 @@ def _naming_command(
     """
     arguments = _words(program.told)
     options = [_words([option]) for option in program.options]
-    every = [
+    terms = [
         program.name,
         *dict.fromkeys([*arguments, *(word for option in options for word in option)]),
     ]
     matched = home.memory_search.match(
-        [search.Term(word, word) for word in every], where, _MAX_CANDIDATES
+        [search.Term(word, word) for word in terms], where, _MAX_CANDIDATES
     )
     rows = []
     for match in matched:
-        contained = {every[place] for place in match.held}
+        contained = {terms[place] for place in match.held}
         is_more = len(arguments) > 1 or any(
             contained.issuperset(option) for option in options if not set(option) <= set(arguments)
         )
@@ -298,10 +300,10 @@ def drawn(home: Path) -> Draw:
     """Return the home's assignment; empty if missing or unreadable."""
     try:
         with os.fdopen(files.open_file(home / _FILE, os.O_RDONLY), "rb") as file:
-            kept = json.loads(file.read(_MAX_BYTES))
-        bytes.fromhex(kept["salt"])
+            record = json.loads(file.read(_MAX_BYTES))
+        bytes.fromhex(record["salt"])
         return Draw(
-            kept["salt"], tuple((int(since), float(share)) for since, share in kept["shares"])
+            record["salt"], tuple((int(since), float(share)) for since, share in record["shares"])
         )
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return Draw()
@@ -409,7 +411,7 @@ def asked_to_propose(state: SessionState) -> SessionState:
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Older statements are not news, even if learned now from an old transcript."""
+"""Maximum age of signalled statements, even if learned now from an old transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,15 +420,15 @@ class Due:
 
     memories: tuple[tuple[int, Memory], ...] = ()
 
-    def given(self, state: SessionState, heard: int, told: int, now_ms: int) -> SessionState:
-        """Return the state after the first ``heard`` signals were handled and ``told`` of them delivered."""
-        if not heard:
+    def given(self, state: SessionState, handled: int, delivered: int, now_ms: int) -> SessionState:
+        """Return the state after handling the first ``handled`` signals and delivering ``delivered`` of them."""
+        if not handled:
             return state
-        at = now_ms if told else state.signal_at
+        at = now_ms if delivered else state.signal_at
         return replace(
             state,
-            signals=state.signals + told,
-            signal_mark=self.memories[heard - 1][0],
+            signals=state.signals + delivered,
+            signal_mark=self.memories[handled - 1][0],
             signal_at=at,
         )
 

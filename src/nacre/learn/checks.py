@@ -137,7 +137,7 @@ class Checks:
             return Dropped(reason)
         is_nodded = self._is_nodded(content, evidence)
         is_owner = self._is_owners(proposal, evidence, is_nodded=is_nodded)
-        held, detail = self._hold_reason(proposal, content, evidence, is_nodded=is_nodded)
+        why_held, detail = self._hold_reason(proposal, content, evidence, is_nodded=is_nodded)
         importance = (
             min(proposal.importance, 10) if is_owner else min(proposal.importance, AGENT_CAP)
         )
@@ -150,11 +150,11 @@ class Checks:
             expiry=Expiry(proposal.expiry),
             tags=_tags(proposal.tags),
             speaker=Speaker.OWNER if is_owner else Speaker.AGENT,
-            trust=Trust.UNTRUSTED if held is Why.UNTRUSTED else Trust.TRUSTED,
+            trust=Trust.UNTRUSTED if why_held is Why.UNTRUSTED else Trust.TRUSTED,
             canonical_key=_key(proposal.canonical_key),
             confidence=Confidence.EXTRACTED,
             confidence_score=round(1 - self._share_of_new_words(content, evidence), 2),
-            held=held,
+            held=why_held,
             detail=detail,
             nodded=is_owner and (is_nodded or self._ends_unconfirmed(content, evidence)),
             mixed=is_owner and self.is_mixed(evidence),
@@ -166,12 +166,12 @@ class Checks:
             content_words(content, language_of(content))
         )
 
-    def adds_from_outside(self, content: str, known: str) -> bool:
+    def adds_from_outside(self, content: str, known_text: str) -> bool:
         """Return True if a statement adds external words to a known one; a single clause is enough."""
-        if (_runs_of([content]) - _runs_of([known])) & self._outside:
+        if (_runs_of([content]) - _runs_of([known_text])) & self._outside:
             return True
         words = content_words(content, language_of(content)) - content_words(
-            known, language_of(known)
+            known_text, language_of(known_text)
         )
         return self._is_foreign(words)
 
@@ -447,7 +447,7 @@ class Overtaken:
 
 def overtaken(
     seen: Sequence[Seen],
-    known: Sequence[Memory],
+    memories: Sequence[Memory],
     session: str,
     checks: Checks,
     places: Mapping[int, int],
@@ -459,7 +459,7 @@ def overtaken(
     """
     accepted: dict[str, Overtaken] = {}
     for claimed in seen:
-        memory = known[claimed.known - 1] if claimed.known <= len(known) else None
+        memory = memories[claimed.known - 1] if claimed.known <= len(memories) else None
         evidence = sorted({places.get(number, -1) for number in claimed.evidence})
         evidence = checks.beside(evidence, claimed.quote, places.values()) if evidence else evidence
         if memory is None or not checks.shows(evidence, claimed.quote):
@@ -494,10 +494,10 @@ def overtaken(
     return list(accepted.values())
 
 
-def standing(known: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
+def standing(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
     """Return the known memories after a session, according to the model: without ended ones, and with changed texts."""
     by_number = {item.known: item for item in seen}
-    changes = [(memory, by_number.get(number)) for number, memory in enumerate(known, 1)]
+    changes = [(memory, by_number.get(number)) for number, memory in enumerate(memories, 1)]
     return [
         replace(memory, content=change.now) if change and change.now else memory
         for memory, change in changes

@@ -245,11 +245,11 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
         if place.cost(1) == 0:
             return None
         tokens = vectors.plan(home, model).tokens + unstored
-        held = consent.hold(home, model)
+        hold = consent.hold(home, model)
     except EmbedderUnavailable:
         return None  # nacre writer embedding reports the reason
     left = left_today(home, VECTORS)
-    return VectorEstimate(model, tokens, place.cost(tokens), left, held.message if held else None)
+    return VectorEstimate(model, tokens, place.cost(tokens), left, hold.message if hold else None)
 
 
 def foresee(home: Home, *, older: bool = False) -> str | None:
@@ -309,8 +309,8 @@ def _estimate_tasks(
 
 def _daily_check_cost(home: Home, days: int) -> tuple[int, float]:
     """Return the calls and tokens of the daily checks of old memories for some days with sessions."""
-    known = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
-    return ceil(known / MOST_MEMORIES), known * TOKENS_A_DAY / MOST_MEMORIES
+    memories = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
+    return ceil(memories / MOST_MEMORIES), memories * TOKENS_A_DAY / MOST_MEMORIES
 
 
 def _task_estimate(

@@ -1,4 +1,4 @@
-"""Reads: whether a statement leans on one before it."""
+"""Extraction of explicit statements, and completion of short answers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from nacre.values.session import Speaker, Trust, Turn
 
 
 def leans(text: str, language: Language) -> bool:
-    """Whether a pronoun in the text has nothing in the text to stand for."""
+    """Return True if a pronoun in the text has no antecedent in it."""
     if language.lean.start.match(text) or language.lean.object.search(text):
         return True
     pronoun = language.lean.inside.search(text)
@@ -51,30 +51,28 @@ def leans(text: str, language: Language) -> bool:
     return not (language.lean.named.search(before) or content_words(before, language))
 
 
-# ----------------------------------------------------------------------------
-# Find what the owner stated explicitly, by the cues in ``cues.toml``; everything else waits for a
-# writer.
+# -- Explicit statements ---------------------------------------------------------------------------
 #
-# A statement is a memory if it has a cue (an order to remember, a standing rule, a preference, a
-# decision, a change, a
-# practice), stands by itself, and outlasts the task at hand.
+# The cues in ``cues.toml`` find explicit statements of the owner. All others wait for a writer. A
+# statement is a memory if it has a cue (an order to remember, a standing rule, a preference, a
+# decision, a change, a practice), is self-contained, and outlasts the task at hand.
 
 
 REMEMBERED, STATED = 8, 7
-"""How much weighs what was to be remembered, and what was stated."""
+"""Importance of statements with an order to remember, and of others."""
 
 SURE, LIKELY, MAYBE = 2.0, 1.0, 0.8
-"""The score of a memory, that of a candidate, and that of one that only tells how something is."""
+"""Scores of memories, of candidates, and of candidates that only describe something."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
-"""Reasons to refuse what is stated, and what is announced or to be remembered, by their names in the cue tables."""
+"""Reasons to refuse statements, and announcements or orders to remember, by their names in the cue tables."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
 _MOST = 60
 _FIRST = 3
 _TYPED = 6
-"""Statements of a message, at most: longer ones are tasks with all that belongs to them, and pages."""
+"""Maximum statements of a message. Longer messages are detailed tasks or pages."""
 _QUOTES = tuple('"“”„«「『')
 _BETWEEN = " ,;:.—–-，、：。て了"
 _THAT = re.compile(
@@ -82,7 +80,7 @@ _THAT = re.compile(
     r"(?:(?:(?:for|für|pour|para|per|voor|dla|för|на)\b[^.:]{2,40}?\s)??(?:that|dass|daß|que|qu'|che|że|что|dat|att)\b\s*)?",
     re.IGNORECASE,
 )
-"""What stands between an order to remember and what is to be remembered."""
+"""Words between an order to remember and its content."""
 _TO_DO = re.compile(
     r"to-?do\b|action item|(?:forget|remind (?:me|us)) to\b|vergiss nicht zu\b|(?:别忘了?|提醒我们?)(?![：:，,])",
     re.IGNORECASE,
@@ -94,7 +92,7 @@ _BESIDE_POINTER = 3
 _FOR_AGENTS = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE
 )
-"""Files of standing rules: who orders to write into them says what is to be kept."""
+"""Files of standing rules. An order to write into them is an order to remember."""
 _CONCRETE = re.compile(r"[\d`/\"_]|\w[.-]\w|(?<=[\w,] )[A-Z]\w|[一-鿿][A-Za-z]")
 """A number, a name, an address or a piece of code."""
 _LEAD = re.compile(r"([^:：\n]{3,80})[:：]\s*(?=\S)")
@@ -111,8 +109,8 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A statement that is to be kept: of which kind, how much it weighs, whether what is to be kept was said before,
-    and how sure it is, where it is to wait."""
+    """A statement to keep. If ``points`` is set, an earlier statement has the content. ``score`` is below ``SURE`` for
+    candidates."""
 
     kind: Kind
     text: str
@@ -124,40 +122,40 @@ class Said:
 def explicit(
     turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False
 ) -> Iterator[Finding]:
-    """Yield what is explicit in all messages, unless the owner took it back in the same message or the next.
+    """Yield the explicit statements of all messages, unless the owner retracted them in the same message or the next.
 
-    Candidates have a score below ``SURE``: what is about the task at hand; what may be somebody else's, but in a note;
-    what the agent said, or a rule in its words that was chosen, once the session had read text from outside.
+    Candidates have a score below ``SURE``: statements about the task at hand; outside notes, statements possibly by
+    others; and, after the session read external text, statements of the agent and chosen rules in its words.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
             continue
         is_typed = len(utterance.statements) <= _TYPED
-        texts = [one.text for one in utterance.statements]
+        texts = [statement.text for statement in utterance.statements]
         for place, statement in enumerate(utterance.statements):
             if is_taken_back(texts, place):
                 continue
-            said = remembered(statement.text)
-            if said is None and is_typed:
-                said = _stated(statement) or definite(statement.text)
+            candidate = remembered(statement.text)
+            if candidate is None and is_typed:
+                candidate = _stated_content(statement) or definite(statement.text)
             is_shown = not is_note and may_be_others(statement)
-            if said is None or (said.points and is_shown):
+            if candidate is None or (candidate.points and is_shown):
                 continue
             recalled = (
-                _recalled(turns, utterance, place, own_only=said.importance < REMEMBERED)
-                if said.points
-                else (said.text, (utterance.index,))
+                _content_before(turns, utterance, place, own_only=candidate.importance < REMEMBERED)
+                if candidate.points
+                else (candidate.text, (utterance.index,))
             )
             if recalled:
-                found = _finding(said, *recalled)
-                is_agents = len(found.evidence) > 1 or (
-                    found.kind is Kind.PREFERENCE and is_chosen(utterance, statement)
+                finding = _finding(candidate, *recalled)
+                is_agents = len(finding.evidence) > 1 or (
+                    finding.kind is Kind.PREFERENCE and is_chosen(utterance, statement)
                 )
                 is_nodded = is_agents and reached_out(turns, utterance.index)
                 waits = is_shown or is_nodded
-                score = min(found.score, LIKELY) if waits else found.score
+                score = min(finding.score, LIKELY) if waits else finding.score
                 yield replace(
-                    found,
+                    finding,
                     score=score,
                     shown=is_shown,
                     nodded=is_nodded,
@@ -166,50 +164,56 @@ def explicit(
 
 
 def is_taken_back(texts: Sequence[str], place: int) -> bool:
-    """Whether what stands behind the statement at ``place`` of a message takes it back."""
+    """Return True if later statements of a message retract the statement at ``place``."""
     return any(map(cues().taken_back.search, texts[place + 1 :]))
 
 
 def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
-    """Whether the message after the one at a place takes back what that said."""
+    """Return True if the message after ``spoken[at]`` retracts it."""
     following = spoken[at + 1].statements[:_FIRST] if at + 1 < len(spoken) else ()
-    return bool(cues().taken_back.search(" ".join(one.text for one in following if not one.marked)))
+    return bool(
+        cues().taken_back.search(
+            " ".join(statement.text for statement in following if not statement.marked)
+        )
+    )
 
 
 def is_stated(text: str) -> bool:
-    """Whether a sentence states something, and neither asks, supposes nor reports it of others."""
+    """Return True if a sentence states something, and neither asks, supposes nor reports it of others."""
     return not is_asking(text) and not any(
-        one.search(text) for one in (cues().asking, cues().supposed, cues().irony)
+        pattern.search(text) for pattern in (cues().asking, cues().supposed, cues().irony)
     )
 
 
 def remembered(text: str) -> Said | None:
-    """What a sentence asks to remember, if it does."""
-    known = cues()
+    """Return the statement that a sentence asks to remember, if any."""
+    table = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
-    if known.irony.search(text) or (is_asking(text) and not known.requested.search(bare)):
+    if table.irony.search(text) or (is_asking(text) and not table.requested.search(bare)):
         return None
     order = _order(bare)
-    if order and not known.not_remembered.search(bare):
-        return _remembered(order)
-    return _introduced(bare) or _confirmed(bare)
+    if order and not table.not_remembered.search(bare):
+        return _ordered_content(order)
+    return _introduced(bare) or _confirming_pointer(bare)
 
 
 def _introduced(text: str) -> Said | None:
-    """Return what follows a short lead that asks to keep it, such as "one lasting thing: …"."""
+    """Return the text after a short lead that asks to keep it, such as "one lasting thing: …"."""
     colon = _LEAD.match(text)
     if not colon or not cues().kept_words.search(colon[1]) or leads_others(text):
         return None
     if language_of(text).reject["errand"].search(colon[1]):
         return None
-    rest = text[colon.end() :].strip()
-    if is_asking(rest) or not (_is_sized(rest, _FEWEST_INTRODUCED) and _stands_alone(rest)):
+    content = text[colon.end() :].strip()
+    if is_asking(content) or not (
+        _is_sized(content, _FEWEST_INTRODUCED) and _stands_alone(content)
+    ):
         return None
-    return Said(_kind_to_keep(rest), rest, REMEMBERED)
+    return Said(_kind_to_keep(content), content, REMEMBERED)
 
 
-def _confirmed(text: str) -> Said | None:
+def _confirming_pointer(text: str) -> Said | None:
     """Return a pointer to the sentence before, if this one asks to keep it."""
     if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
         return None
@@ -219,7 +223,7 @@ def _confirmed(text: str) -> Said | None:
 
 
 def stated(text: str) -> Said | None:
-    """Return what a sentence states by a cue: as a candidate if it is about the task at hand."""
+    """Return the statement of a sentence with a cue, as a candidate if it is about the task at hand."""
     text = _ASKED.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
@@ -230,7 +234,7 @@ def stated(text: str) -> Said | None:
         return mentioned
     kind = _kind_of(bare)
     if kind is None:
-        return _owned(bare)
+        return _possession(bare)
     return Said(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
 
 
@@ -250,7 +254,7 @@ def _mentioned(text: str) -> Said | None:
     return Said(_kind_to_keep(fact), fact, STATED)
 
 
-def _owned(text: str) -> Said | None:
+def _possession(text: str) -> Said | None:
     """Return a sentence that states a name, number or address of something of the owner's."""
     own = cues().owned.match(text)
     if not (own and cues().definite.match(text) and _CONCRETE.search(text[own.end() :])):
@@ -269,27 +273,27 @@ def _is_lasting_fact(text: str) -> bool:
     )
 
 
-def _stated(statement: Statement) -> Said | None:
-    """Return what a statement says, or what stands behind a lead that announces it ("Reminder: …")."""
+def _stated_content(statement: Statement) -> Said | None:
+    """Return the content of a statement, or the text after a lead that announces it ("Reminder: …")."""
     text = statement.text.replace("’", "'")
     if text.lstrip().startswith(">"):
         return None
-    rest = behind_own_lead(text)
-    if not announces(text.removesuffix(rest) if rest else statement.lead or ""):
-        return (stated(rest) if rest else None) or stated(text)
-    told = _bare(rest or text)
+    statement_text = behind_own_lead(text)
+    if not announces(text.removesuffix(statement_text) if statement_text else statement.lead or ""):
+        return (stated(statement_text) if statement_text else None) or stated(text)
+    content = _bare(statement_text or text)
     if not (
-        _is_sized(told, _FEWEST_INTRODUCED)
-        and is_stated(told)
-        and _stands_alone(told)
-        and _is_kept(told)
+        _is_sized(content, _FEWEST_INTRODUCED)
+        and is_stated(content)
+        and _stands_alone(content)
+        and _is_kept(content)
     ):
         return None
-    return None if _is_passing(told) else Said(_kind_to_keep(told), told, STATED)
+    return None if _is_passing(content) else Said(_kind_to_keep(content), content, STATED)
 
 
 def definite(text: str) -> Said | None:
-    """Return a sentence that tells in definite words how something is: it may matter, and waits."""
+    """Return a sentence that describes something in definite words, as a candidate."""
     bare = _bare(text)
     if not (
         cues().definite.match(bare) and _is_sized(bare) and is_stated(text) and _stands_alone(bare)
@@ -307,20 +311,20 @@ def _bare(text: str) -> str:
 
 
 def _kind_of(text: str) -> Kind | None:
-    """Return the kind of memory that the cues in a sentence make it."""
-    known = cues()
-    if known.decided.search(text) or known.changed.search(text):
+    """Return the kind of memory by a sentence's cues."""
+    table = cues()
+    if table.decided.search(text) or table.changed.search(text):
         return Kind.DECISION
     if any(
-        one.search(text)
-        for one in (known.ordered, known.rule, known.standing, known.place, known.preferred)
+        pattern.search(text)
+        for pattern in (table.ordered, table.rule, table.standing, table.place, table.preferred)
     ):
         return Kind.PREFERENCE
-    return Kind.FACT if known.practice.search(text) else None
+    return Kind.FACT if table.practice.search(text) else None
 
 
 def _kind_to_keep(text: str) -> Kind:
-    """Return the kind of what is to be remembered: a fact unless its words say otherwise."""
+    """Return the kind of a statement to remember: a fact unless its words indicate another."""
     is_order = language_of(text).mark_named("imperative").search(text) or cues().lasting.search(
         text
     )
@@ -328,7 +332,7 @@ def _kind_to_keep(text: str) -> Kind:
 
 
 def _stands_alone(text: str) -> bool:
-    """Return True if a sentence points at nothing outside it, and quotes nobody."""
+    """Return True if a sentence refers to nothing outside it, and does not begin with a quote."""
     language = language_of(text)
     return not (
         text.startswith(_QUOTES)
@@ -339,119 +343,122 @@ def _stands_alone(text: str) -> bool:
 
 
 def _is_passing(text: str) -> bool:
-    """Return True if a sentence is about the task at hand, or about what just happened."""
-    known, language = cues(), language_of(text)
-    is_rule = bool(known.rule.search(text) or known.standing.search(text))
+    """Return True if a sentence is about the task at hand or a recent event."""
+    table, language = cues(), language_of(text)
+    is_rule = bool(table.rule.search(text) or table.standing.search(text))
     refused = _REFUSED if is_rule else (*_REFUSED, "errand")
-    if known.passing.search(text) or any(language.reject[name].search(text) for name in refused):
+    if table.passing.search(text) or any(language.reject[name].search(text) for name in refused):
         return True
-    is_lasting = is_rule or bool(known.lasting.search(text) or known.habit.search(text))
+    is_lasting = is_rule or bool(table.lasting.search(text) or table.habit.search(text))
     return not is_lasting and bool(
-        known.step.search(text) or language.mark_named("deixis").search(text)
+        table.step.search(text) or language.mark_named("deixis").search(text)
     )
 
 
 def _is_kept(text: str) -> bool:
-    """Return True if what is announced or to be remembered may be worth it: not "note that you forgot the test"."""
+    """Return True if an announced or remembered statement may be worth keeping: not "note that you forgot the test"."""
     language = language_of(text)
     return not any(language.reject[name].search(text) for name in _NOT_KEPT)
 
 
 def _order(text: str) -> re.Match[str] | None:
-    """The order to remember in a sentence, at the beginning of a clause or behind "can you"."""
-    asked = cues().requested.search(text)
+    """Return the order to remember in a sentence, at the beginning of a clause or behind "can you"."""
+    request = cues().requested.search(text)
     return cues().remember.search(text) or (
-        cues().remember.match(text[asked.end() :].lstrip()) if asked else None
+        cues().remember.match(text[request.end() :].lstrip()) if request else None
     )
 
 
-def _remembered(order: re.Match[str]) -> Said | None:
-    """What an order is about: what stands behind it or, where that points at something, behind a colon or before it."""
-    rest = (
+def _ordered_content(order: re.Match[str]) -> Said | None:
+    """Return the content of an order: the text after it or, if that is a pointer, after a colon or before the order."""
+    content = (
         _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1)
         .lstrip(_BETWEEN)
         .rstrip("?？ ")
     )
-    behind, before = _behind_colon(rest), order.string[: order.start()].rstrip(_BETWEEN)
-    pointer, pointed = cues().pointing.match(rest), cues().pointing.search(order.group())
+    behind = content.partition(":")[2].strip() or content.partition("：")[2].strip()
+    before = order.string[: order.start()].rstrip(_BETWEEN)
+    pointer, pointed = cues().pointing.match(content), cues().pointing.search(order.group())
     if (
         not _is_sized(behind)
-        and len(_CLAUSES.split(_said_of_it(order, rest, pointer))[0].split()) > _BESIDE_POINTER
+        and len(_CLAUSES.split(_text_about_pointer(order, content, pointer))[0].split())
+        > _BESIDE_POINTER
     ):
-        return None  # "note it has to fit on a page" says something of what only the turns before it name
-    if (pointer or (pointed and not _introduces(order))) or not any(map(str.isalnum, rest)):
+        return None  # "note it has to fit on a page": only earlier turns name the subject
+    if (pointer or (pointed and not _introduces(order))) or not any(map(str.isalnum, content)):
         own = next(filter(_is_sized, (behind, before)), None)
         if own == before and cues().supposed.search(before):
             return None
-    elif (_introduces(order) and _is_sized(rest, _FEWEST_INTRODUCED)) or (
-        _is_sized(rest)
-        and (_TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(rest))
+    elif (_introduces(order) and _is_sized(content, _FEWEST_INTRODUCED)) or (
+        _is_sized(content)
+        and (_TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(content))
     ):
-        own = rest
+        own = content
     else:
         return None
-    kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind_to_keep(own or rest)
-    return Said(kind, _TO.sub("", own or rest), REMEMBERED, points=own is None)
+    kind = (
+        Kind.TODO if _TO_DO.search(f"{order.group()} {content}") else _kind_to_keep(own or content)
+    )
+    return Said(kind, _TO.sub("", own or content), REMEMBERED, points=own is None)
 
 
 def _introduces(order: re.Match[str]) -> bool:
-    """Whether a colon follows an order: that leaves no doubt of what is to be remembered."""
+    """Return True if a colon follows an order, so that its content is certain."""
     return order.string[order.end() :].lstrip().startswith((":", "："))
 
 
-def _said_of_it(order: re.Match[str], rest: str, pointer: re.Match[str] | None) -> str:
-    """What is said of the thing at which an order points."""
+def _text_about_pointer(order: re.Match[str], content: str, pointer: re.Match[str] | None) -> str:
+    """Return the statement about the thing that an order points at."""
     if pointer:
-        return rest[pointer.end() :]
+        return content[pointer.end() :]
     is_pointing = cues().pointing.fullmatch(order.group().split()[-1])
-    return rest if is_pointing and order.string[order.end() :].startswith(" ") else ""
-
-
-def _behind_colon(text: str) -> str:
-    return text.partition(":")[2].strip() or text.partition("：")[2].strip()
+    return content if is_pointing and order.string[order.end() :].startswith(" ") else ""
 
 
 def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
-    """Whether a text has words enough to say something, and not too many; two characters of Chinese count as one."""
+    """Return True if a text has ``fewest`` to ``_MOST`` words; two Chinese characters count as one word."""
     wide = sum(character > "\u2e7f" for character in text)
     return fewest <= len(text.split()) + wide // 2 <= _MOST
 
 
-def _recalled(
+def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
-    """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
-    own = [one.text for one in utterance.statements[:place] if _is_sized(one.text)][-2:]
+    """Return the content before an order to remember, and its turns: the owner's sentence or the agent's last turn."""
+    own = [
+        statement.text for statement in utterance.statements[:place] if _is_sized(statement.text)
+    ][-2:]
     if own and not is_asking(own[-1]):
         points_back = leans(own[-1], language_of(own[-1])) or _OF_BEFORE.search(own[-1])
         return " ".join(own if points_back and not is_asking(own[0]) else own[-1:]), (
             utterance.index,
         )
-    told = None if own_only else before(turns, utterance.index, Speaker.AGENT)
-    if told is None or turns[told].trust is not Trust.TRUSTED:
+    agent = None if own_only else before(turns, utterance.index, Speaker.AGENT)
+    if agent is None or turns[agent].trust is not Trust.TRUSTED:
         return None
-    stated = [one.text for one in split(turns[told].text) if not is_asking(one.text)]
+    stated = [
+        sentence.text for sentence in split(turns[agent].text) if not is_asking(sentence.text)
+    ]
     text = shorten(" ".join(stated[:_RECALLED]), _LONGEST_RECALLED)
-    return (text, (told, utterance.index)) if text else None
+    return (text, (agent, utterance.index)) if text else None
 
 
-def _finding(said: Said, content: str, evidence: tuple[int, ...]) -> Finding:
+def _finding(candidate: Said, content: str, evidence: tuple[int, ...]) -> Finding:
     content = as_sentence(content)
     return Finding(
-        kind=said.kind,
+        kind=candidate.kind,
         subject=subject_of(content),
         content=content,
-        spoken=said.text,
+        spoken=candidate.text,
         index=evidence[-1],
         evidence=evidence,
-        score=said.score,
-        importance=said.importance,
-        expiry=Expiry.TEMPORARY if said.kind is Kind.TODO else Expiry.PERMANENT,
+        score=candidate.score,
+        importance=candidate.importance,
+        expiry=Expiry.TEMPORARY if candidate.kind is Kind.TODO else Expiry.PERMANENT,
     )
 
 
-# ----------------------------------------------------------------------------
-# Refuses: why a statement is not worth keeping, if so.
+# -- Size ------------------------------------------------------------------------------------------
 
 
 MIN_WIDTH = 20
@@ -459,7 +466,7 @@ MAX_CHARACTERS = 700
 
 
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
-    """``short`` or ``long``; a wide character says as much as three narrow ones. ``most``: characters."""
+    """Return ``short``, ``long`` or None. A wide character counts as three narrow ones. ``most``: characters."""
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content
     )
@@ -468,8 +475,7 @@ def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
     return "long" if len(content) > most else None
 
 
-# ----------------------------------------------------------------------------
-# Finds, in words: an answer that only points ("A.", "yes"), completed with what it answers.
+# -- Answers ("A.", "yes"), completed with their questions -----------------------------------------
 
 
 _PAIR = re.compile(r"^(?P<question>.{10,400}?[?？:：])\s*(?:[→⇒]|=>|->)\s*(?P<answer>\S.*)$")
@@ -479,11 +485,11 @@ _MAX_LONG_WORDS = 60
 _LEAST_TELLING = 5
 _MOST_POINTED = 2
 POINTED = 1.1
-"""What an answer weighs that was completed: as much as a plain decision."""
+"""Score of a completed answer, as of a plain decision."""
 
 
 def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
-    """The answers of all messages, completed with what they answer."""
+    """Yield the answers of all messages, completed with their questions."""
     for utterance in spoken:
         language = language_of(utterance.text)
         texts: list[tuple[str, tuple[int, ...]]] = [
@@ -495,9 +501,9 @@ def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
             texts += [(text, (agent, utterance.index)) for text in completed]
         for text, evidence in texts:
             if not language.lean.start.match(text) and not size_refusal(text):
-                said = stated(text)
+                candidate = stated(text)
                 yield Finding(
-                    kind=said.kind if said else Kind.DECISION,
+                    kind=candidate.kind if candidate else Kind.DECISION,
                     subject=subject_of(text),
                     content=as_sentence(text),
                     spoken=text,
@@ -511,66 +517,70 @@ def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """The owner's pointing statements, completed; nothing where an answer points at nothing durable."""
+    """Return the owner's pointing statements, completed. Omit those that point at nothing durable."""
     if not statements or len(question.question) > _MAX_QUESTION:
         return []
     if question.question or question.choosing:
-        by_mark = _by_mark(statements, question, language)
-        pointed = by_mark or [_pointed(statements, question, language)]
+        by_mark = _complete_by_mark(statements, question, language)
+        pointed = by_mark or [_complete_choice(statements, question, language)]
         if pointed[0]:
-            return [one for one in pointed if one][:_MOST_POINTED]
-    for attempt in (_agreed, _short, _elaborated):
+            return [text for text in pointed if text][:_MOST_POINTED]
+    for attempt in (_complete_agreement, _complete_short_answer, _complete_elaboration):
         text = attempt(statements, question, language)
         if text:
             return [text]
     return []
 
 
-def _by_mark(
+def _complete_by_mark(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str | None]:
-    """Answers listed under the letters or numbers of the options: "B. but not for guests"."""
+    """Complete answers listed by letter or number of their options: "B. but not for guests"."""
     cues = language.answers
     chosen = [
-        (one, question.options.get(option_key(one.mark, cues))) for one in statements if one.mark
+        (statement, question.options.get(option_key(statement.mark, cues)))
+        for statement in statements
+        if statement.mark
     ]
     return [
-        _join(question.question, option, one.text)
-        for one, option in chosen
-        if option and not is_asking(one.text) and (question.question or len(chosen) == 1)
+        _join(question.question, option, statement.text)
+        for statement, option in chosen
+        if option and not is_asking(statement.text) and (question.question or len(chosen) == 1)
     ]
 
 
 def pairs(text: str) -> list[str]:
-    """Questions a tool put to the owner, one a line with its answer: the two together."""
-    found = (_PAIR.match(line.strip()) for line in text.split("\n"))
-    return [_join(match["question"], match["answer"], "") for match in found if match]
+    """Return a tool's questions to the owner, joined with the answers on their lines."""
+    matches = (_PAIR.match(line.strip()) for line in text.split("\n"))
+    return [_join(match["question"], match["answer"], "") for match in matches if match]
 
 
-def _pointed(
+def _complete_choice(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
     text = statements[0].text
     point = language.answers.point.match(text)
     if not point or _is_article(text, point):
         return None
-    option = _chosen(point["which"], question, language.answers)
+    option = _chosen_option(point["which"], question, language.answers)
     if not option or is_asking(text):
         return None
     rest = language.trim(text[point.end() :]).strip(".。!！)）")
     rest = rest if content_words(rest, language) or any(map(str.isdigit, rest)) else ""
-    more = [one.text for one in statements[1:] if not is_asking(one.text)]
-    told = language.joiner.join([rest, *more[:2]]) if rest or _goes_with(more, language) else ""
-    return _join(question.question, option, told)
+    more = [statement.text for statement in statements[1:] if not is_asking(statement.text)]
+    addition = (
+        language.joiner.join([rest, *more[:2]]) if rest or _qualifies_choice(more, language) else ""
+    )
+    return _join(question.question, option, addition)
 
 
-def _goes_with(more: Sequence[str], language: Language) -> bool:
-    """Whether what follows the choice is about it: "2. but without the cache"."""
+def _qualifies_choice(more: Sequence[str], language: Language) -> bool:
+    """Return True if the text after a choice is about it: "2. but without the cache"."""
     return bool(more) and bool(language.answers.but.match(more[0]))
 
 
-def _chosen(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
-    """The option with that letter or number; "the second" is the second of any, "the last" the last."""
+def _chosen_option(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
+    """Return the option with a letter or number, or at a position: "the second", "the last"."""
     key = option_key(which, cues)
     if key in question.options:
         return question.options[key]
@@ -582,11 +592,11 @@ def _chosen(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
 
 
 def _is_article(text: str, point: re.Match[str]) -> bool:
-    """ "a simple one" does not choose option A."""
+    """Return True for an article: "a simple one" does not choose option A."""
     return point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")
 
 
-def _agreed(
+def _complete_agreement(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
     text = statements[0].text
@@ -601,11 +611,15 @@ def _agreed(
         or language.answers.either.search(question.question)
     ):
         return None
-    more = [one.text for one in statements[1:2] if _goes_with([one.text], language)]
+    more = [
+        statement.text
+        for statement in statements[1:2]
+        if _qualifies_choice([statement.text], language)
+    ]
     return _join(question.question, text, *more)
 
 
-def _short(
+def _complete_short_answer(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
     text = statements[0].text
@@ -615,42 +629,44 @@ def _short(
         question.options
         or not question.closing
         or len(words) > _MAX_SHORT_WORDS
-        or _says_it_alone(text, language)
+        or _is_self_contained(text, language)
     ):
         return None
-    other = (cues.vague, cues.yes, cues.no, language.reject["errand"])
-    if any(pattern.match(text) for pattern in other) or not cues.choice.search(question.question):
+    patterns = (cues.vague, cues.yes, cues.no, language.reject["errand"])
+    if any(pattern.match(text) for pattern in patterns) or not cues.choice.search(
+        question.question
+    ):
         return None
     return _join(question.question, text)
 
 
-def _elaborated(
+def _complete_elaboration(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
-    """A question of two ways, answered in some words: which, and till when or why."""
-    said = [one.text for one in statements[:3] if not is_asking(one.text)]
-    words = " ".join(said).split() if language.joiner else "".join(said)
+    """Complete an answer to a question with two alternatives: which, and until when or why."""
+    texts = [statement.text for statement in statements[:3] if not is_asking(statement.text)]
+    words = " ".join(texts).split() if language.joiner else "".join(texts)
     asked_for = question.either or question.vague
-    if not said or not asked_for or question.options or len(question.either) > _MAX_QUESTION:
+    if not texts or not asked_for or question.options or len(question.either) > _MAX_QUESTION:
         return None
-    about = content_words(" ".join(said), language)
+    about = content_words(" ".join(texts), language)
     picks_one = about <= content_words(question.either, language) and len(statements) == 1
     if not (picks_one or len(words) >= _LEAST_TELLING) or len(words) > _MAX_LONG_WORDS:
         return None
-    if language.answers.vague.match(said[0]) or language.reject["transient"].search(said[0]):
+    if language.answers.vague.match(texts[0]) or language.reject["transient"].search(texts[0]):
         return None
-    told = about & question.about and not _says_it_alone(said[0], language)
-    return _join(question.either, *said) if told else None
+    is_about_question = about & question.about and not _is_self_contained(texts[0], language)
+    return _join(question.either, *texts) if is_about_question else None
 
 
-def _says_it_alone(text: str, language: Language) -> bool:
-    """Whether an answer asks back, or needs no question to be understood."""
+def _is_self_contained(text: str, language: Language) -> bool:
+    """Return True if an answer asks back, or is understandable without the question."""
     return is_asking(text) or (stated(text) is not None and not leans(text, language))
 
 
 def _join(question: str, *answers: str | None) -> str:
-    """Question and answers in a row, each a sentence."""
-    said = [one.strip() for one in answers if one and one.strip()]
-    parts = [one[0].upper() + one[1:] for one in said]
-    ended = [one if one[-1] in ".!?。！？;；" else f"{one}." for one in parts[:-1]]
-    return " ".join(one for one in (question, *ended, *parts[-1:]) if one)
+    """Join a question and its answers, each as a sentence."""
+    texts = [text.strip() for text in answers if text and text.strip()]
+    parts = [text[0].upper() + text[1:] for text in texts]
+    ended = [text if text[-1] in ".!?。！？;；" else f"{text}." for text in parts[:-1]]
+    return " ".join(text for text in (question, *ended, *parts[-1:]) if text)

@@ -55,7 +55,7 @@ from nacre.values.session import (
 _COMPARED_CHARACTERS = 2_000
 
 
-def accounted_for(stated: Sequence[Memory], known: Sequence[memories.Known]) -> set[str]:
+def accounted_for(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
     """Return the ids of a session's statements that its memories already cover.
 
     A memory covers the most similar statement of its kind among its turns, even if its text was edited. The other
@@ -64,7 +64,7 @@ def accounted_for(stated: Sequence[Memory], known: Sequence[memories.Known]) -> 
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
         for at, statement in enumerate(stated)
-        for by, memory in enumerate(known)
+        for by, memory in enumerate(learned)
         if statement.kind is memory.kind and memory.turns & set(statement.source.turns)
     )
     covered: dict[int, int] = {}
@@ -74,18 +74,18 @@ def accounted_for(stated: Sequence[Memory], known: Sequence[memories.Known]) -> 
     return {stated[at].id for at in covered}
 
 
-def _likeness(text: str, other: str) -> float:
+def _likeness(text: str, other_text: str) -> float:
     """Return the Jaccard similarity of the words of two texts."""
     first, second = (
         set(text_words(text[:_COMPARED_CHARACTERS])),
-        set(text_words(other[:_COMPARED_CHARACTERS])),
+        set(text_words(other_text[:_COMPARED_CHARACTERS])),
     )
     return len(first & second) / max(1, len(first | second))
 
 
-def passed_over(found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
+def passed_over(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
     """Return the owner's plain statements in turns of which a writer extracted fewer statements than rules did."""
-    plain = [candidate for candidate in found if not candidate.held]
+    plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
     by_writer = Counter(turn for candidate in written for turn in candidate.turns)
     return [

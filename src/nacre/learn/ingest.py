@@ -163,8 +163,8 @@ class TurnStore:
         self._tally = tally
         self._gate = Gate(home)
 
-    def store_all(self, events: Iterable[Event], tell: Callable[[float], None]) -> None:
-        """Store all events. Call ``tell`` after each transaction with the elapsed seconds."""
+    def store_all(self, events: Iterable[Event], on_commit: Callable[[float], None]) -> None:
+        """Store all events. Call ``on_commit`` after each transaction with the elapsed seconds."""
         started = time.perf_counter()
         pending: list[Batch | FileDone] = []
         size = 0
@@ -179,7 +179,7 @@ class TurnStore:
                 self._store(pending)
                 pending, size = [], 0
                 stored_at = time.perf_counter()
-                tell(stored_at - started)
+                on_commit(stored_at - started)
         self._store(pending)
 
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
@@ -255,7 +255,10 @@ class _TurnTransaction:
                 return
         row = self._home.sessions.upsert(titled, project=project, file=self._name_of(batch))
         self._tally.distrusted.update(
-            (session.id, made) for turn in turns for made in _untrusted_memories(turn)
+            (session.id, id_end)
+            for turn in turns
+            if turn.trust is Trust.UNTRUSTED
+            for id_end in memories_made((turn,))
         )
         if turns:
             self._waiting.append((session.tool, row, turns))
@@ -304,12 +307,6 @@ class _TurnTransaction:
         return kept_name(self._home.redactor, str(event.path))
 
 
-def _untrusted_memories(turn: Turn) -> Iterator[str]:
-    """Yield the ends of ids of memories that an agent stored in a turn based on external text."""
-    if turn.trust is Trust.UNTRUSTED:
-        yield from memories_made((turn,))
-
-
 # -- Reading of transcripts ------------------------------------------------------------------------
 
 
@@ -351,12 +348,14 @@ def read_jobs(
     total = sum(job.size for job in jobs)
     exclusions = Exclusions(home.settings)
 
-    def tell(seconds: float) -> None:
+    def on_commit(seconds: float) -> None:
         rate = tally.bytes_done / 1_000_000 / seconds
         note = f"{tally.files:,} of {len(jobs):,} files, {tally.turns:,} turns, {rate:.0f} MB/s"
         notify(Progress("reading", tally.bytes_done, total, note))
 
-    _store(home, TurnStore(home, run, exclusions, tally), _events(home, jobs, exclusions), tell)
+    _store(
+        home, TurnStore(home, run, exclusions, tally), _events(home, jobs, exclusions), on_commit
+    )
     distrust(home, run, sorted(tally.distrusted))
     notify(Progress("reading", total, total, f"{tally.turns:,} turns"))
 
@@ -368,12 +367,12 @@ def read_archive(home: Home, run: Run | None, tally: ReadTally, notify: OnProgre
     ]
     states = missing(home)
     exclusions = Exclusions(home.settings)
-    wanted = [state for state in states if state.tool not in exclusions.tools]
+    included = [state for state in states if state.tool not in exclusions.tools]
 
-    def tell(_: float) -> None:
+    def on_commit(_: float) -> None:
         notify(Progress("reading", tally.turns, tally.turns, "the archive"))
 
-    _store(home, TurnStore(home, run, exclusions, tally), read_archived(home, wanted), tell)
+    _store(home, TurnStore(home, run, exclusions, tally), read_archived(home, included), on_commit)
     held_back = tally.left_out | tally.withheld
     with home.database.transaction():
         withhold(
@@ -383,11 +382,11 @@ def read_archive(home: Home, run: Run | None, tally: ReadTally, notify: OnProgre
 
 
 def _store(
-    home: Home, store: TurnStore, events: Iterable[Event], tell: Callable[[float], None]
+    home: Home, store: TurnStore, events: Iterable[Event], on_commit: Callable[[float], None]
 ) -> None:
     home.database.relax()
     try:
-        store.store_all(events, tell)
+        store.store_all(events, on_commit)
     finally:
         home.database.tighten()
 
@@ -680,10 +679,10 @@ def named_before(home: Home) -> set[Path]:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
         return set()
-    named = [item.details.get("paths") for item in entries if item.action == "ingest"]
+    path_lists = [item.details.get("paths") for item in entries if item.action == "ingest"]
     return {
         Path(path)
-        for paths in named
+        for paths in path_lists
         if isinstance(paths, list)
         for path in paths
         if isinstance(path, str)
@@ -695,8 +694,8 @@ def _note_paths(
 ) -> None:
     """Record new paths in the ledger for a rebuild, each once."""
     absolute = [str(path.absolute()) for path in paths]
-    known = named_before(home)
-    fresh = [path for path in absolute if Path(path) not in known]
+    recorded = named_before(home)
+    fresh = [path for path in absolute if Path(path) not in recorded]
     if fresh:
         with part_of(home, run, "ingest") as change:
             change.append([change.entry("ingest", paths=fresh, **memories_in_entry(memories))])

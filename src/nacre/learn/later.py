@@ -77,27 +77,29 @@ def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
         if room < 0 and due_now:
             break
         due_now.append(Held(memory, sayings, until.isoformat()))
-        if sum(bool(held.sayings) for held in due_now) >= MOST_MEMORIES:
+        if sum(bool(checked_memory.sayings) for checked_memory in due_now) >= MOST_MEMORIES:
             break
     return due_now
 
 
 def touched_by(
-    home: Home, held: Sequence[Held], doubts: Sequence[Doubt], writer: str
+    home: Home, checked: Sequence[Held], doubts: Sequence[Doubt], writer: str
 ) -> list[Held]:
     """Return the memories nearest to those found outdated, each with the turns that showed it."""
-    seen = {item.memory.id for item in held}
+    seen = {item.memory.id for item in checked}
     near: list[Held] = []
     for project in dict.fromkeys(item.memory.project for item in doubts):
         own = [item for item in doubts if item.memory.project == project]
-        sayings = sorted({saying for item in own for saying in item.shown}, key=lambda it: it.at)
+        sayings = sorted(
+            {saying for item in own for saying in item.shown}, key=lambda saying: saying.at
+        )
         others = (
             memory
             for memory in touched(home, project, writer, [item.clause for item in own])
             if memory.id not in seen
         )
         for memory in _checkable(
-            home, (other for other in others if other.project == project), writer
+            home, (memory for memory in others if memory.project == project), writer
         ):
             later = tuple(saying for saying in sayings if saying.at > memory.last_said)
             near += [Held(memory, later)] if later else []
@@ -123,14 +125,14 @@ def days_to_look(home: Home, days: Collection[date]) -> list[date]:
     return sorted(day for day in days if day.isoformat() != last_day)
 
 
-def note(home: Home, day: date, held: Sequence[Held], doubts: Sequence[Doubt]) -> int:
+def note(home: Home, day: date, memories: Sequence[Held], doubts: Sequence[Doubt]) -> int:
     """Queue doubts for review and record until when each memory was checked. Return the number of doubts queued."""
     with home.vault_lock, home.database.transaction():
         count = sum(
             doubt(home, item.memory, item.why, [saying.session for saying in item.shown])
             for item in doubts
         )
-        checked = {**_checked(home), **{item.memory.id: item.until for item in held}}
+        checked = {**_checked(home), **{item.memory.id: item.until for item in memories}}
         home.usage.set_value(
             _CHECKED_UNTIL,
             json.dumps(

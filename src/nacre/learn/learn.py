@@ -126,13 +126,13 @@ class ModelExtractor:
         if len(together) < 2:
             return
         notify(f"{model.name}: {len(together)} sessions")
-        wanted = Wanted(
+        options = Wanted(
             related=related(home, together, project, self._writer),
             near=partial(touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )
         caller = Caller(model)
-        answers = ask_about_all(home, caller, together, wanted)
+        answers = ask_about_all(home, caller, together, options)
         self._alone |= set() if answers else {shown.session.id for shown in together}
         for shown, extraction in zip(together, answers or (), strict=False):
             self._tally.add(extraction)
@@ -162,7 +162,7 @@ class ModelExtractor:
             self._tally.report = replace(self._tally.report, trivial=self._tally.report.trivial + 1)
             return None
 
-        def tell(done: int, total: int) -> None:
+        def report_part(done: int, total: int) -> None:
             notify(f"{model.name}: part {done} of {total}")
 
         notify(model.name)
@@ -175,7 +175,7 @@ class ModelExtractor:
                 begin=begin,
                 related=related(self._home, [Shown(session, turns, begin)], project, self._writer),
                 near=partial(touched, self._home, project, self._writer),
-                notify=tell,
+                notify=report_part,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
         )
@@ -191,19 +191,19 @@ class ModelExtractor:
             if model is None or self.is_spent or self.rests:
                 break
             caller = Caller(model)
-            held = due(home, self._writer, caller.capabilities)
-            doubts = ask_about_later(home, caller, held)
-            more = (
-                ask_about_later(home, caller, touched_by(home, held, doubts, self._writer))
+            due_memories = due(home, self._writer, caller.capabilities)
+            doubts = ask_about_later(home, caller, due_memories)
+            related_doubts = (
+                ask_about_later(home, caller, touched_by(home, due_memories, doubts, self._writer))
                 if doubts
                 else ()
             )
             self._tally.add_calls(caller)
             if doubts is None and isinstance(caller.problem, AnswerUnusable):
                 note(home, day, (), ())  # wait a day, because a retry costs as much again
-            if not held or doubts is None:
+            if not due_memories or doubts is None:
                 break
-            count += note(home, day, held, [*doubts, *(more or ())])
+            count += note(home, day, due_memories, [*doubts, *(related_doubts or ())])
         return count
 
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
@@ -283,26 +283,26 @@ def is_left_alone(home: Home) -> bool:
 
 
 def ask_about(
-    home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted
+    home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], options: Wanted
 ) -> Extraction:
     """Ask a model about a session and record a trace. Holds no lock and no transaction meanwhile."""
     with tracing(home, TraceKind.EXTRACTION, session.id) as run:
         with home.turn.aside():  # the calls run in other threads
-            extraction = extract_with(model, session, turns, wanted)
+            extraction = extract_with(model, session, turns, options)
         run.add(_step(extraction, session.id))
         run.outcome = count(len(extraction.memories), "memory", "memories")
         return extraction
 
 
 def ask_about_all(
-    home: Home, caller: Caller, sessions: Sequence[Shown], wanted: Wanted
+    home: Home, caller: Caller, sessions: Sequence[Shown], options: Wanted
 ) -> Sequence[Extraction] | None:
     """Ask a model about several sessions in one call and record a trace."""
     with tracing(
         home, TraceKind.EXTRACTION, f"{sessions[0].session.id} and {len(sessions) - 1} more"
     ) as run:
         with home.turn.aside():
-            extractions = extract_together(caller, sessions, wanted)
+            extractions = extract_together(caller, sessions, options)
         for shown, extraction in zip(sessions, extractions or (), strict=False):
             run.add(_step(extraction, shown.session.id))
         run.outcome = (
@@ -313,9 +313,9 @@ def ask_about_all(
         return extractions
 
 
-def ask_about_later(home: Home, caller: Caller, held: Sequence[Held]) -> Sequence[Doubt] | None:
+def ask_about_later(home: Home, caller: Caller, memories: Sequence[Held]) -> Sequence[Doubt] | None:
     """Ask which memories later turns contradict, and record a trace; return ``None`` without an answer."""
-    checked = [item for item in held if item.sayings]
+    checked = [item for item in memories if item.sayings]
     if not checked:
         return ()
     seconds = home.settings.number("models.timeout_seconds")
@@ -350,10 +350,10 @@ def _rejections(dropped: Mapping[str, int]) -> str:
 
 def _step(extraction: Extraction, session: str) -> Step:
     output = f"{len(extraction.memories)} taken{_rejections(extraction.dropped)}"
-    held = ", ".join(
+    reasons = ", ".join(
         dict.fromkeys(candidate.detail for candidate in extraction.candidates if candidate.held)
     )
-    output += f"; held back: {held}" if held else ""
+    output += f"; held back: {reasons}" if reasons else ""
     output += (
         f"; {extraction.by_rules} of {extraction.parts} parts by rules: {extraction.problem}"
         if extraction.by_rules
@@ -424,23 +424,23 @@ class Proposal:
 
 
 def propose(
-    home: Home, wanted: learn_requests.ProposalRequest, notify: OnProgress = lambda _: None
+    home: Home, request: learn_requests.ProposalRequest, notify: OnProgress = lambda _: None
 ) -> list[Proposal]:
     """Extract candidates without storing anything but the trace of the model calls.
 
     Raises NotFound, Conflict, TranscriptUnreadable, and ModelRefused if the model cannot be opened.
     """
     talks = (
-        _sessions_in_file(home, wanted.path, wanted.session)
-        if wanted.path
-        else _session_in_home(home, wanted.session or "")
+        _sessions_in_file(home, request.path, request.session)
+        if request.path
+        else _session_in_home(home, request.session or "")
     )
-    model = _model(home, wanted.model)
+    model = _model(home, request.model)
     try:
         proposals = []
         for done, (session, project, turns) in enumerate(talks):
             notify(Progress("learning", done, len(talks), model.name if model else ""))
-            proposals.append(_proposal(home, wanted, model, session, project, turns))
+            proposals.append(_proposal(home, request, model, session, project, turns))
         return proposals
     finally:
         if model:
@@ -456,14 +456,14 @@ def _model(home: Home, name: str | None) -> LanguageModel | None:
 
 def _proposal(
     home: Home,
-    wanted: learn_requests.ProposalRequest,
+    request: learn_requests.ProposalRequest,
     model: LanguageModel | None,
     session: Session,
     project: str | None,
     turns: Sequence[Turn],
 ) -> Proposal:
     if model is None:
-        shown = [turn for turn in turns if not wanted.owner_only or turn.speaker is Speaker.OWNER]
+        shown = [turn for turn in turns if not request.owner_only or turn.speaker is Speaker.OWNER]
         return Proposal(session, tuple(extract(session, shown)))
     extraction = ask_about(
         home,
@@ -471,10 +471,10 @@ def _proposal(
         session,
         turns,
         Wanted(
-            way=wanted.way,
-            owner_only=wanted.owner_only,
+            way=request.way,
+            owner_only=request.owner_only,
             related=related(home, [Shown(session, turns)], project, model.name)
-            if wanted.related
+            if request.related
             else (),
             near=partial(touched, home, project, model.name),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
@@ -571,9 +571,9 @@ NOT_YET = datetime.fromtimestamp(0, UTC)
 """Marks a finished session that waits for an available model."""
 
 
-def is_over(home: Home, one: Unlearned, stored: StoredSession) -> bool:
+def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
     """Return True if a session is quiet, or had ended when its last turn was read, so that no answer will follow."""
-    return is_quiet(home, stored) or (one.asked is not None and one.begin >= one.end)
+    return is_quiet(home, stored) or (item.asked is not None and item.begin >= item.end)
 
 
 def is_due(home: Home) -> bool:
@@ -696,18 +696,17 @@ def _read(
         if item.is_older and learner.extractor.is_at_rest:
             break
 
-        def tell(note: str, done: int = done) -> None:
+        def report(note: str, done: int = done) -> None:
             notify(Progress("learning", done, total, note))
 
-        learner.read_ahead([item, *following], tell)
-        was_asked = learner.session(item, tell)
+        learner.read_ahead([item, *following], report)
+        was_asked = learner.session(item, report)
         if was_asked or len(learner.pending) >= BATCH_MEMORIES:
             learner.flush()
         if was_asked:
-            embed_memories(
-                home, begins=True
-            )  # so that they are shown as known with the next session
-        tell(learner.note(), done + 1)
+            # so that they are shown as known with the next session
+            embed_memories(home, begins=True)
+        report(learner.note(), done + 1)
     learner.flush()
 
 
@@ -733,7 +732,7 @@ class _Learner:
         self.decided: Counter[str] = Counter()
         self.notes: dict[str, None] = {}
 
-    def read_ahead(self, pending: Sequence[Unlearned], tell: Callable[[str], None]) -> None:
+    def read_ahead(self, pending: Sequence[Unlearned], notify: Callable[[str], None]) -> None:
         """Let the writer read the next session together with other small pending ones of its project."""
         project, sessions = None, list[Shown]()
         for at, unlearned in enumerate(pending):
@@ -751,7 +750,7 @@ class _Learner:
                 place = placed(unlearned, turns)
                 spoken = [row.turn for row in turns[: place.end]]
                 sessions.append(Shown(stored.session, _as_shown(spoken, place.first), place.first))
-        self.extractor.read_ahead(project, sessions, tell)
+        self.extractor.read_ahead(project, sessions, notify)
 
     def stored_session(self, unlearned: Unlearned) -> StoredSession | None:
         """Return a pending session, or ``None`` if it was forgotten meanwhile."""
@@ -785,7 +784,7 @@ class _Learner:
         )
         return is_served and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
-    def session(self, unlearned: Unlearned, tell: Callable[[str], None]) -> bool:
+    def session(self, unlearned: Unlearned, notify: Callable[[str], None]) -> bool:
         """Extract the new memories of a session. Return True if this called a model."""
         stored = self.stored_session(unlearned)
         if stored is None:
@@ -813,7 +812,9 @@ class _Learner:
             if self.is_over(unlearned, stored)
             else max(position.begin, last_of_owner(spoken) + 1)
         )
-        extraction = self.write(stored, spoken[:until], position.first, tell) if is_asked else None
+        extraction = (
+            self.write(stored, spoken[:until], position.first, notify) if is_asked else None
+        )
         is_left = is_for_writer and (not is_asked or self.is_unanswered(extraction))
         self.days |= (
             {day_of(stored.ended)}
@@ -873,12 +874,16 @@ class _Learner:
             self.withdraw(stored, spoken, begin)
 
     def write(
-        self, stored: StoredSession, turns: Sequence[Turn], begin: int, tell: Callable[[str], None]
+        self,
+        stored: StoredSession,
+        turns: Sequence[Turn],
+        begin: int,
+        notify: Callable[[str], None],
     ) -> Extraction | None:
         """Let the writer read a finished session; return ``None`` if it is not asked."""
         visible = _as_shown(turns, begin)
         return self.extractor.extract(
-            stored.session, stored.project, visible, begin=begin, notify=tell
+            stored.session, stored.project, visible, begin=begin, notify=notify
         )
 
     def is_unanswered(self, extraction: Extraction | None) -> bool:
@@ -931,8 +936,8 @@ class _Learner:
                 places_by_turn[turn] for turn in memory.source.turns if turn in places_by_turn
             ]
             if places and is_refused(messages, places[-1]):
-                taking = messages[places[-1] + 1].text[:_QUOTE_CHARACTERS]
-                self.amendments.end(memory_id, f"taken back in its session: {taking}")
+                revocation = messages[places[-1] + 1].text[:_QUOTE_CHARACTERS]
+                self.amendments.end(memory_id, f"taken back in its session: {revocation}")
 
     def to_memory(
         self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]
@@ -983,7 +988,7 @@ class _Learner:
         texts = [similar.content for similar in self.home.memories.by_rows(sorted(rows)).values()]
         if memory.speaker is Speaker.AGENT:
             texts += self.handed_over(memory)
-        return any(shared(memory.content, other) >= threshold for other in texts)
+        return any(shared(memory.content, text) >= threshold for text in texts)
 
     def handed_over(self, memory: Memory) -> list[str]:
         """Return recent handoffs of other sessions in the project, which agents repeat."""

@@ -1,4 +1,4 @@
-"""The data: words by which a message that holds a paste is read. Data in ``pasted.toml``."""
+"""Separation of pasted from typed text in messages, by the words in ``pasted.toml``."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ from nacre.base.text import identifiers
 
 @cache
 def words_of(name: str) -> re.Pattern[str]:
-    """One of the table's lists of words, in any place of a text."""
+    """Return a pattern of a list of words in the table, anywhere in a text."""
     words = _data()[name]
-    return re.compile(rf"\b{_one_of(words['words'])}\b|{_one_of(words['anywhere'])}", re.IGNORECASE)
+    return re.compile(rf"\b{_any_of(words['words'])}\b|{_any_of(words['anywhere'])}", re.IGNORECASE)
 
 
 @cache
 def forwarded_words() -> re.Pattern[str]:
-    """Who forwards says so first."""
+    """Return a pattern of the beginning of a forwarded message."""
     words = _data()["forwarded"]
-    found = rf"\W*(?:{_one_of(words['words'])}\b|{_one_of(words['marks'])}\s?[:：])"
-    return re.compile(found, re.IGNORECASE)
+    regex = rf"\W*(?:{_any_of(words['words'])}\b|{_any_of(words['marks'])}\s?[:：])"
+    return re.compile(regex, re.IGNORECASE)
 
 
 @cache
 def labelled_words() -> re.Pattern[str]:
-    """How a text of somebody else's is named before a colon: "Issue: …", "Bug report from a user: …"."""
+    """Return a pattern of labels of other authors' texts: "Issue: …", "Bug report from a user: …"."""
     words = _data()["labels"]
-    found = rf"\W*(?:\w+\W+){{0,2}}(?:{_one_of(words['words'])}\b[^:：.!?]{{0,40}}|{_one_of(words['anywhere'])})[:：]"
-    return re.compile(found, re.IGNORECASE)
+    regex = rf"\W*(?:\w+\W+){{0,2}}(?:{_any_of(words['words'])}\b[^:：.!?]{{0,40}}|{_any_of(words['anywhere'])})[:：]"
+    return re.compile(regex, re.IGNORECASE)
 
 
 @cache
 def saying_words() -> re.Pattern[str]:
-    """Somebody says something."""
-    words, people = _data()["pointing"], _one_of(_data()["people"]["anywhere"])
-    said, texts = _one_of(words["said"]), _one_of(words["texts"])
-    return re.compile(rf"\b{said}\b|\b{texts}\s+say\b|{people}说(?!明)", re.IGNORECASE)
+    """Return a pattern of reported speech."""
+    words, people = _data()["pointing"], _any_of(_data()["people"]["anywhere"])
+    verbs, texts = _any_of(words["said"]), _any_of(words["texts"])
+    return re.compile(rf"\b{verbs}\b|\b{texts}\s+say\b|{people}说(?!明)", re.IGNORECASE)
 
 
 @cache
 def quoting_words() -> re.Pattern[str]:
-    """Somebody says or writes what follows."""
+    """Return a pattern of words that introduce a quotation."""
     words = _data()["pointing"]
-    said = _one_of([*words["said"], *words["saying"], "say"])
-    return re.compile(rf"\b{said}(?:\W+\w+){{0,2}}$|(?:说|写道|表示)$", re.IGNORECASE)
+    verbs = _any_of([*words["said"], *words["saying"], "say"])
+    return re.compile(rf"\b{verbs}(?:\W+\w+){{0,2}}$|(?:说|写道|表示)$", re.IGNORECASE)
 
 
 @cache
 def author_words() -> re.Pattern[str]:
-    """What stands before who wrote a text: "from", "by"."""
+    """Return a pattern of words before an author: "from", "by"."""
     return re.compile(
-        rf"\b{_one_of([*_data()['pointing']['by'], 'per', 'via'])}\s|来自", re.IGNORECASE
+        rf"\b{_any_of([*_data()['pointing']['by'], 'per', 'via'])}\s|来自", re.IGNORECASE
     )
 
 
 @cache
 def pointing_words() -> re.Pattern[str]:
-    """Words that point at a text of somebody else's: "the reviewer", "comment by", "says"."""
+    """Return a pattern of words that point at another author's text: "the reviewer", "comment by", "says"."""
     words = _data()["pointing"]
-    pointers, texts, by = (_one_of(words[name]) for name in ("pointers", "texts", "by"))
-    saying = _one_of([*words["said"], *words["saying"]])
-    found = rf"\b{pointers}\b.{{0,40}}\b{texts}\b|\b{texts}\s+{by}\b|\b{saying}\b|{_one_of(words['anywhere'])}"
-    return re.compile(found, re.IGNORECASE)
+    pointers, texts, by = (_any_of(words[name]) for name in ("pointers", "texts", "by"))
+    saying = _any_of([*words["said"], *words["saying"]])
+    regex = rf"\b{pointers}\b.{{0,40}}\b{texts}\b|\b{texts}\s+{by}\b|\b{saying}\b|{_any_of(words['anywhere'])}"
+    return re.compile(regex, re.IGNORECASE)
 
 
-def _one_of(words: Sequence[str]) -> str:
+def _any_of(words: Sequence[str]) -> str:
     return f"(?:{'|'.join(words)})"
 
 
@@ -79,16 +79,14 @@ def _data() -> dict[str, Any]:
     return tomllib.loads((files(__package__) / "pasted.toml").read_text(encoding="utf-8"))
 
 
-# ----------------------------------------------------------------------------
-# The words of people who say plainly what is to be kept, in many languages at once. Data in
-# ``cues.toml``.
+# -- Cues of explicit statements in many languages, from ``cues.toml`` -----------------------------
 
 
 _CLAUSE = (
     r"(?:^|[,;:.!?—–)-]\s*"
     r"|\b(?:and|but|so|ok(?:ay)?|please|pls|kindly|btw|do|also|just|und|aber|bitte|et|mais|y|e|mas|i|и|ve|en|och)\s+)"
 )
-"""Where an order may begin."""
+"""Possible beginnings of an order."""
 
 _BEGINNING = "^"
 _BEFORE = {
@@ -102,7 +100,7 @@ _BEFORE = {
 
 @dataclass(frozen=True, slots=True)
 class Cues:
-    """Expressions, each of which stands for a list of the table."""
+    """Patterns, each made from a list of the table."""
 
     remember: re.Pattern[str]
     requested: re.Pattern[str]
@@ -134,16 +132,14 @@ class Cues:
 
 
 def reads_as_rule(text: str) -> bool:
-    """Whether a text says anywhere, in the words of a standing rule, that it is to hold, of whatever kind it is told to
-    be.
-    """
-    known = cues()
-    return any(one.search(text) for one in (known.rule, known.lasting, known.place))
+    """Return True if a text has the words of a standing rule anywhere, whatever its recorded kind."""
+    table = cues()
+    return any(pattern.search(text) for pattern in (table.rule, table.lasting, table.place))
 
 
 @cache
 def cues() -> Cues:
-    """The table."""
+    """Return the compiled table."""
     table = tomllib.loads((files(__package__) / "cues.toml").read_text(encoding="utf-8"))
     table["lasting"] = table["ordered"]
     return Cues(
@@ -160,18 +156,13 @@ def _pattern(lists: Mapping[str, str], before: str = "") -> re.Pattern[str]:
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
-# ----------------------------------------------------------------------------
-# Reads: which lines of a message somebody else wrote, by where they stand, how they are marked, and
-# their style.
+# -- Lines by other authors, by position, marks and style ------------------------------------------
 #
-# Who pastes says a few words before it or after it, in their own way. So a message falls into what is
-# typed at its
-# beginning, what is pasted, and what is typed at its end. The paste is told by marks that nobody
-# types to an agent in
-# passing (who said it and when, a severity, a file and line, fields of a form, a headline, a frame),
-# or by words that
-# point at it ("the reviewer says:"); its end by the owner's manner: of themselves, asking, or less
-# polished.
+# Owners type a few words in their own style before or after a paste. So a message has a typed
+# beginning, a paste, and a typed end. Marks that are not typed to an agent in passing (a speaker and
+# time, a severity, a file and line, fields of a form, a headline, a frame) identify the paste, as do
+# words that point at it ("the reviewer says:"). The owner's style (about themselves, asking, or less
+# polished) marks its end.
 
 
 _WORD = re.compile(r"\w+")
@@ -212,11 +203,11 @@ _PROMPT = re.compile(
     r"|\s*(?:>>>|In \[\d+\]:|irb\([\w. -]{0,30}\)[:\d]*>|\w{1,30}=#"
     r"|(?:mysql|mariadb|sqlite|redis|mongo|julia|scala|ghci|iex)>)\s+\S"
 )
-"""How a terminal, or what runs a line of code at a time, shows what was typed: below it stands what that put out."""
+"""Prompts of terminals and REPLs with the typed command; its output is below."""
 _GLYPH = re.compile(
     r"\s*[\u2300-\u23ff\u2500-\u25ff\u2713-\u2718\u2722-\u274b\u2768-\u2775\u2794-\u27bf›·∙]\s*\S"
 )
-"""How an agent's host begins what it shows."""
+"""Symbols at the beginning of output of an agent's host."""
 _GREETING = re.compile(
     r"""
     ^[ \t]*(?:(?:dear|hi|hello|hey|good\ (?:morning|afternoon|evening|day)|greetings|sehr\ geehrte\w*|liebe[rs]?|hallo
@@ -232,29 +223,30 @@ _CLOSING = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""How a letter begins and how it is signed: below words of one's own it is another's."""
+"""Greeting and signature of a letter. A letter below the owner's words is another author's."""
 _ENDS = re.compile(r"[.!?。！？…][\"'”’)*`]*\s*$")
 _ASKS = re.compile(r"[?？]")
 _LEADS = re.compile(r"[:：]\s*$")
 _LONG = 7
-"""Words of a polished line, at least."""
+"""Minimum words of a polished line."""
 
 _NEAR = 2
 _PAGE_WORDS = 25
-"""Polished words, beside others that are not, that are taken for a page of somebody's."""
+"""Minimum polished words, next to unpolished ones, of another author's page."""
 
 _FINDING_WORDS = 25
 _INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
-"""Who types begins with a word or two: "Good.", "Right, …"."""
+"""Typed text begins with a word or two: "Good.", "Right, …"."""
 _GAP = re.compile(r"\n[ \t]*\n")
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that holds something.
+    """A nonempty line.
 
-    ``is_marked``: as only others' texts are; ``is_form``: as documents are, one's own, too. ``is_own``: in the manner
-    of who types: of themselves (``speaks``), asking, or in small letters. ``words`` are those of a polished line.
+    ``is_marked``: has marks of others' texts only; ``is_form``: has marks of documents, including the owner's.
+    ``is_own``: reads as typed: about the writer (``speaks``), asking, or in small letters. ``words``: count in a
+    polished line.
     """
 
     text: str
@@ -272,32 +264,34 @@ def is_terminal(text: str) -> bool:
 
 
 def without_pasted(text: str) -> str:
-    """A message without what stands in it as pasted; the whole where nothing does."""
+    """Return a message without its pasted parts."""
     return "\n\n".join(part for is_pasted, part in apart(text) if not is_pasted)
 
 
 def apart(text: str) -> list[tuple[bool, str]]:
-    """The parts of a message in order, each with whether it is pasted; the whole where nothing is."""
-    first, _, rest = text.strip().partition("\n")
-    if rest.strip() and forwarded_words().match(first):
-        return [(False, first), (True, rest.strip("\n"))]
+    """Split a message into its typed (False) and pasted (True) parts, in order."""
+    first, _, body = text.strip().partition("\n")
+    if body.strip() and forwarded_words().match(first):
+        return [(False, first), (True, body.strip("\n"))]
     return [
         part
-        for is_pasted, piece in _by_lines(text)
-        for part in ([(True, piece)] if is_pasted else _findings(piece))
+        for is_pasted, piece in _split_by_lines(text)
+        for part in ([(True, piece)] if is_pasted else _split_findings(piece))
     ]
 
 
-def _findings(text: str) -> list[tuple[bool, str]]:
-    """What is typed by its lines, with the paragraphs apart that read like somebody's finding."""
+def _split_findings(text: str) -> list[tuple[bool, str]]:
+    """Separate paragraphs that read like another author's finding from typed text."""
     paragraphs = _GAP.split(text)
-    found = [(_is_finding(one), one) for one in paragraphs]
-    return found if any(is_pasted for is_pasted, _ in found) else [(False, text)]
+    parts = [(_is_finding(paragraph), paragraph) for paragraph in paragraphs]
+    return parts if any(is_pasted for is_pasted, _ in parts) else [(False, text)]
 
 
 def _is_finding(paragraph: str) -> bool:
-    """Whether a paragraph is long, begins like a printed one, names something out of code, and has no voice: nobody in
-    it answers, speaks of themselves or to the agent, asks or says please (figures: ``docs/extraction.md``)."""
+    """Return True if a paragraph is long, begins like a printed one, names a code identifier, and is impersonal.
+
+    It has no answer, question, "please", first person or address to the agent (figures: ``docs/extraction.md``).
+    """
     text = paragraph.strip()
     if len(_WORD.findall(text)) < _FINDING_WORDS:
         return False
@@ -312,29 +306,33 @@ def _is_finding(paragraph: str) -> bool:
     return bool(names) and (text[0].isupper() or text.startswith(names[0], text[0] == "`"))
 
 
-def _by_lines(text: str) -> list[tuple[bool, str]]:
-    lines = _read(text)
+def _split_by_lines(text: str) -> list[tuple[bool, str]]:
+    lines = _parse_lines(text)
     in_terminal = len(lines) > 1 and is_terminal(lines[0].text)
-    begin = 0 if in_terminal else _begin(lines) if len(lines) > 1 or _GLYPH.match(text) else None
+    begin = (
+        0 if in_terminal else _paste_begin(lines) if len(lines) > 1 or _GLYPH.match(text) else None
+    )
     if begin is None:
         return [(False, text)]
-    end = _end(lines, begin)
+    end = _paste_end(lines, begin)
     if in_terminal:
-        end = max(end, sum(one.paragraph == lines[0].paragraph for one in lines))
+        end = max(end, sum(line.paragraph == lines[0].paragraph for line in lines))
     paste = lines[begin:end]
-    is_pointed_at = any(pointing_words().search(one.text) for one in (*lines[:begin], *lines[end:]))
-    if not (in_terminal or is_pointed_at or any(one.is_marked for one in paste)) and any(
-        one.speaks for one in paste
+    is_pointed_at = any(
+        pointing_words().search(line.text) for line in (*lines[:begin], *lines[end:])
+    )
+    if not (in_terminal or is_pointed_at or any(line.is_marked for line in paste)) and any(
+        line.speaks for line in paste
     ):
         return [(False, text)]
     parts = ((False, lines[:begin]), (True, paste), (False, lines[end:]))
-    return [(is_pasted, "\n".join(one.text for one in part)) for is_pasted, part in parts if part]
+    return [(is_pasted, "\n".join(line.text for line in part)) for is_pasted, part in parts if part]
 
 
-def _read(text: str) -> list[_Line]:
+def _parse_lines(text: str) -> list[_Line]:
     lines: list[_Line] = []
     paragraph = at = 0
-    begin, end = _letter(text)
+    begin, end = _letter_span(text)
     for line in text.split("\n"):
         if line.strip():
             lines.append(
@@ -348,13 +346,13 @@ def _read(text: str) -> list[_Line]:
         else:
             paragraph += 1
         at += len(line) + 1
-    return _with_runs(lines)
+    return _mark_runs(lines)
 
 
-def _letter(text: str) -> tuple[int, int]:
-    """Where a letter begins and where it is signed; the same place twice where there is none."""
-    signed = max((one.end() for one in _CLOSING.finditer(text)), default=0)
-    return next(((one.start(), signed) for one in _GREETING.finditer(text, 0, signed)), (0, 0))
+def _letter_span(text: str) -> tuple[int, int]:
+    """Return the offsets of a letter's beginning and signature; the same offset twice without a letter."""
+    signed = max((match.end() for match in _CLOSING.finditer(text)), default=0)
+    return next(((match.start(), signed) for match in _GREETING.finditer(text, 0, signed)), (0, 0))
 
 
 def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
@@ -377,69 +375,72 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
     )
 
 
-def _with_runs(lines: list[_Line]) -> list[_Line]:
-    """Names before words, times and fields tell something where several lines near each other have them; orders to
-    keep something ("Remember: …") by themselves do not."""
-    found = list(lines)
+def _mark_runs(lines: list[_Line]) -> list[_Line]:
+    """Mark names before words, times and fields in neighbouring lines, except if all are orders ("Remember: …")."""
+    marked = list(lines)
     for pattern in (_NAMED, _STAMPED, _FIELD):
         places = [
             at
-            for at, one in enumerate(lines)
-            if pattern.match(one.text) and not _ITEM.match(one.text)
+            for at, line in enumerate(lines)
+            if pattern.match(line.text) and not _ITEM.match(line.text)
         ]
         for at in places:
             near = [
-                other
-                for other in places
-                if other != at and (abs(other - at) <= _NEAR or pattern is _STAMPED)
+                neighbour
+                for neighbour in places
+                if neighbour != at and (abs(neighbour - at) <= _NEAR or pattern is _STAMPED)
             ]
             if near and not all(
-                words_of("kept").match(lines[one].text.lstrip()) for one in (at, *near)
+                words_of("kept").match(lines[place].text.lstrip()) for place in (at, *near)
             ):
-                is_marked = found[at].is_marked or pattern is _STAMPED
-                found[at] = replace(found[at], is_form=True, is_marked=is_marked)
-    return found
+                is_marked = marked[at].is_marked or pattern is _STAMPED
+                marked[at] = replace(marked[at], is_form=True, is_marked=is_marked)
+    return marked
 
 
-def _begin(lines: Sequence[_Line]) -> int | None:
-    """Where a paste begins: at the first mark, below words that point at it, or where another manner begins."""
-    for at, one in enumerate(lines):
-        if one.is_marked or one.is_form:
+def _paste_begin(lines: Sequence[_Line]) -> int | None:
+    """Return the first line of a paste: at the first mark, below words that point at it, or at a change of style."""
+    for at, line in enumerate(lines):
+        if line.is_marked or line.is_form:
             return at
-        if at + 1 < len(lines) and _leads_into(one, lines[at + 1]):
+        if at + 1 < len(lines) and _leads_into(line, lines[at + 1]):
             return at + 1
-    return _other_manner(lines)
+    return _style_change(lines)
 
 
-def _leads_into(one: _Line, following: _Line) -> bool:
-    """Whether a line points at what stands below it, in another paragraph, below a colon, or in another manner.
+def _leads_into(line: _Line, following: _Line) -> bool:
+    """Return True if a line points at text below it in another paragraph, after a colon, or in another style.
 
-    A list is the owner's where the line speaks of themselves ("for the page I want:").
+    A list is the owner's if the line is about themselves ("for the page I want:").
     """
-    if _ITEM.match(one.text) or (one.speaks and _ITEM.match(following.text)):
+    if _ITEM.match(line.text) or (line.speaks and _ITEM.match(following.text)):
         return False
     is_apart = (
-        one.paragraph != following.paragraph
-        or bool(_LEADS.search(one.text))
+        line.paragraph != following.paragraph
+        or bool(_LEADS.search(line.text))
         or not following.is_own
     )
-    return is_apart and bool(pointing_words().search(one.text))
+    return is_apart and bool(pointing_words().search(line.text))
 
 
-def _other_manner(lines: Sequence[_Line]) -> int | None:
-    """Where polished paragraphs begin beside one that is not, or that points at them."""
-    if len({one.paragraph for one in lines}) < 2:
+def _style_change(lines: Sequence[_Line]) -> int | None:
+    """Return the first polished paragraph next to an unpolished one, or to one that points at it."""
+    if len({line.paragraph for line in lines}) < 2:
         return None
-    formal = [at for at, one in enumerate(lines) if not one.is_own]
+    formal = [at for at, line in enumerate(lines) if not line.is_own]
     edges = (lines[0], lines[-1])
-    if formal and any(pointing_words().search(one.text) and one.is_own for one in edges):
+    if formal and any(pointing_words().search(line.text) and line.is_own for line in edges):
         return formal[0]
-    is_beside = any(one.is_own and not one.words for one in edges)
-    return formal[0] if is_beside and sum(lines[at].words for at in formal) >= _PAGE_WORDS else None
+    has_unpolished_edge = any(line.is_own and not line.words for line in edges)
+    return (
+        formal[0]
+        if has_unpolished_edge and sum(lines[at].words for at in formal) >= _PAGE_WORDS
+        else None
+    )
 
 
-def _end(lines: Sequence[_Line], begin: int) -> int:
-    """Where the owner goes on: the last lines that are in their own manner, in paragraphs without a mark."""
+def _paste_end(lines: Sequence[_Line], begin: int) -> int:
+    """Return the line where the owner continues: the last lines in their style, in paragraphs without a mark."""
     end = len(lines)
     while (
         end > begin
@@ -457,8 +458,8 @@ def _goes_on(line: _Line) -> bool:
 
 
 def _is_broken(lines: Sequence[_Line], at: int) -> bool:
-    """Whether another paragraph, with something of the paste in it, ends above a line."""
+    """Return True if a different paragraph with pasted lines ends above a line."""
     above = lines[at - 1].paragraph
     return above != lines[at].paragraph and not all(
-        _goes_on(one) for one in lines if one.paragraph == above
+        _goes_on(line) for line in lines if line.paragraph == above
     )

@@ -143,16 +143,16 @@ def laid_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0)
             _plan_pieces(turn) if is_accepted_plan(turns, at) else _turn_pieces(turn, calls)
         )
         number += bool(turn_pieces)
-        for piece, (who, text, said) in enumerate(turn_pieces):
+        for piece, (label, text, own_words) in enumerate(turn_pieces):
             date = shown_day(turn.time) if turn.time and not piece else day
-            head = f"[m{number}][{who}]"
+            head = f"[m{number}][{label}]"
             lines.append(
                 Line(
                     at,
                     number,
                     head,
                     f"({date})\n{head}{text}" if date != day else f"{head}{text}",
-                    said,
+                    own_words,
                 )
             )
             day = date
@@ -211,21 +211,21 @@ def _turn_pieces(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
     is_owner = turn.speaker is Speaker.OWNER
     if turn.flags & Flag.INJECTED and not is_owner:
         return []
-    who = (
+    label = (
         f"{turn.speaker.value}, untrusted" if turn.trust is Trust.UNTRUSTED else turn.speaker.value
     )
     call_lines = "".join(f"\n  {line}" for line in calls.worth_telling(turn.tool_calls))
     text = as_read(turn)
     parts = pieces(text, _PIECE_CHARACTERS)
     if not parts:
-        return [(who, call_lines, "")] if call_lines else []
+        return [(label, call_lines, "")] if call_lines else []
     own = (
         shorten(without_pasted(as_data(bounded(turn).text)), _OWN_WORDS_CHARACTERS)
         if is_owner
         else ""
     )
     turn_pieces = [
-        (f"{who}, continued" if at else who, _indented(piece), "" if at else own)
+        (f"{label}, continued" if at else label, _indented(piece), "" if at else own)
         for at, piece in enumerate(parts)
     ]
     return [
@@ -256,8 +256,8 @@ def as_read(turn: Turn) -> str:
 
 def _plan_pieces(turn: Turn) -> list[tuple[str, str, str]]:
     """Return an agent's plan that the owner accepts."""
-    who = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
-    return [(who, _indented(without_middle(as_data(bounded(turn).text), _PLAN_CHARACTERS)), "")]
+    label = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
+    return [(label, _indented(without_middle(as_data(bounded(turn).text), _PLAN_CHARACTERS)), "")]
 
 
 def _indented(text: str) -> str:
@@ -501,10 +501,10 @@ def _memory(item: Any) -> dict[str, Any] | None:
     if not isinstance(item, dict):
         return None
     fields = {**_MISSING, **item}
-    for name, others in _OTHER_NAMES.items():
-        other = next((alternative for alternative in others if item.get(alternative)), None)
-        if not item.get(name) and other:
-            fields[name] = item[other]
+    for name, alternatives in _OTHER_NAMES.items():
+        alternative = next(filter(item.get, alternatives), None)
+        if not item.get(name) and alternative:
+            fields[name] = item[alternative]
     fields["kind"] = str(fields.get("kind", "")).lower()
     fields["evidence"] = _numbers(fields.get("evidence"))
     fields["tags"] = _texts(fields["tags"])
@@ -597,7 +597,9 @@ class Doubt:
     shown: tuple[Saying, ...]
 
 
-def doubts(held: Sequence[Held], claims: Iterable[Outdated]) -> tuple[list[Doubt], Counter[str]]:
+def doubts(
+    memories: Sequence[Held], claims: Iterable[Outdated]
+) -> tuple[list[Doubt], Counter[str]]:
     """Return the claims of a model that pass the checks, and the numbers of others by reason.
 
     The clause must be in the memory, and a later statement from its project must show the change.
@@ -606,10 +608,13 @@ def doubts(held: Sequence[Held], claims: Iterable[Outdated]) -> tuple[list[Doubt
     dropped = Counter[str]()
     for claim in claims:
         index = claim.number - 1
-        if not 0 <= index < len(held):
+        if not 0 <= index < len(memories):
             dropped["no such memory"] += 1
             continue
-        memory, shown = held[index].memory, _later_sayings(held, held[index].memory, claim.evidence)
+        memory, shown = (
+            memories[index].memory,
+            _later_sayings(memories, memories[index].memory, claim.evidence),
+        )
         if not _contains_clause(claim.clause, memory.content):
             dropped["the clause is not in the memory"] += 1
         elif not shown:
@@ -652,29 +657,34 @@ def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
     by_owner = all(
         saying.speaker is Speaker.OWNER for saying in (sayings if is_quote else sayings[-1:])
     )
-    who = f"{'you' if by_owner else 'an agent'}, {shown_day(sayings[-1].at)}"
-    return f"{shorten(now if is_quote else one_line(sayings[-1].text), _NOW_CHARACTERS)} ({who})"
+    source = f"{'you' if by_owner else 'an agent'}, {shown_day(sayings[-1].at)}"
+    return f"{shorten(now if is_quote else one_line(sayings[-1].text), _NOW_CHARACTERS)} ({source})"
 
 
-def numbers(held: Sequence[Held]) -> dict[Saying, int]:
+def numbers(memories: Sequence[Held]) -> dict[Saying, int]:
     """Number the statements in display order, by the first memory that has them."""
     return dict(
         zip(
-            dict.fromkeys(chain.from_iterable(item.sayings for item in held)),
+            dict.fromkeys(chain.from_iterable(item.sayings for item in memories)),
             count(1),
             strict=False,
         )
     )
 
 
-def _later_sayings(held: Sequence[Held], memory: Memory, evidence: Iterable[int]) -> list[Saying]:
+def _later_sayings(
+    memories: Sequence[Held], memory: Memory, evidence: Iterable[int]
+) -> list[Saying]:
     """Return the statements with some numbers that are from the memory's project and later than it."""
     in_project = {
-        saying for item in held if item.memory.project == memory.project for saying in item.sayings
+        saying
+        for item in memories
+        if item.memory.project == memory.project
+        for saying in item.sayings
     }
     later = {
         number: saying
-        for saying, number in numbers(held).items()
+        for saying, number in numbers(memories).items()
         if saying in in_project and saying.at > memory.last_said
     }
     return [later[number] for number in sorted(set(evidence)) if number in later]
@@ -704,7 +714,7 @@ CHARACTERS_A_TOKEN = 3
 """Characters per token of code, which has more tokens than prose."""
 
 _KNOWN_WINDOW_DIVISOR = 8
-"""The fraction of a window available to known memories is one divided by this."""
+"""Divisor of a window for the part available to known memories."""
 
 _OUTPUT_TOKENS = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
 
@@ -713,39 +723,39 @@ def for_transcript(
     way: str,
     session: Session,
     chunk: Chunk,
-    known: Sequence[Memory],
+    memories: Sequence[Memory],
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """Build the prompt for the memories of a session (``whole``) or a part (``chunk``), given the ``known`` ones."""
+    """Build the prompt for the memories of a session (``whole``) or part (``chunk``), given known ``memories``."""
     return _extraction_prompt(
-        way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", known, able, seconds
+        way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", memories, able, seconds
     )
 
 
 def for_sessions(
     shown: Sequence[tuple[Session, Chunk]],
-    known: Sequence[Memory],
+    memories: Sequence[Memory],
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
     """Build the prompt for the memories of several sessions, which share one numbering."""
     text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
-    return _extraction_prompt(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", known, able, seconds)
+    return _extraction_prompt(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", memories, able, seconds)
 
 
 def for_changes(
     shown: Sequence[tuple[Session, Chunk]],
-    known: Sequence[Memory],
+    memories: Sequence[Memory],
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """Build the prompt that asks which ``known`` memories no longer hold after these sessions."""
+    """Build the prompt that asks which ``memories`` no longer hold after these sessions."""
     text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
     return Prompt(
         task=Task.EXTRACTION,
         system=_load(CHANGES),
-        shared=f"{_listed(known)}\n",
+        shared=f"{_listed(memories)}\n",
         text=f"{text}\n\n{_CLOSING_CHANGES}",
         answer=schema_of(Changes),
         name=CHANGES,
@@ -755,9 +765,9 @@ def for_changes(
     )
 
 
-def for_later(held: Sequence[Held], able: Capabilities, seconds: float) -> Prompt:
+def for_later(memories: Sequence[Held], able: Capabilities, seconds: float) -> Prompt:
     """Build the prompt that asks which memories no longer hold, given later statements."""
-    text = "\n\n".join("\n".join(map(quoted, block)) for block in _blocks(held))
+    text = "\n\n".join("\n".join(map(quoted, block)) for block in _blocks(memories))
     return Prompt(
         task=Task.EXTRACTION,
         system=_load(LATER, LATER_VERSION),
@@ -770,23 +780,25 @@ def for_later(held: Sequence[Held], able: Capabilities, seconds: float) -> Promp
     )
 
 
-def _blocks(held: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
+def _blocks(memories: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
     """Yield each memory with its later statements. ``also`` lists the numbers of statements listed further up."""
-    number_of = numbers(held)
+    number_of = numbers(memories)
     shown: set[int] = set()
-    for number, (memory, sayings) in enumerate(((item.memory, item.sayings) for item in held), 1):
+    for number, (memory, sayings) in enumerate(
+        ((item.memory, item.sayings) for item in memories), 1
+    ):
         own = {number_of[saying]: saying for saying in sayings}
         also = sorted(own.keys() & shown)
         entry = {
             "memory": number,
             "kind": memory.kind.value,
-            "day": _day(memory.last_said),
+            "day": shown_day(memory.last_said),
             "text": memory.content,
         }
         fresh: list[dict[str, object]] = [
             {
                 "number": index,
-                "day": _day(saying.at),
+                "day": shown_day(saying.at),
                 "speaker": saying.speaker.value,
                 "said": saying.text,
             }
@@ -797,17 +809,13 @@ def _blocks(held: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
         yield [{**entry, **({"also": also} if also else {})}, *fresh]
 
 
-def _day(at: datetime) -> str:
-    return shown_day(at)
-
-
 def _extraction_prompt(
-    way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float
+    way: str, text: str, memories: Sequence[Memory], able: Capabilities, seconds: float
 ) -> Prompt:
     return Prompt(
         task=Task.EXTRACTION,
         system=_load("system"),
-        shared=_load(way) + (f"{_load('known')}{_listed(known)}\n" if known else ""),
+        shared=_load(way) + (f"{_load('known')}{_listed(memories)}\n" if memories else ""),
         text=text,
         answer=schema_of(Answer),
         name=MEMORIES,

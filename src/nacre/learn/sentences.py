@@ -244,15 +244,10 @@ def languages() -> tuple[Language, ...]:
     return tuple(sorted(tables, key=lambda language: language.language == _FALLBACK))
 
 
-@cache
-def _fallback() -> Language:
-    return languages()[-1]
-
-
 def language_of(text: str) -> Language:
     """Return the first language whose script the text uses, else the fallback."""
     if text.isascii():
-        return _fallback()
+        return languages()[-1]
     flat = text.replace("\n", " ")
     return next(
         (
@@ -260,7 +255,7 @@ def language_of(text: str) -> Language:
             for language in languages()
             if language.detect.search(flat) and _is_mostly(language, flat)
         ),
-        _fallback(),
+        languages()[-1],
     )
 
 

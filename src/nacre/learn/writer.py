@@ -92,7 +92,7 @@ def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
     kept: list[_Fingerprint] = []
     for candidate in candidates:
         current = _fingerprint(candidate)
-        at = next((at for at, other in enumerate(kept) if _is_duplicate(current, other)), None)
+        at = next((at for at, earlier in enumerate(kept) if _is_duplicate(current, earlier)), None)
         if at is None:
             kept.append(current)
         else:
@@ -287,12 +287,12 @@ def _content_words(text: str) -> frozenset[str]:
     return content_words(text, language_of(text))
 
 
-def prompt_for(asked: Sequence[Asked], able: Capabilities, seconds: float) -> Prompt:
+def prompt_for(pairs: Sequence[Asked], able: Capabilities, seconds: float) -> Prompt:
     """Build the prompt for verdicts on candidates: the evidence, each turn once, then the statements."""
     transcript: list[str] = []
     listed: list[str] = []
-    for turns in {id(turns): turns for _, turns in asked}.values():
-        own = [candidate for candidate, source in asked if source is turns]
+    for turns in {id(turns): turns for _, turns in pairs}.values():
+        own = [candidate for candidate, source in pairs if source is turns]
         position = {turn.id: at for at, turn in enumerate(turns)}
         places = [sorted(position[turn] for turn in item.turns if turn in position) for item in own]
         numbers = {
@@ -311,7 +311,7 @@ def prompt_for(asked: Sequence[Asked], able: Capabilities, seconds: float) -> Pr
         _CLOSING,
     )
     room = min(
-        able.output, able.window // 4, max(_MIN_OUTPUT_TOKENS, _TOKENS_PER_VERDICT * len(asked))
+        able.output, able.window // 4, max(_MIN_OUTPUT_TOKENS, _TOKENS_PER_VERDICT * len(pairs))
     )
     return Prompt(
         task=Task.EXTRACTION,
@@ -353,7 +353,6 @@ def _outcome_of(turns: Sequence[Turn], at: int) -> int | None:
 
 
 def _next_of_owner(turns: Sequence[Turn], at: int) -> int | None:
-    """Return the owner's next turn."""
     later = (
         index
         for index in range(at + 1, len(turns))
@@ -368,10 +367,10 @@ def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
     for at, number in numbers.items():
         turn = turns[at]
         date = shown_day(turn.time) if turn.time else day
-        who = "agent, plan" if is_accepted_plan(turns, at) else turn.speaker.value
-        who += ", untrusted" if turn.trust is Trust.UNTRUSTED else ""
+        label = "agent, plan" if is_accepted_plan(turns, at) else turn.speaker.value
+        label += ", untrusted" if turn.trust is Trust.UNTRUSTED else ""
         text = "\n  ".join(without_middle(as_read(turn), _TURN_CHARACTERS).splitlines())
-        yield f"{f'({date}){chr(10)}' if date != day else ''}[m{number}][{who}] {text}{calls[at]}"
+        yield f"{f'({date}){chr(10)}' if date != day else ''}[m{number}][{label}] {text}{calls[at]}"
         day = date
 
 
@@ -398,7 +397,7 @@ def most_of(turns: Sequence[Turn], begin: int) -> int:
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
     """Hold back all but the ``most`` most important memories; among equals, keep the last."""
     memories = [at for at, candidate in enumerate(candidates) if not candidate.held]
-    return _hold_others(
+    return _hold_all_but(
         candidates, sorted(memories, key=lambda at: (-candidates[at].importance, -at))[:most]
     )
 
@@ -408,12 +407,12 @@ def first_of(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
 
     This limits a model that proposes the same memory in many variants.
     """
-    return _hold_others(
+    return _hold_all_but(
         candidates, sorted(range(len(candidates)), key=lambda at: -candidates[at].importance)[:most]
     )
 
 
-def _hold_others(candidates: Sequence[Candidate], kept: Collection[int]) -> list[Candidate]:
+def _hold_all_but(candidates: Sequence[Candidate], kept: Collection[int]) -> list[Candidate]:
     return [
         candidate
         if candidate.held or at in kept
@@ -507,30 +506,30 @@ class Extraction:
 
 
 def extract_with(
-    model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted
+    model: LanguageModel, session: Session, turns: Sequence[Turn], options: Wanted
 ) -> Extraction:
-    """Return the memories of a session's turns from ``wanted.begin`` on, in conversation order.
+    """Return the memories of a session's turns from ``options.begin`` on, in conversation order.
 
     Deterministic for given turns and answers, in any order of arrival. Model errors are not raised.
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
-    return Asking(Caller(model), session, turns, wanted).run()
+    return Asking(Caller(model), session, turns, options).run()
 
 
-def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Judged]:
+def compared(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Judged]:
     """Verify memories session by session. Unproven ones are held, and only proven changes overtake a memory.
 
     If several sessions change one memory, the last one counts.
     """
     groups = [
         ([*kept, *(change.statement for change in changes)], turns)
-        for kept, changes, turns in found
+        for kept, changes, turns in borne
     ]
     judged = verified(caller, groups, seconds)
     proven = [
         [change for change in changes if change.statement in results[len(kept) :]]
-        for results, (kept, changes, _) in zip(judged, found, strict=True)
+        for results, (kept, changes, _) in zip(judged, borne, strict=True)
     ]
     latest = {
         change.memory.id: change
@@ -548,14 +547,14 @@ def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Jud
                 and change.memory.id not in latest
             ],
         )
-        for results, (kept, changes, _), overtakes in zip(judged, found, proven, strict=True)
+        for results, (kept, changes, _), overtakes in zip(judged, borne, proven, strict=True)
     ]
 
 
 def replied(
     caller: Caller,
     shown: Sequence[tuple[Session, Chunk]],
-    known: Sequence[Memory],
+    memories: Sequence[Memory],
     seconds: float,
     bears: Callable[[Seen], bool],
     asking: Callable[[Sequence[Memory]], Prompt],
@@ -566,12 +565,12 @@ def replied(
     nothing is overtaken. A memory whose change fails the checks stays listed as known in the second call.
     """
     changes = (
-        caller.ask(for_changes(shown, known, caller.capabilities, seconds), Changes)
-        if known
+        caller.ask(for_changes(shown, memories, caller.capabilities, seconds), Changes)
+        if memories
         else None
     )
     seen: Sequence[Seen] = changes.known if changes else ()
-    answer = caller.ask(asking(standing(known, list(filter(bears, seen)))), Answer)
+    answer = caller.ask(asking(standing(memories, list(filter(bears, seen)))), Answer)
     return Reply(answer.memories, seen) if answer else None
 
 
@@ -579,28 +578,28 @@ class Asking:
     """One session, the questions about it and the evaluation of the answers."""
 
     def __init__(
-        self, caller: Caller, session: Session, turns: Sequence[Turn], wanted: Wanted
+        self, caller: Caller, session: Session, turns: Sequence[Turn], options: Wanted
     ) -> None:
         self.session = session
         self.turns = turns
-        self.wanted = wanted
+        self.options = options
         self.caller = caller
-        self.known = with_room(wanted.related, caller.capabilities)
+        self.known = with_room(options.related, caller.capabilities)
         self.dropped: Counter[str] = Counter()
         self.proposed = 0
         self.repeated = 0
         self.is_whole = True
 
     def run(self) -> Extraction:
-        lines = laid_out(self.turns, owner_only=self.wanted.owner_only)
-        chunk = whole(lines, self.wanted.begin)
+        lines = laid_out(self.turns, owner_only=self.options.owner_only)
+        chunk = whole(lines, self.options.begin)
         if chunk is None:
             return Extraction((), self.caller.name)
         reply = self._ask_whole(chunk) if self._fits(chunk) else None
         parts = (
             [chunk]
             if reply is not None
-            else chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
+            else chunks(lines, self.options.begin, size=chunk_size(self.caller.capabilities))
         )
         answers = [reply] if reply is not None else self._ask_parts(parts)
         self.is_whole = reply is not None
@@ -610,10 +609,10 @@ class Asking:
         best = (
             candidates
             if self.is_whole
-            else worthiest(candidates, most_of(self.turns, self.wanted.begin))
+            else worthiest(candidates, most_of(self.turns, self.options.begin))
         )
         (judged,) = compared(
-            self.caller, [(best, changes, self.turns)], self.wanted.timeout_seconds
+            self.caller, [(best, changes, self.turns)], self.options.timeout_seconds
         )
         return self.extraction(parts, answers, judged)
 
@@ -684,18 +683,18 @@ class Asking:
 
     @cached_property
     def _checks(self) -> Checks:
-        return Checks(self.turns, begin=self.wanted.begin)
+        return Checks(self.turns, begin=self.options.begin)
 
     def bears(self, chunk: Chunk, seen: Seen) -> bool:
         """Return True if the turns of a part confirm a change reported by the model."""
         return bool(self._overtaken(chunk, [seen], self.known))
 
     def _overtaken(
-        self, chunk: Chunk, seen: Sequence[Seen], known: Sequence[Memory]
+        self, chunk: Chunk, seen: Sequence[Seen], memories: Sequence[Memory]
     ) -> list[Overtaken]:
-        return overtaken(seen, known, self.session.id, self._checks, chunk.places)
+        return overtaken(seen, memories, self.session.id, self._checks, chunk.places)
 
-    def _related_changes(self, chunk: Chunk, gone: Sequence[Overtaken]) -> list[Overtaken]:
+    def _related_changes(self, chunk: Chunk, endings: Sequence[Overtaken]) -> list[Overtaken]:
         """Ask once more, about memories near the clauses that no longer hold, which the model was not shown.
 
         Other memories may repeat such a clause in passing, and few of them are near the session.
@@ -703,20 +702,20 @@ class Asking:
         known_ids = {memory.id for memory in self.known}
         near = [
             memory
-            for memory in self.wanted.near([change.clause for change in gone if change.clause])
+            for memory in self.options.near([change.clause for change in endings if change.clause])
             if memory.id not in known_ids
         ]
         near = list(with_room(near, self.caller.capabilities))
         if not near or self.caller.stopped:
             return []
-        capabilities, seconds = self.caller.capabilities, self.wanted.timeout_seconds
+        capabilities, seconds = self.caller.capabilities, self.options.timeout_seconds
         changes = self.caller.ask(
             for_changes([(self.session, chunk)], near, capabilities, seconds), Changes
         )
         return self._overtaken(chunk, changes.known, near) if changes else []
 
     def _fits(self, chunk: Chunk) -> bool:
-        capabilities, way = self.caller.capabilities, self.wanted.way
+        capabilities, way = self.caller.capabilities, self.options.way
         room = capabilities.window - capabilities.output - _RESERVED_TOKENS
         if way is not Way.FITTING:
             return way is Way.WHOLE
@@ -738,7 +737,7 @@ class Asking:
             if pending and not self.caller.stopped:
                 for at, answer in self._ask_pending(parts, pending):
                     answers[at] = answer
-                    self.wanted.notify(sum(answer is not None for answer in answers), len(parts))
+                    self.options.notify(sum(answer is not None for answer in answers), len(parts))
         return answers
 
     def _ask_pending(
@@ -759,7 +758,7 @@ class Asking:
             pool.shutdown(cancel_futures=True)
 
     def _ask(self, way: str, chunk: Chunk) -> Reply | None:
-        caller, seconds = self.caller, self.wanted.timeout_seconds
+        caller, seconds = self.caller, self.options.timeout_seconds
 
         def asking(known: Sequence[Memory]) -> Prompt:
             return for_transcript(way, self.session, chunk, known, caller.capabilities, seconds)
@@ -799,7 +798,7 @@ class Asking:
     def _by_rules(self, parts: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
         if not parts:
             return []
-        candidates = extract(self.session, self.turns, begin=self.wanted.begin)
+        candidates = extract(self.session, self.turns, begin=self.options.begin)
         if everything:
             return candidates
         position = {turn.id: at for at, turn in enumerate(self.turns)}
@@ -850,7 +849,7 @@ def fitting(sizes: Sequence[int], able: Capabilities) -> int:
 
 
 def extract_together(
-    caller: Caller, sessions: Sequence[Shown], wanted: Wanted
+    caller: Caller, sessions: Sequence[Shown], options: Wanted
 ) -> list[Extraction] | None:
     """Extract memories of several sessions with one call, in order; ``None`` without an answer.
 
@@ -865,21 +864,21 @@ def extract_together(
             return None
         number = chunk.lines[-1].number
         extractions.append(
-            (Asking(caller, shown.session, shown.turns, replace(wanted, begin=shown.begin)), chunk)
+            (Asking(caller, shown.session, shown.turns, replace(options, begin=shown.begin)), chunk)
         )
     chunks_shown = [(asking.session, chunk) for asking, chunk in extractions]
 
-    def asking_all(known: Sequence[Memory]) -> Prompt:
-        return for_sessions(chunks_shown, known, caller.capabilities, wanted.timeout_seconds)
+    def asking_all(memories: Sequence[Memory]) -> Prompt:
+        return for_sessions(chunks_shown, memories, caller.capabilities, options.timeout_seconds)
 
     def bears(seen: Seen) -> bool:
         return any(asking.bears(chunk, seen) for asking, chunk in extractions)
 
     answer = replied(
-        caller, chunks_shown, extractions[0][0].known, wanted.timeout_seconds, bears, asking_all
+        caller, chunks_shown, extractions[0][0].known, options.timeout_seconds, bears, asking_all
     )
     if answer is not None:
-        results = _judged_together(caller, extractions, answer, wanted.timeout_seconds)
+        results = _judged_together(caller, extractions, answer, options.timeout_seconds)
     elif caller.is_over:
         results = [asking.left_to_rules([chunk]) for asking, chunk in extractions]
     else:
@@ -890,14 +889,14 @@ def extract_together(
 def _judged_together(
     caller: Caller, extractions: Sequence[tuple[Asking, Chunk]], answer: Reply, seconds: float
 ) -> list[Extraction]:
-    answers = [_own(answer, chunk) for _, chunk in extractions]
-    taken = [
+    answers = [_part_of_session(answer, chunk) for _, chunk in extractions]
+    checked = [
         asking.taken([chunk], [own])
         for (asking, chunk), own in zip(extractions, answers, strict=True)
     ]
     borne = [
         (kept, overtaken, asking.turns)
-        for (kept, overtaken), (asking, _) in zip(taken, extractions, strict=True)
+        for (kept, overtaken), (asking, _) in zip(checked, extractions, strict=True)
     ]
     judged = compared(caller, borne, seconds)
     return [
@@ -906,7 +905,7 @@ def _judged_together(
     ]
 
 
-def _own(answer: Reply, chunk: Chunk) -> Reply:
+def _part_of_session(answer: Reply, chunk: Chunk) -> Reply:
     """Return the part of an answer that cites turns of this session."""
     numbers = chunk.places.keys()
     return Reply(
@@ -927,7 +926,7 @@ _MAX_LEXICAL_CANDIDATES = 15
 _MAX_NEAREST_ROWS = 200
 _LEXICAL_SECONDS = 5.0
 _MAX_STATEMENTS, _MAX_MESSAGES = 24, 48
-"""The number of longest owner statements and agent messages that are compared with known memories."""
+"""Maximum owner statements and agent messages, longest first, that are compared with known memories."""
 
 _MESSAGE_CHARACTERS = 1_200
 """Characters of a message that are embedded."""

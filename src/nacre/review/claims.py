@@ -131,11 +131,11 @@ class _BackfillRun:
             with tracing(self.home, TraceKind.CLAIMS, f"claims of {len(ids)} memories"):
                 for memory in self.home.memories.in_any_state(ids):
                     if self.note is None:
-                        self.tell(memory)
+                        self.extract(memory)
         finally:
             self.keep()
 
-    def tell(self, memory: Memory) -> None:
+    def extract(self, memory: Memory) -> None:
         """Ask the model; count an unusable answer, and stop if it is unavailable."""
         try:
             names = dict.fromkeys(claim.entity for _, claim in self.told if claim)

@@ -226,7 +226,7 @@ def ending(
         ):
             continue
         used = usage.get(memory.id, Usage())
-        step = _over(memory, used, now) or _forgotten(memory, used, now, settings)
+        step = _expired_step(memory, used, now) or _forgotten_step(memory, used, now, settings)
         if step:
             steps.append(step)
     return steps
@@ -247,7 +247,7 @@ def bounds(settings: Settings) -> EndingBounds:
     )
 
 
-def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:
+def _expired_step(memory: Memory, used: Usage, now: datetime) -> Step | None:
     if memory.expires_on and memory.expires_on <= day_of(now):
         return _step(DreamAction.EXPIRE, memory, f"was valid until {memory.expires_on}")
     last = last_used(memory, used)
@@ -257,7 +257,7 @@ def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:
     return None
 
 
-def _forgotten(memory: Memory, used: Usage, now: datetime, settings: Settings) -> Step | None:
+def _forgotten_step(memory: Memory, used: Usage, now: datetime, settings: Settings) -> Step | None:
     last = last_used(memory, used)
     is_young = now - last <= timedelta(days=settings.whole("forgetting.max_age_days"))
     if is_young or not settings.flag("forgetting.enabled"):

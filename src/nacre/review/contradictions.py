@@ -301,8 +301,8 @@ def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
         _extract_claims(home, looked, models)
         _judge(home, looked, models)
         for item in looked:
-            for found in item.found:
-                trace.add(_step(item.memory, found))
+            for finding in item.found:
+                trace.add(_step(item.memory, finding))
 
 
 def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> None:
@@ -328,12 +328,12 @@ def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> Non
 
 def _judge(home: Home, looked: Sequence[Looked], models: Models) -> None:
     """Apply the rules, then ask models about the remaining pairs."""
-    asking = _Asking(home, models)
+    questions = _Asking(home, models)
     for item in looked:
         if item.is_open:
-            asking.about_rivals(item)
-            asking.about_todos(item)
-    asking.ask()
+            questions.about_rivals(item)
+            questions.about_todos(item)
+    questions.ask()
 
 
 class _Asking:
@@ -354,29 +354,31 @@ class _Asking:
         judge = self._models(Task.CONTRADICTION) if others else None
         item.found = tuple(_by_rules(memory, others, is_alone=judge is None))
         self._earlier.append(memory)
-        settled = {found.other.id for found in item.found}
+        settled = {finding.other.id for finding in item.found}
         open_ = {
             frozenset((memory.id, other.id)): other for other in others if other.id not in settled
         }
-        rest = [other for pair, other in open_.items() if pair not in self._pairs]
+        unsettled = [other for pair, other in open_.items() if pair not in self._pairs]
         self._repeated += [(item, self._pairs[pair]) for pair in open_ if pair in self._pairs]
-        if judge and rest:
+        if judge and unsettled:
             self._pairs.update({pair: item for pair in open_ if pair not in self._pairs})
-            self._questions.append((item, partial(_judged, self._home, judge, memory, rest)))
+            self._questions.append(
+                (item, partial(_judge_rivals, self._home, judge, memory, unsettled))
+            )
 
     def about_todos(self, item: Looked) -> None:
         """Queue a question about todos that the memory may complete."""
         candidates = review_judgements.open_todos(self._home, item.memory)
         model = self._models(Task.TODOS) if candidates else None
         if model:
-            self._questions.append((item, partial(_finished, model, item.memory, candidates)))
+            self._questions.append((item, partial(_find_finished, model, item.memory, candidates)))
 
     def ask(self) -> None:
         """Ask all questions. A pair whose earlier question failed makes the later memory partial."""
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
         for (item, _), answer in zip(self._questions, answers, strict=True):
-            found = _value_or_error(item, answer)
-            item.found += tuple(found or ())
+            findings = _value_or_error(item, answer)
+            item.found += tuple(findings or ())
         for later, earlier in self._repeated:
             later.is_partial = later.is_partial or not earlier.is_open
 
@@ -421,7 +423,7 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
     return findings
 
 
-def _judged(
+def _judge_rivals(
     home: Home, model: LanguageModel, memory: Memory, others: Sequence[Memory]
 ) -> list[Found]:
     prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
@@ -437,7 +439,9 @@ def _judged(
     return findings
 
 
-def _finished(model: LanguageModel, memory: Memory, candidates: Sequence[Memory]) -> list[Found]:
+def _find_finished(
+    model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
+) -> list[Found]:
     """Return the open todos that the memory shows to be done."""
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
     findings = []
@@ -672,7 +676,7 @@ JUDGE = "judge"
 """Operation name of model judgements in the ledger."""
 
 MOST_TRIES = 5
-"""A memory leaves the queue after this many unusable answers or concurrent changes."""
+"""Maximum unusable answers or concurrent changes of a queued memory."""
 
 _BACKOFF_MS = 60_000
 _REFUSED_MS = 3_600_000
@@ -1037,8 +1041,8 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
     empty content or content that depends on missing context.
     """
     if request.into is not None:
-        return _merged(home, candidate, request.into, request.content)
-    memory = redacted(home.redactor, _worded(candidate.memory, request.content))
+        return _merge(home, candidate, request.into, request.content)
+    memory = redacted(home.redactor, _with_content(candidate.memory, request.content))
     if request.content is None and explicit.leans(
         memory.content, sentences.language_of(memory.content)
     ):
@@ -1064,7 +1068,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
     return outcome
 
 
-def _merged(home: Home, candidate: HeldCandidate, into: str, content: str | None) -> StoreOutcome:
+def _merge(home: Home, candidate: HeldCandidate, into: str, content: str | None) -> StoreOutcome:
     """Merge a candidate into an existing memory."""
     with home.change("merge", why=kept_because(candidate)) as change:
         catch_up(home)
@@ -1105,7 +1109,7 @@ def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
     return candidates[0] if candidates else None
 
 
-def _worded(memory: Memory, content: str | None) -> Memory:
+def _with_content(memory: Memory, content: str | None) -> Memory:
     if content is None:
         return memory
     if not content.strip():

@@ -153,7 +153,8 @@ def carried(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -
         changed |= {memory.id: memory for memory in _changed(home, step, present)}
         if step.action is DreamAction.MERGE:
             changed |= {
-                memory.id: memory for memory in _following(home, step, {**memories, **changed})
+                memory.id: memory
+                for memory in _redirect_superseded(home, step, {**memories, **changed})
             }
     return changed
 
@@ -163,7 +164,7 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
         return []
     memory = memories[step.into]
     if step.action is DreamAction.MERGE:
-        return [_enriched(home, step, memories)]
+        return [_enrich_keeper(home, step, memories)]
     if step.action is DreamAction.SUPERSEDE:
         links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
         return [
@@ -182,7 +183,7 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
     ]
 
 
-def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
+def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
     """Return the kept memory with the writer's words and the others' data (seed facts 1.4).
 
     These are the earliest date, the highest importance, all tags and links, and confirmations. An agent's
@@ -193,12 +194,12 @@ def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
         memories[end] for end in step.ends if is_owners(memories[end]) or not is_owners(keeper)
     ]
     own = {(link.rel, link.to) for link in keeper.links}
-    gone = {keeper.id, *step.ends}
+    merged = {keeper.id, *step.ends}
     links = [
         link
-        for other in others
-        for link in other.links
-        if (link.rel, link.to) not in own and link.to not in gone
+        for memory in others
+        for link in memory.links
+        if (link.rel, link.to) not in own and link.to not in merged
     ]
     confirmations = [*keeper.confirmed, *chain.from_iterable(map(_sayings, others))]
     confirmations.sort(key=lambda confirmation: confirmation.at)
@@ -219,7 +220,7 @@ def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
         keeper,
         created=min(memory.created for memory in (keeper, *others)),
         importance=max(memory.importance for memory in (keeper, *others)),
-        tags=tuple(sorted({*keeper.tags, *(tag for other in others for tag in other.tags)})),
+        tags=tuple(sorted({*keeper.tags, *(tag for memory in others for tag in memory.tags)})),
         links=(*keeper.links, *dict.fromkeys(links)),
         confirmed=tuple(distinct.values())[-_MAX_CONFIRMATIONS:],
         canonical_key=key,
@@ -236,13 +237,13 @@ def _sayings(memory: Memory) -> list[Confirmation]:
     ]
 
 
-def _following(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
+def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
     """Redirect memories superseded by merged ones to the kept memory."""
     keeper = memories[step.into or ""]
     old = [
         memory
-        for gone in step.ends
-        for memory in home.memories.replaced_by(gone)
+        for end in step.ends
+        for memory in home.memories.replaced_by(end)
         if not memory.retired
     ]
     old = [memories.get(memory.id, memory) for memory in old if memory.id != keeper.id]
@@ -256,7 +257,7 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
     """Retire the ended memories and those that an expired memory had superseded."""
     home = change.home
     now = home.now()
-    gone, entries = [], []
+    retired, entries = [], []
     for step in steps:
         if step.action is DreamAction.SUPERSEDE:
             continue
@@ -270,9 +271,9 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
             *((memories[end], reason) for end in step.ends),
             *((old, OUTLIVED) for old in outlived if not old.retired),
         ):
-            gone.append(replace(memory, retired=Retirement(now, why)))
+            retired.append(replace(memory, retired=Retirement(now, why)))
             entries.append(change.entry("retire", memory=memory.id, reason=why))
-    change.put(gone, entries)
+    change.put(retired, entries)
 
 
 # -- The diary (``dreams/<day>.md``) ------------------------------------------
@@ -329,39 +330,50 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
     if plan.promotions:
         lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]
     if report.left:
-        lines += ["", *(f"- skipped: {_about(step, memories)}: {why}" for step, why in report.left)]
+        lines += [
+            "",
+            *(f"- skipped: {_subject_text(step, memories)}: {why}" for step, why in report.left),
+        ]
     return "\n".join(lines) + "\n"
 
 
 def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
     if step.action is DreamAction.FILE:
-        return [f"- {_named(step.into or '', memories)}: into {step.project}: {step.why}"]
+        return [f"- {_memory_line(step.into or '', memories)}: into {step.project}: {step.why}"]
     if step.action is DreamAction.JOIN:
         return [f"- {step.subject} into {step.project}: {step.why}"]
     if step.action is DreamAction.PAGE:
         return [f"- {step.project or step.subject}: {step.why}"]
     if step.action is DreamAction.LINK:
-        to = "; ".join(_named(link, memories) for link in step.links)
-        return [f"- {_named(step.into or '', memories)}", f"  - {step.words}: {to}{_whose(step)}"]
-    if step.action is DreamAction.MERGE:
-        goes = [f"  - merged: {_named(end, memories)}" for end in step.ends]
-        if not step.words:
-            return [f"- kept: {_named(step.into or '', memories)}{_whose(step)}", *goes]
-        was = f"  - before: {_named(step.into or '', memories)}"
+        to = "; ".join(_memory_line(link, memories) for link in step.links)
         return [
-            f"- now: {shorten(' '.join(step.words.split()), _LINE_CHARACTERS)}{_whose(step)}",
-            was,
-            *goes,
+            f"- {_memory_line(step.into or '', memories)}",
+            f"  - {step.words}: {to}{_attribution(step)}",
+        ]
+    if step.action is DreamAction.MERGE:
+        merged_lines = [f"  - merged: {_memory_line(end, memories)}" for end in step.ends]
+        if not step.words:
+            return [
+                f"- kept: {_memory_line(step.into or '', memories)}{_attribution(step)}",
+                *merged_lines,
+            ]
+        before_line = f"  - before: {_memory_line(step.into or '', memories)}"
+        return [
+            f"- now: {shorten(' '.join(step.words.split()), _LINE_CHARACTERS)}{_attribution(step)}",
+            before_line,
+            *merged_lines,
         ]
     if step.action is DreamAction.SUPERSEDE:
-        holds = f"- holds: {_named(step.into or '', memories)}{_whose(step)}"
-        return [holds, *(f"  - ended: {_named(end, memories)}" for end in step.ends)]
-    return [f"- {_named(end, memories)}: {step.why}" for end in step.ends or (step.into or "",)]
+        valid_line = f"- holds: {_memory_line(step.into or '', memories)}{_attribution(step)}"
+        return [valid_line, *(f"  - ended: {_memory_line(end, memories)}" for end in step.ends)]
+    return [
+        f"- {_memory_line(end, memories)}: {step.why}" for end in step.ends or (step.into or "",)
+    ]
 
 
-def _about(step: Step, memories: Mapping[str, Memory]) -> str:
-    shown = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
-    return _named(shown, memories) if shown else step.subject
+def _subject_text(step: Step, memories: Mapping[str, Memory]) -> str:
+    memory_id = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
+    return _memory_line(memory_id, memories) if memory_id else step.subject
 
 
 def _promotion(promotion: Promotion) -> str:
@@ -370,11 +382,11 @@ def _promotion(promotion: Promotion) -> str:
     return f"- {promotion.project}: score {promotion.score:.2f} ({signals}); sessions: {promotion.sessions}; {outcome}"
 
 
-def _whose(step: Step) -> str:
+def _attribution(step: Step) -> str:
     return f"; {step.by}: {step.why}" if step.by else ""
 
 
-def _named(memory_id: str, memories: Mapping[str, Memory]) -> str:
+def _memory_line(memory_id: str, memories: Mapping[str, Memory]) -> str:
     memory = memories.get(memory_id)
     text = shorten(" ".join(memory.content.split()), _LINE_CHARACTERS) if memory else "?"
     return f"{text} ({memory_id[-8:]})"
@@ -392,24 +404,24 @@ _ID_SHOWN = 8
 def orphaned(home: Home, memories: Iterable[Memory]) -> list[Step]:
     """Return steps that drop links to deleted memories."""
     linking = [memory for memory in memories if memory.links]
-    gone = gone_for_good(home, {link.to for memory in linking for link in memory.links})
+    deleted = gone_for_good(home, {link.to for memory in linking for link in memory.links})
     return [
-        _step_orphan_links(memory, gone)
+        _step_orphan_links(memory, deleted)
         for memory in linking
-        if any(link.to in gone for link in memory.links)
+        if any(link.to in deleted for link in memory.links)
     ]
 
 
-def _step_orphan_links(memory: Memory, gone: Collection[str]) -> Step:
-    dropped = [link for link in memory.links if link.to in gone]
-    named = ", ".join(f"{link.rel} {link.to[-_ID_SHOWN:]}" for link in dropped)
+def _step_orphan_links(memory: Memory, deleted: Collection[str]) -> Step:
+    dropped = [link for link in memory.links if link.to in deleted]
+    link_names = ", ".join(f"{link.rel} {link.to[-_ID_SHOWN:]}" for link in dropped)
     targets = tuple(dict.fromkeys(link.to for link in dropped))
     return Step(
         DreamAction.UNLINK,
         (),
         memory.id,
         memory.subject,
-        f"dangling link: {named}",
+        f"dangling link: {link_names}",
         targets,
     )
 
@@ -454,7 +466,7 @@ def _ended_orphan_links(home: Home) -> set[str]:
 
 
 TRIES, PATIENCE = 3, timedelta(days=7)
-"""A memory that could not be filed is retired after this many dreams and this time since the first (seed
+"""Dreams, and time since the first, after which a memory that could not be filed is retired (seed
 facts 3.1).
 """
 

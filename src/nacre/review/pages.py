@@ -132,7 +132,7 @@ MOST_TOGETHER = 8
 
 _MAX_COMPARED = 20_000
 _MERGE_REST = timedelta(days=7)
-"""A merged memory is not examined again for this time (seed facts 1.4)."""
+"""Time until a merged memory is examined again (seed facts 1.4)."""
 
 _MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})
@@ -291,36 +291,36 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
 
     A line may not add a number, option, path, name or denial, nor lose a denial that all sources have.
     """
-    there = "\n".join(sources)
+    source_text = "\n".join(sources)
     if (
-        added := _new_number(words, there)
-        or _missing(words, there)
-        or _new_name(words, there)
+        added := _new_number(words, source_text)
+        or _missing(words, source_text)
+        or _new_name(words, source_text)
         or swaps(words, sources)
     ):
         return f"the line adds {added}"
-    if _DENIES.search(words) and not _NARROWS.search(there):
+    if _DENIES.search(words) and not _NARROWS.search(source_text):
         return "the line adds a denial"
     is_denied = all(map(_DENIES.search, sources))
     return "the line loses a denial" if is_denied and not _NARROWS.search(words) else None
 
 
-def _new_name(words: str, there: str) -> str | None:
+def _new_name(words: str, source_text: str) -> str | None:
     """Return a name in the text that the sources do not contain in any form."""
-    stems = {word.stem for word in read(there).tokens}
+    stems = {word.stem for word in read(source_text).tokens}
     names = (token for token in read(words).tokens if token.is_name)
     return next(
         (
             token.text
             for token in names
-            if token.stem not in stems and token.text.lower() not in there.lower()
+            if token.stem not in stems and token.text.lower() not in source_text.lower()
         ),
         None,
     )
 
 
-def _new_number(words: str, there: str) -> str | None:
-    numbers = set(_WHOLE_NUMBER.findall(whole_numbers(there)))
+def _new_number(words: str, source_text: str) -> str | None:
+    numbers = set(_WHOLE_NUMBER.findall(whole_numbers(source_text)))
     return next(
         (number for number in _WHOLE_NUMBER.findall(whole_numbers(words)) if number not in numbers),
         None,
@@ -329,31 +329,31 @@ def _new_number(words: str, there: str) -> str | None:
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     """Reject new words that add a topic word, number, denial or order of things."""
-    there = "\n".join(sources)
-    new = _new_number(words, there)
-    added = new or _missing(words, there) or new_word(words, sources) or swaps(words, sources)
+    source_text = "\n".join(sources)
+    new = _new_number(words, source_text)
+    added = new or _missing(words, source_text) or new_word(words, sources) or swaps(words, sources)
     if added:
         return f"the text adds {added}"
     return (
         "the text loses or adds a denial"
-        if bool(negations(words)) != bool(negations(there))
+        if bool(negations(words)) != bool(negations(source_text))
         else None
     )
 
 
-def _missing(text: str, there: str) -> str | None:
-    """Return a number, command option, path or code name of ``text`` that ``there`` lacks, or ``None``.
+def _missing(text: str, source_text: str) -> str | None:
+    """Return a number, command option, path or code name of ``text`` that ``source_text`` lacks, or ``None``.
 
     The comparison is literal: the writer's second look judges paraphrases.
     """
-    text, there = whole_numbers(text), whole_numbers(there)
-    numbers = {number.lstrip("0") for number in _NUMBER.findall(there)}
-    options = set(_OPTION.findall(there))
+    text, source_text = whole_numbers(text), whole_numbers(source_text)
+    numbers = {number.lstrip("0") for number in _NUMBER.findall(source_text)}
+    options = set(_OPTION.findall(source_text))
     names = (name.rstrip(".") for name in identifiers(text) if _OF_CODE.search(name.rstrip(".")))
     absent = (
         *(number for number in _NUMBER.findall(text) if number.lstrip("0") not in numbers),
         *(option for option in _OPTION.findall(text) if option not in options),
-        *(name for name in names if name.lower() not in there.lower()),
+        *(name for name in names if name.lower() not in source_text.lower()),
     )
     return next(iter(absent), None)
 
@@ -722,7 +722,7 @@ def page_objection(home: Home, step: Step) -> str | None:
         return "some of its memories have changed since"
     if not _is_borne_out(home, step, page):
         return "it would contain lines that no source supports any more"
-    before, lost = _lost(home, step, page)
+    before, lost = _count_lost_lines(home, step, page)
     if lost > MOST_LOST * before:
         return f"{lost} of the {before} lines written by nacre would be lost"
     return None
@@ -804,18 +804,18 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
     return is_owners and is_current(memory, home.today()) and memory.project == project
 
 
-def _lost(home: Home, step: Step, page: Page) -> tuple[int, int]:
+def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
     """Return the number of nacre's lines, and how many would go without replacement."""
     form, was, becomes = form_of(step.project), sections_of(page.part), sections_of(step.words)
     before, after = by_source(by_rules(form, was)), by_source(by_rules(form, becomes))
     written = _lines_of(by_writer(form, was))
-    named = {reference for line in _lines_of(becomes) for reference in references_of(line)}
-    gone = [
+    cited = {reference for line in _lines_of(becomes) for reference in references_of(line)}
+    lost = [
         line
         for line in written
-        if not named.intersection(references_of(line)) and rests_on_what_holds(home, line)
+        if not cited.intersection(references_of(line)) and rests_on_what_holds(home, line)
     ]
-    return len(before) + len(written), len(_lost_by_rules(home, before, after)) + len(gone)
+    return len(before) + len(written), len(_lost_by_rules(home, before, after)) + len(lost)
 
 
 def _lost_by_rules(
@@ -943,14 +943,12 @@ def _distinct(names: Iterable[str]) -> int:
 def _richness(topics: Sequence[str]) -> float:
     """Return the share of requests with code, decision words or file names."""
     hits = [
-        ("`" in text) + bool(_DECISION_WORDS.search(text)) + any(map(_is_file, identifiers(text)))
+        ("`" in text)
+        + bool(_DECISION_WORDS.search(text))
+        + any("/" in name or "." in name for name in identifiers(text))
         for text in topics
     ]
     return sum(min(1.0, count / 2) for count in hits) / len(hits) if hits else 0.0
-
-
-def _is_file(name: str) -> bool:
-    return "/" in name or "." in name
 
 
 # -- Writing project pages ----------------------------------------------------

@@ -149,8 +149,8 @@ class PageQuestion:
         """Ask for the page and for its verification. Raises errors of the model; does not change the home."""
         answer = ask(self.model, self.prompt(), self.form.answer)
         proposed = list(self._proposed(answer))
-        good = [line for line in proposed if line.sources and not self._unfit(line)]
-        supported = self._borne(good) if good else []
+        good = [line for line in proposed if line.sources and not self._line_objection(line)]
+        supported = self._confirmed_lines(good) if good else []
         if supported is None:
             return Drafted(proposed=len(proposed), is_misled=True)
         return Drafted(
@@ -184,9 +184,9 @@ class PageQuestion:
                 words = self.redactor.clean(
                     plain_words(one_line(visible(line.text)), _LINE_CHARACTERS)
                 ).strip("- ")
-                yield Proposed(field, words, self._named(line))
+                yield Proposed(field, words, self._sources_of(line))
 
-    def _named(self, line: Line) -> tuple[Source, ...]:
+    def _sources_of(self, line: Line) -> tuple[Source, ...]:
         """Return a line's sources; none if a number is unknown, or if it cites too many."""
         numbers = sorted(set(line.numbers))
         is_shown = all(1 <= number <= len(self.sources) for number in numbers)
@@ -196,7 +196,7 @@ class PageQuestion:
             else ()
         )
 
-    def _unfit(self, line: Proposed) -> str | None:
+    def _line_objection(self, line: Proposed) -> str | None:
         """Return the reason that code rejects a line, or ``None``."""
         return (
             unlike_sources(line.words, [f"{source.day} {source.text}" for source in line.sources])
@@ -204,7 +204,7 @@ class PageQuestion:
             else "it is empty"
         )
 
-    def _borne(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
+    def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
         """Return the lines confirmed by a second call; ``None`` if that confirmed the false probe."""
         at, probe = probe_beside([line.line for line in proposed])
         cases = [case_of(line) for line in proposed]
@@ -413,16 +413,16 @@ def _page_to_ask(
     if len(eligible) < LEAST_KNOWN or not page.is_wanted:
         return None
     named = {name for _, line in _lines_before(page, form) for name in references_of(line)}
-    shown = _shown(eligible, named)
+    shown = _memories_to_show(eligible, named)
     marks = tuple(mark([memory])[:_SOURCE_MARK_CHARACTERS] for memory in shown)
     sources = (
         *map(_source, shown),
         *(_of_sessions(home, project, page, writer) if project else ()),
     )
-    return Wanted(project, sources, tuple(_before(home, page, form, sources)), marks)
+    return Wanted(project, sources, tuple(_valid_written_lines(home, page, form, sources)), marks)
 
 
-def _shown(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
+def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
     """Return the memories that fit a question, in order of statement.
 
     Those named on the page are chosen first, then the most important and the latest in turn.
@@ -484,7 +484,7 @@ def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[
             yield Source(reference, "session", Speaker.OWNER, day, words)
 
 
-def _before(
+def _valid_written_lines(
     home: Home, page: Page, form: Form, sources: Sequence[Source]
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     """Yield the page's written lines that are still valid, with source numbers."""
@@ -523,12 +523,12 @@ def consulted(
     home: Home,
     memories: Sequence[Memory],
     project: str | None,
-    asked: Sequence[str],
+    settled: Sequence[str],
     *,
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> Consulted:
-    """Ask a writer about pages and pairs; ``asked`` are already settled. Nothing is changed.
+    """Ask a writer about pages and pairs, except ``settled`` ones. Nothing is changed.
 
     Raises ModelRefused if the configured model cannot be opened.
     """
@@ -542,7 +542,7 @@ def consulted(
             )
             if pages.note:
                 return Consulted(pages.drafts, (), pages.looked, (), pages.unasked, pages.note)
-            pairs = wanted_pairs(home, memories, asked, name)
+            pairs = wanted_pairs(home, memories, settled, name)
             links = asked_for_relations(home, model, pairs, on_progress)
     return Consulted(
         pages.drafts,
@@ -555,12 +555,12 @@ def consulted(
 
 
 def consulting_takes(
-    home: Home, memories: Sequence[Memory], project: str | None, asked: Sequence[str]
+    home: Home, memories: Sequence[Memory], project: str | None, settled: Sequence[str]
 ) -> tuple[int, int, int, Tokens]:
     """Return how many pages and pairs one dream asks about, with the maximum calls and tokens."""
     name = name_for(home, Task.DREAM)
     pages = wanted_pages(home, memories, project, name)
-    pairs = wanted_pairs(home, memories, asked, name)
+    pairs = wanted_pairs(home, memories, settled, name)
     page_calls, page_tokens = tokens_for(pages)
     pair_calls, pair_tokens = tokens_for_relations(pairs)
     tokens = Tokens(page_tokens.input + pair_tokens.input, page_tokens.output + pair_tokens.output)

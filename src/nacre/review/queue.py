@@ -252,7 +252,7 @@ def _keep_doubted(
         # Settling added links.
         kept = [home.memories.find(memory.id) or memory for memory in kept]
         if content is not None:
-            kept = [_reworded(change, kept[0], content)]
+            kept = [_reword(change, kept[0], content)]
         keep(change, kept)
         with change.transaction():
             change.append(
@@ -265,7 +265,7 @@ def _keep_doubted(
     return kept
 
 
-def _reworded(change: Change, memory: Memory, content: str) -> Memory:
+def _reword(change: Change, memory: Memory, content: str) -> Memory:
     """Write a memory in the owner's words."""
     home, words = change.home, content.strip()
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
@@ -308,10 +308,12 @@ def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
         else:
             memories.append(reference)
     waiting = _waiting(home, memories) if memories else []
-    gone = contradictions.drop(home, dropped) if dropped else []
+    dropped_memories = contradictions.drop(home, dropped) if dropped else []
     for memory, entry in waiting:
-        gone += store.retire(home, [memory.id], request.reason or f"review: {entry.detail}")
-    return gone
+        dropped_memories += store.retire(
+            home, [memory.id], request.reason or f"review: {entry.detail}"
+        )
+    return dropped_memories
 
 
 def _newer(home: Home, memory: Memory) -> list[Memory]:
@@ -343,7 +345,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Thresholds; that for stems comes from seed facts 2.1."""
+"""Thresholds; for stems, from seed facts 2.1."""
 
 Likeness = Callable[[int, int], float]
 """Similarity of the questions at two positions, relative to the threshold: from 1 on they are the same."""
@@ -424,7 +426,7 @@ _ACTION = "reflect"
 _SKIPPED = "reflect.skipped"
 _MAX_SKIPPED = 2_000
 _MAX_SHARED_BY = 4
-"""A name in more memories than this does not relate them."""
+"""Maximum memories that a shared name relates."""
 
 
 def reflect(home: Home, request: ReflectRequest) -> Reflection:
@@ -525,14 +527,14 @@ def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
 
 def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     """Apply the owner's answer. Raises NotFound, Conflict, InvalidInput, EditConflict."""
-    given = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
-    if len(given) != 1:
+    answers = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
+    if len(answers) != 1:
         raise InvalidInput(
             "an answer needs one of: a link, a sentence, the memory to keep, skip",
             hint='nacre review reflect answer ID --link depends_on, or "a sentence", or --skip',
         )
     catch_up(home)
-    first, second = _meant(home, request.reference)
+    first, second = _find_pair(home, request.reference)
     if request.skip:
         home.usage.set_value(
             _SKIPPED, json.dumps([*_skipped(home), _key(first, second)][-_MAX_SKIPPED:])
@@ -548,11 +550,11 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
         return _reflected("settled", settled, first)
     with home.change(_ACTION, subject=first.subject) as change, change.transaction():
         if request.link:
-            return _linked(change, first, second, request.link, pair)
+            return _add_link(change, first, second, request.link, pair)
         return _store_sentence(change, first, second, request)
 
 
-def _meant(home: Home, reference: str) -> tuple[Memory, Memory]:
+def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
     ends = [end.strip() for end in reference.split("+")]
     if len(ends) != 2 or not all(ends):
         raise InvalidInput(
@@ -578,7 +580,7 @@ def _conflict(home: Home, first: Memory, second: Memory) -> Pair | None:
     return next((pair for pair in pending(home) if {pair.older.id, pair.newer.id} == ids), None)
 
 
-def _linked(
+def _add_link(
     change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None
 ) -> Reflected:
     """Add a link. A link between memories in conflict keeps both; a new conflict belongs to the later one."""
@@ -590,9 +592,9 @@ def _linked(
         first, second = (second, first) if second.is_said_after(first) else (first, second)
     elif pair:
         pair = settle(change, pair, Choice.KEEP_BOTH)
-        both = {memory.id: memory for memory in (pair.older, pair.newer)}
-        first, second = both[first.id], both[second.id]
-    others = [other for other in first.links if (other.rel, other.to) != (link.value, second.id)]
+        memories = {memory.id: memory for memory in (pair.older, pair.newer)}
+        first, second = memories[first.id], memories[second.id]
+    others = [old for old in first.links if (old.rel, old.to) != (link.value, second.id)]
     first = replace(first, links=(*others, Link(link.value, second.id, origin=ORIGIN)))
     change.put([first])
     return Reflected("linked", first, second)
@@ -762,7 +764,7 @@ def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
     Questions that have an answer today are left out; the check does not count as recall. Raises StoreBusy.
     """
     groups, by = _groups(home, timedelta(days=request.days), request.project)
-    frequent = [group for group in groups if _gap(group).times >= request.min_times]
+    frequent = [group for group in groups if _describe_gap(group).times >= request.min_times]
     shown: list[UnansweredQuestion] = []
     closed = 0
     recheck = _Recheck(home)
@@ -770,8 +772,8 @@ def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
         if len(shown) == request.limit:
             break
         unresolved = recheck.without_answer(wordings)
-        if unresolved and _gap(unresolved).times >= request.min_times:
-            shown.append(_gap(unresolved))
+        if unresolved and _describe_gap(unresolved).times >= request.min_times:
+            shown.append(_describe_gap(unresolved))
         else:
             closed += 1
     return Unanswered(tuple(sorted(shown, key=_rank)), len(frequent) - closed, closed, by)
@@ -779,11 +781,11 @@ def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
 
 def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
     """Hide a gap in all its wordings. Raises NotFound, Conflict."""
-    wordings = _find(home, request.reference)
+    wordings = _find_group(home, request.reference)
     with home.database.transaction():
         dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
         home.usage.set_value(_DISMISSED, json.dumps(list(dismissed)[-_MAX_DISMISSED:]))
-    return _gap(wordings)
+    return _describe_gap(wordings)
 
 
 def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
@@ -791,9 +793,9 @@ def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
 
     The todo answers the question from then on. Raises NotFound, Conflict, and errors of storing.
     """
-    wordings = _find(home, request.reference)
+    wordings = _find_group(home, request.reference)
     projects = sum((wording.projects for wording in wordings), Counter[str]()).most_common(1)
-    question = shorten(_gap(wordings).question, _TODO_CHARACTERS)
+    question = shorten(_describe_gap(wordings).question, _TODO_CHARACTERS)
     new = StoreRequest(
         content=f"Write down: {question}",
         kind=Kind.TODO,
@@ -814,7 +816,7 @@ def _groups(
     dismissed = set(_dismissed(home))
     groups = [[wordings[place] for place in places_of] for places_of in places]
     kept = [group for group in groups if dismissed.isdisjoint(wording.key for wording in group)]
-    return sorted(kept, key=lambda members: _rank(_gap(members))), by
+    return sorted(kept, key=lambda members: _rank(_describe_gap(members))), by
 
 
 def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wording]:
@@ -867,7 +869,7 @@ class _Recheck:
         return bool(result.hits or result.turns)
 
 
-def _gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
+def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
     """Describe a group by its most frequent, then latest wording."""
     ranked = _ranked(wordings)
     cases = sorted(
@@ -897,7 +899,7 @@ def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
     return (-gap.times, -gap.last.timestamp())
 
 
-def _find(home: Home, reference: str) -> list[_Wording]:
+def _find_group(home: Home, reference: str) -> list[_Wording]:
     """Return the group of a case. Raises NotFound, Conflict."""
     case_id = reference.strip()
     groups, _ = _groups(home, _ALL_TIME)

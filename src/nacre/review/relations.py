@@ -285,7 +285,7 @@ class Consultation:
         probe_ids = {memory.id for memory in chain.from_iterable(probes)}
         if any(memory.id in probe_ids for memory in _members(_named(answer), shown)):
             return Outcome(misled=1)
-        steps, refused = self._sifted(answer, shown, clusters)
+        steps, refused = self._sift(answer, shown, clusters)
         memories = {memory.id: memory for memory in shown}
         if not steps:
             return Outcome(refused=tuple(refused), settled=tuple(map(fingerprint, clusters)))
@@ -310,7 +310,7 @@ class Consultation:
         ]
         return Outcome(tuple(good), (*refused, *failed), tuple(settled))
 
-    def _sifted(
+    def _sift(
         self, answer: Sorted, shown: Sequence[Memory], clusters: Sequence[Cluster]
     ) -> tuple[list[Step], list[Failed]]:
         """Split proposals into steps that code accepts and rejected ones: ends first, then merges.
@@ -397,8 +397,8 @@ class Consultation:
     def _rejection(self, result: Compared | None) -> str:
         if result is None:
             return "it was not checked a second time"
-        what = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
-        return f"the second check says: {result.finding} {what}".rstrip()
+        difference = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
+        return f"the second check says: {result.finding} {difference}".rstrip()
 
 
 def _named(answer: Sorted) -> Iterator[int]:
@@ -488,11 +488,11 @@ class RelationsAsked:
 
 
 def wanted_pairs(
-    home: Home, memories: Iterable[Memory], asked: Iterable[str], writer: str
+    home: Home, memories: Iterable[Memory], settled_marks: Iterable[str], writer: str
 ) -> list[Pair]:
     """Return the pairs to ask about that have changed since they were last asked."""
     present = {memory.id for memory in memories}
-    settled = set(asked)
+    settled = set(settled_marks)
     count_of: Counter[str] = Counter()
     pairs = []
     for question in unconnected(home):
@@ -568,7 +568,7 @@ class PairsQuestion:
 
     def answer(self) -> PairsAnswered:
         """Ask twice. Raises errors of the model; does not change the home."""
-        first = self._asked(self.pairs)
+        first = self._ask_pairs(self.pairs)
         if first is None:
             return PairsAnswered(is_misled=True)
         answered = [
@@ -581,7 +581,7 @@ class PairsQuestion:
         ]
         if not open_:
             return PairsAnswered()
-        second = self._asked([(pair[1], pair[0]) for pair, _ in open_])
+        second = self._ask_pairs([(pair[1], pair[0]) for pair, _ in open_])
         if second is None:
             return PairsAnswered(is_misled=True)
         steps = (
@@ -590,7 +590,7 @@ class PairsQuestion:
         )
         return PairsAnswered(tuple(step for step in steps if step))
 
-    def _asked(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
+    def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
         """Return the answer for each pair; ``None`` if the writer connected the probe."""
         at, _ = probe_beside(pairs)
         answer = ask(self.model, self.prompt(pairs), Relations)

@@ -129,7 +129,9 @@ def planned(
         if request.most is None
         else request.most
     )
-    taken, put_off = _bounded(sorted(steps, key=lambda step: _ORDER.index(step.action)), bound)
+    taken, put_off = _split_at_bound(
+        sorted(steps, key=lambda step: _ORDER.index(step.action)), bound
+    )
     return DreamPlan(
         tuple(taken),
         tuple(put_off),
@@ -139,18 +141,13 @@ def planned(
         outcome.refused,
         (*outcome.settled, *consulted_.settled),
         unasked + consulted_.unasked,
-        _together(note, consulted_.note),
+        "; ".join(dict.fromkeys(filter(None, (note, consulted_.note)))) or None,
         tuple(promotions),
         unfiled,
         _texts(taken, memories),
         len(memories) - len(free),
         consulted_.looked,
     )
-
-
-def _together(*notes: str | None) -> str | None:
-    """Join distinct notes."""
-    return "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
@@ -239,17 +236,20 @@ def _by_rules(
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
     steps = consolidate.ending(free, usage, home.now(), home.settings)
-    gone = {memory_id for step in steps for memory_id in step.ends}
+    ended = {memory_id for step in steps for memory_id in step.ends}
     return (
         memories,
         free,
         usage,
-        [*repeated([memory for memory in free if memory.id not in gone], usage, protected), *steps],
+        [
+            *repeated([memory for memory in free if memory.id not in ended], usage, protected),
+            *steps,
+        ],
     )
 
 
-def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
-    taken: list[Step] = []
+def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
+    kept: list[Step] = []
     put_off: list[Step] = []
     ending = 0
     for step in steps:
@@ -258,11 +258,11 @@ def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
         if later and left > 0 and not step.by:  # split the step at the bound
             now, later = replace(step, ends=step.ends[:left]), replace(step, ends=step.ends[left:])
         if now:
-            taken.append(now)
+            kept.append(now)
             ending += len(now.ends)
         if later:
             put_off.append(later)
-    return taken, put_off
+    return kept, put_off
 
 
 def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
@@ -279,13 +279,13 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     All memories must be active, and none that ends protected; a keeper must contain the others' statements,
     share their kind and place, and not end itself. Filing, pages and joins are checked by their own modules.
     """
-    gone = [present.get(end) for end in step.ends]
+    present_memories = [present.get(end) for end in step.ends]
     is_unique = len(set(step.ends)) == len(step.ends)
-    if not is_unique or any(memory is None or not memory.is_active for memory in gone):
+    if not is_unique or any(memory is None or not memory.is_active for memory in present_memories):
         return "it no longer exists"
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
-    ending = [memory for memory in gone if memory]
+    ending = [memory for memory in present_memories if memory]
     if any(is_protected(memory, protected) for memory in ending):
         return "it is now protected"
     if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
@@ -405,11 +405,11 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     with lock, tracing(home, TraceKind.DREAM, about) as run:
         plan_ = _plan(home, request, on_progress)
         if request.steps is not None:
-            plan_ = _only(plan_, request.steps)
-        return _traced(run, _dream(home, plan_, may_act=request.first))
+            plan_ = _restrict(plan_, request.steps)
+        return _record_trace(run, _dream(home, plan_, may_act=request.first))
 
 
-def _only(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
+def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
     """Restrict a plan to the steps with these keys; the others are put off."""
     shown = tuple(step for step in plan_.steps if step.key in keys)
     rest = tuple(step for step in plan_.steps if step.key not in keys)
@@ -430,10 +430,10 @@ def dream_unasked(home: Home) -> DreamReport | None:
         return None
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
     with lock, tracing(home, TraceKind.DREAM, "the night's") as run:
-        return _traced(run, _dream(home, _planned_unasked(home), may_act=False))
+        return _record_trace(run, _dream(home, _planned_unasked(home), may_act=False))
 
 
-def _traced(run: Run, report: DreamReport) -> DreamReport:
+def _record_trace(run: Run, report: DreamReport) -> DreamReport:
     """Record the report in the dream's trace."""
     summary = counted(Counter(step.action.value for step in report.plan.steps))
     if report.is_first and summary:
@@ -467,7 +467,7 @@ def _planned_unasked(home: Home) -> DreamPlan:
 def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     shown, is_first = plan_, not (may_act or home.usage.value(_SHOWN))
     if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # the owner must see such steps first
-        plan_ = _only(plan_, [step.key for step in plan_.steps if not step.by])
+        plan_ = _restrict(plan_, [step.key for step in plan_.steps if not step.by])
     report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
@@ -483,13 +483,13 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
                 ],
             ),
         )
-        note_looked(home, _looked_by(report))
+        note_looked(home, _pages_without_proposals(report))
         note_tried(home, plan_.unfiled)
         _have_reviewed(home, plan_)
     return report
 
 
-def _looked_by(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
+def _pages_without_proposals(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
     """Return the pages on which the writer has no pending proposal."""
     planned = (*report.plan.steps, *report.plan.put_off)
     waiting = {step.project for step in planned if step.action is DreamAction.PAGE}
@@ -578,12 +578,12 @@ def _objections(
 ) -> dict[Step, str]:
     """Return the steps not to execute, checked under the lock, with reasons."""
     protected = home.settings.texts("forgetting.protect")
-    gone = gone_for_good(home, {link for step in steps for link in step.links})
+    deleted = gone_for_good(home, {link for step in steps for link in step.links})
     filing = Filing(home)
     reasons = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
-        if not why and step.action is DreamAction.UNLINK and not gone.issuperset(step.links):
+        if not why and step.action is DreamAction.UNLINK and not deleted.issuperset(step.links):
             why = "a link may have a target again"
         if not why and step.action is DreamAction.FILE:
             why = filing.objection(step, memories.get(step.into or ""))

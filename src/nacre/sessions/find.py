@@ -176,15 +176,15 @@ def follow_session(
     """
     session = location.find_session(home, reference)
     path = _transcript(session)
-    shown = home.sessions.last_turns(session.row, limit)
-    yield shown
-    first = shown[-1].seq if shown else 0
-    by_seq = {item.seq: item.turn for item in shown}
-    seen: tuple[int, int] | None = None
+    last_turns = home.sessions.last_turns(session.row, limit)
+    yield last_turns
+    first = last_turns[-1].seq if last_turns else 0
+    by_seq = {item.seq: item.turn for item in last_turns}
+    last_state: tuple[int, int] | None = None
     while True:
-        now = _state(path)
-        if now != seen:
-            seen = now
+        state = _state(path)
+        if state != last_state:
+            last_state = state
             learn_ingest.ingest(
                 home,
                 learn_ingest.IngestOptions(

@@ -357,37 +357,37 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
             break
         if hit.turn.flags & _EXCLUDED or hit.session.id == request.leave_out:
             continue
-        others = spans.setdefault(hit.session.id, [])
+        session_spans = spans.setdefault(hit.session.id, [])
         span = _Span(
             hit.session,
             hit.turn.time,
-            min(1.0, hit.score, *(other.score for other in ordered[-1:])),
+            min(1.0, hit.score, *(placed.score for placed in ordered[-1:])),
         )
         row = home.sessions.find(hit.session.id)[0].row
         place = home.sessions.place_of(row, hit.turn.id)
-        if place is None or any(place in other.lines for other in others):
+        if place is None or any(place in placed.lines for placed in session_spans):
             continue
-        _fill(home, span, _free(home, row, place, others), place, terms)
-        beside = next(
+        _fill(home, span, _free(home, row, place, session_spans), place, terms)
+        adjacent = next(
             (
-                other
-                for other in others
-                if other.touches(span) and other.room >= CHARACTERS - span.room
+                placed
+                for placed in session_spans
+                if placed.touches(span) and placed.room >= CHARACTERS - span.room
             ),
             None,
         )
-        if beside:
-            beside.turns |= span.turns
-            beside.lines |= span.lines
+        if adjacent:
+            adjacent.turns |= span.turns
+            adjacent.lines |= span.lines
         else:
-            others.append(span)
+            session_spans.append(span)
             ordered.append(span)
     return ordered
 
 
-def _free(home: Home, row: int, place: int, others: Sequence[_Span]) -> list[StoredTurn]:
+def _free(home: Home, row: int, place: int, spans: Sequence[_Span]) -> list[StoredTurn]:
     """Return the turns around a position that no span covers."""
-    taken = {seq for span in others for seq in span.lines}
+    taken = {seq for span in spans for seq in span.lines}
     first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
     last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
     around = home.sessions.turns_of(row, first=max(0, first), limit=last - max(0, first) + 1)
@@ -440,8 +440,8 @@ def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> st
     turn = clean_turn(stored.turn, home.redactor.clean)
     # Authors choose their own names.
     author = one_line(turn.author or turn.speaker.value).replace(":", " ")
-    who = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
-    head = f"[{shown_minute(turn.time)}] {who}: " if turn.time else f"{who}: "
+    speaker = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
+    head = f"[{shown_minute(turn.time)}] {speaker}: " if turn.time else f"{speaker}: "
     room = max(_MIN_CHARACTERS // 2, room - len(head))
     text = "\n  ".join(turn.text.splitlines())
     return head + (text if len(text) <= room else excerpt(turn.text, terms, room))
@@ -464,7 +464,7 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
     Unavailable.
     """
     folder = Path(request.folder) if request.folder else Path.cwd()
-    stored = _meant(home, (request.what or "").strip(), folder)
+    stored = _find_resumable(home, (request.what or "").strip(), folder)
     session, look = stored.session, f"nacre sessions show {stored.session.id} reads it"
     if session.kind is not SessionKind.MAIN:
         parent = (
@@ -487,33 +487,33 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
     return Resumption(SessionLine(stored, opening_of(home, stored)), command, session.cwd)
 
 
-def _meant(home: Home, what: str, folder: Path) -> StoredSession:
+def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
     """Find a session by id or id prefix, else the last one with these words, first in this project."""
-    if what and home.sessions.find(what):
-        return find_session(home, what)
+    if reference and home.sessions.find(reference):
+        return find_session(home, reference)
     project = project_of_folder(home, folder)
-    if not what:
-        here = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
-        if not here:
+    if not reference:
+        newest = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
+        if not newest:
             raise NotFound(
                 f"no session in {folder} is known",
                 hint="give an id; nacre sessions list shows them",
             )
-        return here[0]
+        return newest[0]
     for candidate in dict.fromkeys((project, None)):
         titled = home.sessions.newest(
-            SessionFilter(project=candidate, words=what), limit=_MAX_TRIED
+            SessionFilter(project=candidate, words=reference), limit=_MAX_TRIED
         )
-        if found := _first(home, titled):
-            return found
+        if session := _first(home, titled):
+            return session
     result = recall.search_sessions_answers(
-        home, requests.TurnQuery(what, limit=_MAX_TRIED, mode=Mode.LEXICAL, update=False)
+        home, requests.TurnQuery(reference, limit=_MAX_TRIED, mode=Mode.LEXICAL, update=False)
     )
     ids = dict.fromkeys(hit.session.id for hit in result.turns)
-    if found := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
-        return found
+    if session := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
+        return session
     raise NotFound(
-        f"no session is called {what!r}, and none speaks of it",
+        f"no session is called {reference!r}, and none speaks of it",
         hint="nacre sessions list shows them",
     )
 

@@ -152,7 +152,7 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
     """Return errors, unresolved ones first, then the latest first."""
     is_mended = mended(calls)
-    met: dict[str, tuple[int, ToolCall, str]] = {}
+    latest: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
         message = (call.error or "").strip() or (call.outcome or "").removeprefix("error").lstrip(
@@ -163,10 +163,10 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
             continue
         key = _NUMBERS.sub("#", one_line(message).lower())[:_CALL_CHARACTERS]
         times[key] += 1
-        met[key] = (at, call, message)
+        latest[key] = (at, call, message)
     unique_errors = [
         (at, ErrorMet(shorten(message, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
-        for key, (at, call, message) in met.items()
+        for key, (at, call, message) in latest.items()
     ]
     unique_errors = [
         item
@@ -211,22 +211,22 @@ def told(call: ToolCall) -> str:
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return short hashes of the latest commits."""
-    made = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
-    return tuple(dict.fromkeys(commit[:_HASH_CHARACTERS].lower() for commit in made))[
+    created = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
+    return tuple(dict.fromkeys(commit[:_HASH_CHARACTERS].lower() for commit in created))[
         -MOST_COMMITS:
     ]
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return addresses of pull requests opened or linked by the host."""
-    made = [name for name in _made(turns) if name.startswith("https://")]
+    addresses = [name for name in _made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
     ]
-    made += [
+    addresses += [
         url[0] for text in linked for url in _URL.finditer(text) if _PULL_REQUEST.search(url[0])
     ]
-    return tuple(dict.fromkeys(made))[:_MAX_PULL_REQUESTS]
+    return tuple(dict.fromkeys(addresses))[:_MAX_PULL_REQUESTS]
 
 
 def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
@@ -258,9 +258,9 @@ def _installed(part: Sequence[str]) -> Iterator[str]:
         for word in part
         if word not in ("sudo", "-m", "python", "python3", "time", "env") and word
     ]
-    for taken in (1, 2):
-        head, rest = words[:1], words[1 + taken :]
-        if head and " ".join(words[1 : 1 + taken]) in _INSTALLING.get(
+    for count in (1, 2):
+        head, rest = words[:1], words[1 + count :]
+        if head and " ".join(words[1 : 1 + count]) in _INSTALLING.get(
             head[0].rsplit("/", 1)[-1], ()
         ):
             yield from _packages(rest)
@@ -332,7 +332,7 @@ _STATIC = re.compile(
 _TESTING = re.compile(r"test|jest|mocha|rspec|phpunit|tox|nox|playwright|cypress")
 _BUILDING = re.compile(r"build|compile|(?:make|ninja)$|cargo check")
 _NEVER_RAN = re.compile(r"exit 12[67]")
-"""The program is missing or not executable."""
+"""Exit codes of missing or non-executable programs."""
 
 _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|echo)\b")
 """Another command may determine the exit code, as in `pytest | tail`."""
@@ -359,7 +359,7 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
             if call.failed:
                 failed_by_kind.update(dict.fromkeys(kinds, (turn, call)))
                 continue
-            for kind in kinds if _is_of_a_part(call) else (*kinds, _BUILD):
+            for kind in kinds if _checks_part(call) else (*kinds, _BUILD):
                 failed_by_kind.pop(kind, None)
     return list({id(call): (turn, call) for turn, call in failed_by_kind.values()}.values())
 
@@ -398,7 +398,6 @@ def is_check(call: ToolCall) -> bool:
 
 
 def _check_kinds(call: ToolCall) -> set[str]:
-    """Return the kinds of checks in a call."""
     if call.action is not Action.RUN:
         return set()
     return {_check_kind(name) for name in names(call.input) if _CHECK.fullmatch(name)}
@@ -413,7 +412,7 @@ def _check_kind(name: str) -> str:
     return _BUILD if _BUILDING.search(name) else name
 
 
-def _is_of_a_part(call: ToolCall) -> bool:
+def _checks_part(call: ToolCall) -> bool:
     """Return True if a check selects a part: `go test ./parser`, not `go test ./...`."""
     return any(
         _PLACE.fullmatch(word)
@@ -455,12 +454,15 @@ def announces(text: str) -> bool:
 
 def says_done(text: str) -> bool:
     """Return True if words state completion, such as "All tests pass"."""
-    return _holds(text, language_of(text).concluded.done)
+    return _matches_line(text, language_of(text).concluded.done)
 
 
 def tells_work(text: str) -> bool:
     """Return True if words state completed work, such as "The pears are pruned"."""
-    return any(language_of(sentence).concluded.work.search(sentence) for sentence in _telling(text))
+    return any(
+        language_of(sentence).concluded.work.search(sentence)
+        for sentence in _result_sentences(text)
+    )
 
 
 def speaks_against(text: str) -> str:
@@ -480,8 +482,8 @@ def says_undone(text: str) -> str:
     return giving_up(text) or next(
         (
             sentence
-            for sentence in _telling(text)
-            if _holds_besides(sentence, _cues(sentence).undone)
+            for sentence in _result_sentences(text)
+            if _matches_outside_reasons(sentence, _cues(sentence).undone)
         ),
         "",
     )
@@ -535,7 +537,7 @@ def _statements_of(text: str) -> list[str]:
     return [statement.text for passage in passages(text) for statement in passage.statements]
 
 
-def _telling(text: str) -> list[str]:
+def _result_sentences(text: str) -> list[str]:
     """Return sentences that state the result."""
     statements = _statements_of(text)
     between = [
@@ -556,7 +558,7 @@ def _cues(sentence: str) -> ConcludedCues:
     return language_of(sentence).concluded
 
 
-def _holds_besides(sentence: str, pattern: Pattern) -> bool:
+def _matches_outside_reasons(sentence: str, pattern: Pattern) -> bool:
     """Return True if the pattern matches outside reasons and resolved problems."""
     return bool(pattern.search(_cues(sentence).beside.sub("", sentence)))
 
@@ -575,7 +577,7 @@ def _without_offers(text: str) -> list[str]:
     return statements
 
 
-def _holds(text: str, pattern: Pattern) -> bool:
+def _matches_line(text: str, pattern: Pattern) -> bool:
     """Return True if a line matches. Line by line, since punctuation over many lines causes backtracking."""
     return any(pattern.search(line) for line in text.splitlines() if line.strip())
 

@@ -100,7 +100,7 @@ class _Request:
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
     """Return the requests: the first one, then by the amount of work."""
-    requests = [item for item in _merged(_requests(turns, spoken)) if not is_idle(item.text)]
+    requests = [item for item in _merge(_requests(turns, spoken)) if not is_idle(item.text)]
     requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
     return [
         Topic(item.text, item.turn.id, item.turn.speaker, item.work) for item in requests[:MOST]
@@ -182,10 +182,10 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
     if len(raw) <= LONGEST and turn.speaker is Speaker.OWNER and _is_typed(raw):
         return one_line(raw)
     joiner = language_of(raw).joiner
-    kept = [statement.text for statement in utterance.statements]
-    while len(kept) > 1 and is_idle(kept[0]):
-        kept.pop(0)
-    text = joiner.join(kept)
+    texts = [statement.text for statement in utterance.statements]
+    while len(texts) > 1 and is_idle(texts[0]):
+        texts.pop(0)
+    text = joiner.join(texts)
     if text.endswith((":", "：")):
         heading = _HEADING.search(raw)
         text = f"{text}{joiner}{heading[1].strip(' #*')}" if heading else text
@@ -267,7 +267,7 @@ def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
     return words <= _MAX_ANSWER_WORDS and before.text.rstrip(" *_)`").endswith(("?", "？"))
 
 
-def _merged(requests: Sequence[_Request]) -> list[_Request]:
+def _merge(requests: Sequence[_Request]) -> list[_Request]:
     """Merge requests with their continuations and repetitions."""
     merged: list[_Request] = []
     word_sets: list[frozenset[str]] = []
@@ -285,8 +285,12 @@ def _merged(requests: Sequence[_Request]) -> list[_Request]:
 
 
 def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> Iterator[int]:
-    for at, other in enumerate(word_sets):
-        if words and other and len(words & other) >= _SAME_REQUEST_OVERLAP * len(words | other):
+    for at, word_set in enumerate(word_sets):
+        if (
+            words
+            and word_set
+            and len(words & word_set) >= _SAME_REQUEST_OVERLAP * len(words | word_set)
+        ):
             yield at
 
 
@@ -418,7 +422,7 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
         return SessionOutcome(Ending.UNKNOWN, "nothing was asked for in words")
-    result = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _by_report(end)
+    result = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _outcome_by_report(end)
     return result or SessionOutcome(Ending.UNKNOWN, "nothing tells")
 
 
@@ -432,7 +436,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
     if len(text) <= _SHORT_CHARACTERS and language.summary.stop.match(text) and not worked:
         return _with_owner_words(Ending.STOPPED, ENDED, end, text)
     if _is_content(end.owner, language) and not worked:
-        return _by_contentment(end)
+        return _outcome_by_acceptance(end)
     if end.agent or end.is_interrupted:
         return None
     if (
@@ -444,7 +448,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
     return _with_owner_words(Ending.STOPPED, "the last request has no answer", end, text)
 
 
-def _by_contentment(end: End) -> SessionOutcome | None:
+def _outcome_by_acceptance(end: End) -> SessionOutcome | None:
     """Return the outcome of an accepting last message, unless the agent's words before it object."""
     before = next((turn for turn in reversed(end.turns[: end.begin - 1]) if is_own(turn)), None)
     if end.owner is None or before is None:
@@ -457,7 +461,7 @@ def _by_contentment(end: End) -> SessionOutcome | None:
                 Ending.STOPPED, "the last request has no answer", end, end.owner.text
             )
         )
-    if objection := _against(end, before, says_undone(before.text)):
+    if objection := _objection(end, before, says_undone(before.text)):
         return objection
     return _with_owner_words(Ending.DONE, "the owner is content", end, end.owner.text)
 
@@ -512,7 +516,7 @@ def _hands_over(call: ToolCall) -> bool:
     )
 
 
-def _by_report(end: End) -> SessionOutcome | None:
+def _outcome_by_report(end: End) -> SessionOutcome | None:
     """Return the outcome according to the agent's last words; text from outside can only count against it."""
     if end.report:
         return _reported(end, end.report)
@@ -521,7 +525,7 @@ def _by_report(end: End) -> SessionOutcome | None:
     last = end.agent[-1]
     if announces(last.text):
         return SessionOutcome(Ending.UNKNOWN, "it ends with what the agent was about to do")
-    if not _against(end, last, speaks_against(last.text)):
+    if not _objection(end, last, speaks_against(last.text)):
         if pass_at_the_end(end.work):
             return SessionOutcome(Ending.DONE, "its checks pass at the end")
         if _has_committed(end):
@@ -530,8 +534,8 @@ def _by_report(end: End) -> SessionOutcome | None:
 
 
 def _has_committed(end: End) -> bool:
-    made = [name for turn in end.agent for call in turn.tool_calls for name in call.made]
-    return any(name.startswith("commit ") for name in made)
+    created = [name for turn in end.agent for call in turn.tool_calls for name in call.made]
+    return any(name.startswith("commit ") for name in created)
 
 
 def _reported(end: End, report: Turn) -> SessionOutcome:
@@ -545,7 +549,7 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
         return _with_agent_words(Ending.FAILED, _CHECK_FAILED, report, first_sentence(text))
     if question := asks_last(text):
         return _with_agent_words(Ending.STOPPED, "the agent waits for an answer", report, question)
-    if objection := _against(
+    if objection := _objection(
         end, report, says_undone(text) if _has_committed(end) else speaks_against(text)
     ):
         return objection
@@ -573,7 +577,7 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
     )
 
 
-def _against(end: End, report: Turn, denial: str) -> SessionOutcome | None:
+def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
     """Return the objection to "done": failures, open list items, or the agent's ``denial``."""
     if failing(end.work):
         return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
@@ -767,6 +771,6 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
 
 def opening(turns: Sequence[Turn]) -> str | None:
     """Return the first request, shortened to a title."""
-    shown = in_time([bounded(turn) for turn in turns])
-    request = first_request(shown, utterances(shown))
+    ordered = in_time([bounded(turn) for turn in turns])
+    request = first_request(ordered, utterances(ordered))
     return shorten(request, TITLE_CHARACTERS) if request else None

@@ -83,15 +83,20 @@ def terms_of(line: str) -> frozenset[str]:
     return frozenset(_WORD.findall(gist(line)))
 
 
-def likeness(asked: Iterable[frozenset[str]], kept: Iterable[frozenset[str]]) -> float:
+def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str]]) -> float:
     """Return the similarity of two errors, 0 to 1, by their two most similar lines.
 
     Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words,
     generic words a quarter.
     """
-    others = list(kept)
+    stored_lines = list(stored)
     return max(
-        (_overlap(terms, other) for terms in asked for other in others if terms and other),
+        (
+            _overlap(terms, stored_terms)
+            for terms in requested
+            for stored_terms in stored_lines
+            if terms and stored_terms
+        ),
         default=0.0,
     )
 
@@ -218,9 +223,9 @@ def _forms(path: str) -> list[str]:
     plain = plain_path(str(Path(path).expanduser()) if path.startswith("~") else path)
     forms = [plain]
     if not _is_whole(plain):
-        here = plain_path(str(Path.cwd() / plain))
+        resolved = plain_path(str(Path.cwd() / plain))
         if os.path.exists(Path.cwd() / plain):  # False also for an invalid name
-            forms.insert(0, here)
+            forms.insert(0, resolved)
     return forms
 
 
@@ -394,7 +399,7 @@ def fix(home: Home, query: FixQuery) -> FixResult:
             co_recall=False,
         ),
     ).hits
-    talk = () if troubles else _talk(home, question, criteria, lines)
+    talk = () if troubles else _agent_statements(home, question, criteria, lines)
     return FixResult(query.error, troubles, lessons, talk)
 
 
@@ -479,7 +484,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
         failed=failure.call,
         worked=worked,
         attempts=attempts,
-        steps=tuple(_brief(steps)) if worked else (),
+        steps=tuple(_merge_edits(steps)) if worked else (),
         words=said_of(home, stored, max(place, failure.turn.seq + 1)),
     )
 
@@ -493,7 +498,7 @@ def _calls_after(home: Home, failure: _Failure) -> Iterator[tuple[int, ToolCall]
         yield from ((item.seq, call) for call in calls[start:])
 
 
-def _brief(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
+def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
     """Return the last actions, with consecutive edits of a file merged."""
     merged: list[ToolCall] = []
     for call in steps:
@@ -513,7 +518,9 @@ def _kinds(call: ToolCall) -> frozenset[str]:
     return frozenset({f"{call.name} {call.input}"})
 
 
-def _talk(home: Home, question: str, criteria: Filter, lines: Sequence[str]) -> tuple[TurnHit, ...]:
+def _agent_statements(
+    home: Home, question: str, criteria: Filter, lines: Sequence[str]
+) -> tuple[TurnHit, ...]:
     """Return agents' statements about an error; if the owner pasted it, the answer."""
     if not question:
         return ()
