@@ -19,9 +19,10 @@ def started() -> Iterator[tuple[str, list[str]]]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
-                arguments = (
-                    node.args if name in ("link.start_process", "start_process", "_start") else []
+                starts = name.endswith("start_process") or (
+                    name == "_start" and "settings" in ast.unparse(node.args[0])
                 )
+                arguments = node.args if starts else []
             elif isinstance(node, ast.List) and "program()" in ast.unparse(node):
                 arguments = node.elts
             else:

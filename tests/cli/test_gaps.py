@@ -108,7 +108,9 @@ def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
 def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
     asked(nacre, PORT)
     for command in ("todo", "dismiss"):
-        assert "nacre review gaps lists" in nacre("review", "gaps", command, "ffffffff", code=None).err
+        assert (
+            "nacre review gaps lists" in nacre("review", "gaps", command, "ffffffff", code=None).err
+        )
 
 
 @pytest.mark.usefixtures("known")
