@@ -94,13 +94,13 @@ class ForeignDatabase:
             self._connection = self._open()
         raise InvalidInput(f"{self._path} changes while it is read", hint="try again")
 
-    def rows(self, table: str, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table with the existing columns among ``wanted``.
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a table with the existing columns among ``columns``.
 
         Yields nothing if the table is missing.
         """
         existing = self.columns(table)
-        names = [name for name in wanted if name in existing]
+        names = [name for name in columns if name in existing]
         if not names:
             return
         listed = ", ".join(_quoted(name) for name in names)

@@ -365,9 +365,9 @@ class GatewayErasure(GatewayStore):
         return [name for (name,) in self._db.all("list_chat_names")]
 
     @in_transaction
-    def erase_held(self, held: Iterable[Held], names: Iterable[str] = ()) -> None:
+    def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
         """Delete stored texts, which are then neither answered nor sent, and names."""
-        for text in held:
+        for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
             self._db.run("clear_chat_name", called=name)

@@ -251,11 +251,11 @@ class Memories:
             for memory, confidence, detail in self._db.all("list_stale")
         }
 
-    def set_stale(self, found: Iterable[tuple[str, float, str]]) -> None:
+    def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
         """Replace the list of memories that may be out of date. Reviews of all other memories are removed."""
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
-            for memory, confidence, detail in found
+            for memory, confidence, detail in stale
         ]
         ids = json.dumps([row["memory"] for row in rows])
         with self._db.transaction():
@@ -272,18 +272,18 @@ class Memories:
             )
         ]
 
-    def news(self, wanted: News) -> list[tuple[int, Memory]]:
+    def news(self, criteria: News) -> list[tuple[int, Memory]]:
         """Return the memories that match :class:`News` as (row, memory), in row order."""
         rows = self._db.all(
             "list_news",
-            mark=wanted.mark,
-            least=wanted.least,
-            first_id=wanted.first_id,
-            said=to_ms(wanted.said),
-            sessions=json.dumps(wanted.sessions),
-            project=wanted.project,
-            today=str(day_of(wanted.said)),
-            limit=wanted.limit,
+            mark=criteria.mark,
+            least=criteria.least,
+            first_id=criteria.first_id,
+            said=to_ms(criteria.said),
+            sessions=json.dumps(criteria.sessions),
+            project=criteria.project,
+            today=str(day_of(criteria.said)),
+            limit=criteria.limit,
         )
         return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
 
@@ -561,23 +561,23 @@ class Links:
         return [as_edge(row) for row in rows if row[0] not in without and row[2] not in without]
 
     def page(
-        self, wanted: EdgeFilter, *, limit: int, offset: int = 0
+        self, criteria: EdgeFilter, *, limit: int, offset: int = 0
     ) -> tuple[list[StoredLink], int]:
         """Return a page of links, newest memories first, and the total."""
         rows = self._db.all(
             "page_links",
-            id=wanted.memory,
-            rels=json.dumps(list(wanted.relations)),
-            day=_text(wanted.day),
-            origins=json.dumps(list(wanted.origins)),
-            project=wanted.project,
+            id=criteria.memory,
+            rels=json.dumps(list(criteria.relations)),
+            day=_text(criteria.day),
+            origins=json.dumps(list(criteria.origins)),
+            project=criteria.project,
             limit=limit,
             offset=offset,
         )
         if rows:
             return [as_edge(row) for row in rows], rows[0][-1]
         # Beyond the last page, the total must be read from the first.
-        return [], self.page(wanted, limit=1)[1] if offset else 0
+        return [], self.page(criteria, limit=1)[1] if offset else 0
 
     def count(self, day: date, project: str | None = None) -> int:
         """Return the number of links that every interface shows.

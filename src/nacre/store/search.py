@@ -335,17 +335,17 @@ class Kept:
     next: int
 
 
-def distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """Return the number of differing bits per passage. ``bits`` has one row per 64 bits."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
-    differs, ones = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
+    differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
     for start in range(0, count, _PASSAGES_AT_ONCE):
         part = result[start : start + _PASSAGES_AT_ONCE]
-        for own, other in zip(bits[:, start : start + _PASSAGES_AT_ONCE], wanted, strict=True):
+        for own, other in zip(bits[:, start : start + _PASSAGES_AT_ONCE], query_bits, strict=True):
             np.bitwise_xor(own, other, out=differs[: len(part)])
-            np.bitwise_count(differs[: len(part)], out=ones[: len(part)])
-            np.add(part, ones[: len(part)], out=part)
+            np.bitwise_count(differs[: len(part)], out=counts[: len(part)])
+            np.add(part, counts[: len(part)], out=part)
     return result
 
 
@@ -377,19 +377,19 @@ def near_pairs(
     owners: NDArray[np.int64],
     first_pieces: NDArray[np.int64],
     pieces: NDArray[np.float32],
-    wanted: Sequence[int],
+    selected: Sequence[int],
     least: float,
 ) -> list[tuple[int, int, float]]:
-    """Return pairs of ``wanted`` owners with a best cosine of at least ``least``, nearest first.
+    """Return pairs of ``selected`` owners with a best cosine of at least ``least``, nearest first.
 
     ``first_pieces`` holds the index of each owner's first piece. Rows are compared in blocks.
     """
     owner = np.repeat(owners, np.diff(np.append(first_pieces, len(pieces))))
-    chosen = np.isin(owner, np.array(wanted, np.int64))
-    owner, mine = owner[chosen], pieces[chosen]
+    chosen = np.isin(owner, np.array(selected, np.int64))
+    owner, selected_pieces = owner[chosen], pieces[chosen]
     best: dict[tuple[int, int], float] = {}
-    for start in range(0, len(mine), _ROWS_AT_ONCE):
-        cosines = mine[start : start + _ROWS_AT_ONCE] @ mine[start:].T
+    for start in range(0, len(selected_pieces), _ROWS_AT_ONCE):
+        cosines = selected_pieces[start : start + _ROWS_AT_ONCE] @ selected_pieces[start:].T
         for left, right in np.argwhere(cosines >= least).tolist():
             first, second = int(owner[start + left]), int(owner[start + right])
             if first < second:
@@ -501,14 +501,14 @@ class Selection:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def admitted_turns(self, wanted: Filter) -> Admission | None:
+    def admitted_turns(self, criteria: Filter) -> Admission | None:
         """Return the turns that match a filter, or ``None`` if all match."""
-        where = turn_clause(wanted)
+        where = turn_clause(criteria)
         return None if where.is_open else Admission(self._db, where)
 
-    def newest_turns(self, wanted: Filter) -> Iterator[list[int]]:
+    def newest_turns(self, criteria: Filter) -> Iterator[list[int]]:
         """Yield the turns that match a filter, a hundred sessions at a time, latest session first."""
-        where = turn_clause(wanted)
+        where = turn_clause(criteria)
         sessions = [row for (row,) in self._db.all("list_session_rows")]
         for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
             portion = json.dumps(sessions[start : start + _SESSIONS_AT_ONCE])
@@ -519,25 +519,25 @@ class Selection:
                 )
             ]
 
-    def admitted_memories(self, wanted: Filter, *, today: date | None = None) -> set[int]:
+    def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
         """Return the active memories that match a filter. With ``today``, only those that still hold."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return {row for (row,) in self._db.rows(where.into(_ADMITTED_MEMORIES), where.values)}
 
     def browse_memories(
-        self, wanted: Filter, *, limit: int, today: date | None = None
+        self, criteria: Filter, *, limit: int, today: date | None = None
     ) -> list[int]:
         """Return active memories by importance, then date, without a query.
 
         With ``today``, only those that still hold.
         """
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         rows = self._db.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
         return [row for (row,) in rows]
 
     def list_memories(
         self,
-        wanted: Filter,
+        criteria: Filter,
         *,
         limit: int,
         offset: int,
@@ -548,25 +548,25 @@ class Selection:
 
         With ``words``, the subject, content or tags must contain each word, ignoring case.
         """
-        where = with_words(memory_clause(wanted, today, for_list=True), words)
+        where = with_words(memory_clause(criteria, today, for_list=True), words)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
-    def latest_memories(self, wanted: Filter, *, limit: int, today: date) -> list[int]:
+    def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
         """Return the active memories that hold, last changed first."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return [
             row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))
         ]
 
-    def with_triggers(self, wanted: Filter, *, today: date) -> list[int]:
+    def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
         """Return the active memories that hold and have triggers, most important first."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
 
-    def projects_of_memories(self, wanted: Filter, *, today: date) -> list[str]:
+    def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
         """Return the projects of the memories that match a filter, last changed first."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return [project for (project,) in self._db.rows(where.into(_PROJECTS), where.values)]
 
     def names_known(self) -> tuple[set[str], set[str]]:
@@ -589,9 +589,9 @@ class TurnSearch:
         self.vocabulary = self._turns.vocabulary
         self.rows_of_stem = self._turns.rows_of_stem
 
-    def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
+    def match(self, terms: Sequence[Term], criteria: Filter, limit: int) -> list[Match]:
         """Return turns that contain any of the terms, best BM25 first."""
-        return self._turns.match(terms, turn_clause(wanted), limit)
+        return self._turns.match(terms, turn_clause(criteria), limit)
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
         """Return the turns at (session row, seq), without term counts. Missing places are left out."""
@@ -602,10 +602,10 @@ class TurnSearch:
         ]
 
     def match_parts(
-        self, names: Sequence[str], wanted: Filter, limit: int
+        self, names: Sequence[str], criteria: Filter, limit: int
     ) -> list[tuple[int, int, int]]:
         """Return (row, session, seq) of turns whose identifiers contain a name (at least three characters)."""
-        return self._turns.match_parts(names, turn_clause(wanted), limit)
+        return self._turns.match_parts(names, turn_clause(criteria), limit)
 
 
 # -- Tables of vectors --------------------------------------------------------
@@ -862,7 +862,7 @@ class Vectors:
 
     def add_turn_passages(
         self,
-        said: Mapping[int, Sequence[bytes]],
+        digests_by_turn: Mapping[int, Sequence[bytes]],
         fresh: Sequence[bytes],
         vectors: NDArray[np.float32],
         *,
@@ -870,20 +870,22 @@ class Vectors:
     ) -> None:
         """Add the passages of turns.
 
-        ``said`` maps turn rows to passage hashes. ``fresh`` holds the new hashes and ``vectors``
+        ``digests_by_turn`` maps turn rows to passage hashes. ``fresh`` holds the new hashes and ``vectors``
         their unit vectors (one row each). ``through`` is the last turn row processed. Deleted turns
         are left out. Raises EmbedderUnavailable if the size of the vectors differs from the stored
         ones.
         """
         with self._db.transaction():
             self._check_size(vectors)
-            numbers = self.known([digest for digests in said.values() for digest in digests])
+            numbers = self.known(
+                [digest for digests in digests_by_turn.values() for digest in digests]
+            )
             missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
             if missing:
                 numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
             pairs: list[dict[str, object]] = [
                 {"passage": numbers[digest], "turn": turn}
-                for turn, digests in said.items()
+                for turn, digests in digests_by_turn.items()
                 for digest in digests
             ]
             self._db.run_many("insert_turn_passage", pairs)
