@@ -831,9 +831,9 @@ def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
         return True
     if not place.root or not os.path.isdir(place.root):
         return False
-    here = os.path.realpath(place.root)
+    folder = os.path.realpath(place.root)
     return any(
-        os.path.isdir(root) and os.path.realpath(root) != here
+        os.path.isdir(root) and os.path.realpath(root) != folder
         for root in _page_list(home, slug, "roots")
     )
 
@@ -1027,13 +1027,13 @@ def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | Non
     return slug if slug in slugs else None
 
 
-def project_called(home: home.Home, name: str, known: tuple[str, ...] | list[str]) -> str:
+def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str]) -> str:
     """Return the slug for a project name, even if no such project exists."""
     slug = files.slugify(home.redactor.clean(name))
-    if name in known:
+    if name in slugs:
         return name
     by_alias = home.files.project_by("alias", name)
-    return by_alias or next((other for other in known if files.slugify(other) == slug), slug)
+    return by_alias or next((other for other in slugs if files.slugify(other) == slug), slug)
 
 
 def page(home: home.Home, request: PageRequest) -> str:

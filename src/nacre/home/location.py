@@ -75,12 +75,14 @@ def known_project(home: Home, place: Place) -> str | None:
     )
 
 
-def with_dependencies(home: Home, wanted: Filter) -> Filter:
+def with_dependencies(home: Home, criteria: Filter) -> Filter:
     """Return a filter that includes the direct dependencies of its projects, unless it is strict."""
-    if not wanted.projects or wanted.strict:
-        return wanted
-    dependencies = (other for slug in wanted.projects for _, other in home.files.dependencies(slug))
-    return replace(wanted, projects=tuple(dict.fromkeys((*wanted.projects, *dependencies))))
+    if not criteria.projects or criteria.strict:
+        return criteria
+    dependencies = (
+        other for slug in criteria.projects for _, other in home.files.dependencies(slug)
+    )
+    return replace(criteria, projects=tuple(dict.fromkeys((*criteria.projects, *dependencies))))
 
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:

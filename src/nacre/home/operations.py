@@ -372,13 +372,16 @@ def _keep_both(home: Home, intent: Intent) -> Applied:
         home.problems.append(f"{intent.path}: was edited meanwhile; that version is kept")
         return Applied(intent, is_done=False)
     home.problems.append(f"{intent.path}: was edited meanwhile; both versions are kept")
-    ours = replace(memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id)))
-    path = new_path(home, ours)
+    own_version = replace(
+        memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id))
+    )
+    path = new_path(home, own_version)
     with home.database.transaction():
-        home.memories.put(ours)
+        home.memories.put(own_version)
         home.files.forget(intent.path)
         write = replace(
-            write_memory(home, path, render(ours), None, ours), operation=intent.operation
+            write_memory(home, path, render(own_version), None, own_version),
+            operation=intent.operation,
         )
         home.files.intend([write])
         if intent.operation:

@@ -171,15 +171,15 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
         return Problem(adapter.label, message, "report it with the tool's version")
 
 
-def count_processes(jobs: Sequence[Job], wanted: int = 0) -> int:
+def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
     """Return the number of reading processes:
 
-    ``wanted``, or by the unread bytes and the cores. 1 means this process.
+    ``requested``, or by the unread bytes and the cores. 1 means this process.
     """
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
-    if wanted:
-        return min(wanted, len(jobs))
+    if requested:
+        return min(requested, len(jobs))
     unread = sum(job.unread for job in jobs)
     return min(_count_cores(), MOST_PROCESSES, len(jobs)) if unread >= BORDER_BYTES else 1
 

@@ -397,7 +397,7 @@ class Said:
     mixed: bool = False
 
 
-def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutcome:
+def store(home: Home, new: StoreRequest, statement: Said | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
     If another process is writing, wait for it and leave the vector to the next ingest.
@@ -405,11 +405,11 @@ def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutco
     A memory that repeats another one of the same project is not stored twice, and one that
     contradicts it replaces it, except with ``force``. Once durable, it gets a vector if the model
     is available, and is compared by meaning too. A memory from an agent is a proposal, unless the
-    owner ``said`` it in a session. If the rules are unsure, a language model may be asked first
+    owner made the ``statement`` in a session. If the rules are unsure, a language model may be asked first
     (``asking``), for at most ``dedup.model_seconds``. Raises MemoryInvalid, and StoreBusy after 30
     seconds.
     """
-    memory = new_memory(home, new, project_of_work, said)
+    memory = new_memory(home, new, project_of_work, statement)
     model_decisions = _model_decisions(home, memory, new)
     with home.vault_lock.if_free() as was_free, home.vault_lock:
         catch_up(home, _STORE_PATIENCE_SECONDS)
@@ -447,12 +447,12 @@ def _combined(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
     )
 
 
-def rehearse(home: Home, new: StoreRequest, said: Said | None = None) -> Rehearsal:
+def rehearse(home: Home, new: StoreRequest, statement: Said | None = None) -> Rehearsal:
     """Return what :func:`store` would do and why, without writing.
 
     A model may be asked. Raises MemoryInvalid.
     """
-    memory = new_memory(home, new, known_or_named, said)
+    memory = new_memory(home, new, known_or_named, statement)
     model_decisions = _model_decisions(home, memory, new)
     rehearsals: list[Rehearsal] = []
     with home.change("store") as change:
@@ -500,7 +500,10 @@ def _model_decisions(home: Home, memory: Memory, new: StoreRequest) -> requests.
 
 
 def new_memory(
-    home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None], said: Said | None
+    home: Home,
+    new: StoreRequest,
+    project_of: Callable[[Home, Path], str | None],
+    statement: Said | None,
 ) -> Memory:
     """Return the memory to store, without secrets, as a proposal if an agent states it.
 
@@ -526,13 +529,13 @@ def new_memory(
         "updated": now,
         "project": project,
         "tags": tuple(dict.fromkeys(new.tags)),
-        "speaker": Speaker.OWNER if said else new.speaker or home.actor.speaker,
+        "speaker": Speaker.OWNER if statement else new.speaker or home.actor.speaker,
         "source": replace(new.source, session=new.source.session or home.settings.session),
     }
     memory = Memory(**values | computed)
-    if said:
-        memory = as_quoted(memory, said.source, said.at or now)
-        memory = replace(memory, extra={BESIDE_PASTE: True}) if said.mixed else memory
+    if statement:
+        memory = as_quoted(memory, statement.source, statement.at or now)
+        memory = replace(memory, extra={BESIDE_PASTE: True}) if statement.mixed else memory
     elif home.actor.is_agent or memory.speaker is Speaker.AGENT:
         memory = as_proposed(memory)
     return redacted(home.redactor, memory)
@@ -689,13 +692,13 @@ def open_todo(home: Home, reference: str) -> Memory:
 
 
 def list_active(
-    home: Home, wanted: Filter, *, limit: int, offset: int = 0, words: str = ""
+    home: Home, criteria: Filter, *, limit: int, offset: int = 0, words: str = ""
 ) -> tuple[list[Memory], int]:
     """Return a page of active memories, newest first, and the total number, optionally containing each of ``words``."""
     catch_up(home)
-    wanted, today = with_dependencies(home, wanted), home.today()
+    criteria, today = with_dependencies(home, criteria), home.today()
     rows, total = home.selection.list_memories(
-        wanted, limit=limit, offset=offset, today=today, words=words.split()
+        criteria, limit=limit, offset=offset, today=today, words=words.split()
     )
     memories = home.memories.by_rows(rows)
     return [memories[row] for row in rows if row in memories], total

@@ -330,7 +330,10 @@ def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
 
 
 def shortlist(
-    query: str, recent: Sequence[Said], projects: Sequence[KnownProject], here: str | None = None
+    query: str,
+    recent: Sequence[Said],
+    projects: Sequence[KnownProject],
+    current_project: str | None = None,
 ) -> list[Candidate]:
     """Return at most five projects that the question, or the owner's recent messages, mention, likeliest first.
 
@@ -349,7 +352,7 @@ def shortlist(
             _score(text, project, project.slug in slugs)
             for text, slugs in zip(texts, named, strict=True)
         )
-        score += HERE if project.slug == here else 0.0
+        score += HERE if project.slug == current_project else 0.0
         if score > 0:
             candidates.append(Candidate(project.slug, score, project.slug in exact))
     return sorted(candidates, key=lambda candidate: (not candidate.named, -candidate.score))[
@@ -383,7 +386,7 @@ def chosen_by_model(
     query: str,
     recent: Sequence[Said],
     candidates: Sequence[tuple[Candidate, KnownProject]],
-    here: str | None,
+    current_project: str | None,
 ) -> tuple[bool, str | None]:
     """Let a model choose. Return whether it answered, and the project, if it chose one."""
     numbered = [
@@ -391,7 +394,7 @@ def chosen_by_model(
             "number": number,
             "names": list(project.names[:_MAX_NAMES_SHOWN]),
             "description": project.description[:_DESCRIPTION_CHARACTERS],
-            "here": project.slug == here,
+            "here": project.slug == current_project,
         }
         for number, (_, project) in enumerate(candidates, start=1)
     ]
@@ -754,10 +757,10 @@ def _by_content(run: _Run) -> tuple[Candidate, ...]:
     return tuple(Candidate(slug, confidences[slug]) for slug in ranked)[:MOST_PROJECTS]
 
 
-def _sureness(run: _Run, wanted: Filter) -> dict[str, float]:
+def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
     """Return the confidence of the best answer of each project."""
     confidences: dict[str, float] = {}
-    for hit in run.recalled(wanted).hits:
+    for hit in run.recalled(criteria).hits:
         if hit.memory.project:
             confidences[hit.memory.project] = max(
                 confidences.get(hit.memory.project, 0.0), hit.components.get("sure", 0.0)
@@ -789,13 +792,13 @@ def _memories(
     return project, ranked[:CHOSEN]
 
 
-def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
+def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
     """Return at most 200 memories, newest first: the hits of a plain recall and the latest memories."""
     if run.adviser.model is None:
         return []
     home = run.home
     rows = home.selection.latest_memories(
-        with_dependencies(home, wanted), limit=MOST, today=home.today()
+        with_dependencies(home, criteria), limit=MOST, today=home.today()
     )
     latest = home.memories.by_rows(rows)
     shown = {
@@ -807,9 +810,9 @@ def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Me
     )
 
 
-def _hits(run: _Run, wanted: Filter) -> tuple[MemoryHit, ...]:
+def _hits(run: _Run, criteria: Filter) -> tuple[MemoryHit, ...]:
     """Return the best five hits of a plain recall."""
-    return run.recalled(wanted).hits[:CHOSEN]
+    return run.recalled(criteria).hits[:CHOSEN]
 
 
 def _hits_of(
@@ -844,14 +847,14 @@ def _block(
     return block(route, project, Pages(owner, page), other_hits)
 
 
-def _known_projects(home: Home, wanted: Filter) -> list[KnownProject]:
+def _known_projects(home: Home, criteria: Filter) -> list[KnownProject]:
     """Return the projects with memories in the caller's scope, with all names, the latest changed first."""
-    slugs = home.selection.projects_of_memories(replace(wanted, strict=True), today=home.today())
+    slugs = home.selection.projects_of_memories(replace(criteria, strict=True), today=home.today())
     names: dict[str, dict[str, None]] = {slug: {slug: None} for slug in slugs}
     for key, value, slug in home.files.project_keys():
         if key == "alias" and slug in names:
             names[slug][value] = None
-    is_private = wanted.scope is Scope.PRIVATE
+    is_private = criteria.scope is Scope.PRIVATE
     return [
         KnownProject(
             slug, tuple(names[slug]), page_text(home, slug, own=True) if is_private else ""

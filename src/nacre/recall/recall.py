@@ -101,12 +101,12 @@ from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 
 
 def rank_candidates(
-    home: Home, query: RecallQuery, question: Question, wanted: Filter, lanes: Lanes
+    home: Home, query: RecallQuery, question: Question, criteria: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
     """Return the pending candidates that a filter admits, with their confidence. The full-text index omits them."""
     if query.mode is Mode.BROWSE or question.is_open:
         return []
-    pending = [item.memory for item in home.candidates.waiting() if _admits(wanted, item.memory)]
+    pending = [item.memory for item in home.candidates.waiting() if _admits(criteria, item.memory)]
     if not pending:
         return []
     stems = [
@@ -136,17 +136,15 @@ def rank_candidates(
     return scored
 
 
-def less_likely(
-    found: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]
-) -> list[ScoredMemory]:
+def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     """Return candidates and weak hits, surest first, for display after the likely memories.
 
     If any hit is sure, include a weak hit only if it contains every word of the question.
     """
-    shows_weak = not any(map(is_sure, (*found, *likely)))
+    shows_weak = not any(map(is_sure, (*hits, *likely)))
     shown = [
         item
-        for item in found
+        for item in hits
         if item.confidence >= BORDER or item.signals.whole or (shows_weak and matches(item))
     ]
     return sorted(shown, key=lambda item: (item.signals.whole, item.confidence), reverse=True)
@@ -165,27 +163,27 @@ def _cosines(home: Home, vector: QueryVector | None) -> dict[str, float]:
     return best
 
 
-def _admits(wanted: Filter, memory: Memory) -> bool:
+def _admits(criteria: Filter, memory: Memory) -> bool:
     """Return True if a candidate passes a filter. Mirrors :func:`nacre.store.schema.memory_clause`."""
     session, tags = memory.source.session or "", {tag.lower() for tag in memory.tags}
     return (
-        not (wanted.as_of or wanted.settled or wanted.scope is not Scope.PRIVATE)
+        not (criteria.as_of or criteria.settled or criteria.scope is not Scope.PRIVATE)
         and (
-            not wanted.projects
-            or memory.project in wanted.projects
-            or not (memory.project or wanted.strict)
+            not criteria.projects
+            or memory.project in criteria.projects
+            or not (memory.project or criteria.strict)
         )
-        and (not memory.project or memory.project not in wanted.exclude_projects)
-        and (not wanted.since or memory.created >= wanted.since)
-        and (not wanted.until or memory.created < wanted.until)
-        and (not wanted.kinds or memory.kind in wanted.kinds)
-        and (not wanted.tags or not tags.isdisjoint(tag.lower() for tag in wanted.tags))
-        and (not wanted.min_importance or memory.importance >= wanted.min_importance)
-        and (not wanted.expiry or memory.expiry in wanted.expiry)
-        and (not wanted.owner_only or memory.speaker is Speaker.OWNER)
-        and (not wanted.trusted or memory.trust is Trust.TRUSTED)
-        and (not wanted.tools or session.partition(":")[0] in wanted.tools)
-        and (not wanted.sessions or session in wanted.sessions)
+        and (not memory.project or memory.project not in criteria.exclude_projects)
+        and (not criteria.since or memory.created >= criteria.since)
+        and (not criteria.until or memory.created < criteria.until)
+        and (not criteria.kinds or memory.kind in criteria.kinds)
+        and (not criteria.tags or not tags.isdisjoint(tag.lower() for tag in criteria.tags))
+        and (not criteria.min_importance or memory.importance >= criteria.min_importance)
+        and (not criteria.expiry or memory.expiry in criteria.expiry)
+        and (not criteria.owner_only or memory.speaker is Speaker.OWNER)
+        and (not criteria.trusted or memory.trust is Trust.TRUSTED)
+        and (not criteria.tools or session.partition(":")[0] in criteria.tools)
+        and (not criteria.sessions or session in criteria.sessions)
     )
 
 
@@ -216,11 +214,11 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     question = _read(home, query)
     lanes = open_lanes(home, query, question)
     ranking = ranking_of(home, query, question)
-    ranked, wanted = rank_memories(
+    ranked, criteria = rank_memories(
         home, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical
     )
-    ranked = _with_parts(home, query, ranked, wanted, ranking)
-    ranked, expansion = _with_expansion(home, query, question, ranked, wanted, ranking)
+    ranked = _with_parts(home, query, ranked, criteria, ranking)
+    ranked, expansion = _with_expansion(home, query, question, ranked, criteria, ranking)
     likely = confident(ranked, query, question)
     sure = _reranked(lanes, likely, _memory_text)
     graded: tuple[Lane, ...] = ()
@@ -228,9 +226,9 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         sure, lane = regraded(home, query.text, sure)
         graded = (lane,)
     sure = newest_first(home, query, sure)
-    kept, along = _with_companions(home, query, wanted, ranked, sure)
+    kept, along = _with_companions(home, query, criteria, ranked, sure)
     shown = [*diverse(kept, query), *along]
-    pending = [] if query.confident else rank_candidates(home, query, question, wanted, lanes)
+    pending = [] if query.confident else rank_candidates(home, query, question, criteria, lanes)
     if not query.confident and query.mode is not Mode.BROWSE:
         shown_ids = {item.memory.id for item in (*likely, *along)}
         shown += less_likely(
@@ -252,7 +250,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
         lanes=(*lanes.told(), *spelling, *expansion, *graded),
         around=query.around,
-        **_time_range(wanted, ranking.window),
+        **_time_range(criteria, ranking.window),
         truncated=truncated,
         took_ms=(time.perf_counter() - started) * 1000,
     )
@@ -311,9 +309,9 @@ def search_sessions(
     )
 
 
-def _time_range(wanted: Filter, window: Window | None) -> dict[str, Any]:
+def _time_range(criteria: Filter, window: Window | None) -> dict[str, Any]:
     """Return the time range of an answer: read from the question if it names one, else from the filter."""
-    span = window or wanted
+    span = window or criteria
     return {
         "since": span.since,
         "until": span.until,
@@ -373,8 +371,8 @@ def check(query: RecallQuery) -> None:
         raise QueryInvalid(
             f"the question is longer than {_MAX_QUERY_CHARACTERS:,} characters", hint="shorten it"
         )
-    wanted = query.filter
-    if wanted.since and wanted.until and wanted.since >= wanted.until:
+    criteria = query.filter
+    if criteria.since and criteria.until and criteria.since >= criteria.until:
         raise QueryInvalid("--since lies after --until", hint="exchange them")
     if not 0 < query.radius_days <= MOST_RADIUS_DAYS:
         raise QueryInvalid(
@@ -390,7 +388,7 @@ def check(query: RecallQuery) -> None:
 
 
 def _with_parts(
-    home: Home, query: RecallQuery, ranked: list[ScoredMemory], wanted: Filter, ranking: Ranking
+    home: Home, query: RecallQuery, ranked: list[ScoredMemory], criteria: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
     """Merge the hits of a prompt with the hits of each of its sentences."""
     rankings = [ranked]
@@ -401,7 +399,7 @@ def _with_parts(
         lanes = open_lanes(home, query, question)
         rankings.append(
             engine_of(home).rank(
-                question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical
+                question, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
             )
         )
     return most_of(rankings) if len(rankings) > 1 else ranked
@@ -412,7 +410,7 @@ def _with_expansion(
     query: RecallQuery,
     question: Question,
     ranked: list[ScoredMemory],
-    wanted: Filter,
+    criteria: Filter,
     ranking: Ranking,
 ) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
     """Merge in the hits of rephrased questions if expansion is on; return them with the expansion's lane."""
@@ -426,7 +424,7 @@ def _with_expansion(
         if not rephrased.is_open:
             lanes = open_lanes(home, query, rephrased)
             hits = engine.rank(
-                rephrased, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical
+                rephrased, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
             )
             rankings.append(
                 [replace(hit, confidence=0.0) for hit in hits]
@@ -439,7 +437,7 @@ def _with_expansion(
 def _with_companions(
     home: Home,
     query: RecallQuery,
-    wanted: Filter,
+    criteria: Filter,
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
@@ -456,7 +454,7 @@ def _with_companions(
     unranked = {
         memory_id for memory_id, weight in weights.items() if ranking.may_come_along(weight)
     } - ranked_ids
-    unsolicited = replace(wanted, trusted=True, settled=True)
+    unsolicited = replace(criteria, trusted=True, settled=True)
     admitted = (
         home.selection.admitted_memories(unsolicited, today=home.today()) if unranked else set()
     )
@@ -532,14 +530,14 @@ def _turns_beside(
     Include weak turns only if no turn is likely to answer and no memory is sure (``is_sure``).
     Omit turns that match a superseded memory, unless the question is about the past.
     """
-    wanted = query.filter
+    criteria = query.filter
     if (
         not query.turns
         or question.lists
-        or wanted.kinds
-        or wanted.tags
-        or wanted.expiry
-        or wanted.min_importance is not None
+        or criteria.kinds
+        or criteria.tags
+        or criteria.expiry
+        or criteria.min_importance is not None
     ):
         return []
     if question.is_only_time:
@@ -550,7 +548,7 @@ def _turns_beside(
         return answering("turns", ranked) or weak
 
     hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
-    current = (hit for hit in hits if wanted.as_of or not _is_outdated(home, hit, question))
+    current = (hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question))
     return list(islice(current, query.turns))
 
 

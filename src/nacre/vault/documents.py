@@ -571,10 +571,10 @@ def _number(values: dict[str, Any], key: str) -> float | None:
     return number
 
 
-def _is_same_time(key: str, before: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def _is_same_time(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
     """Return True if two times are equal in spite of different formats (seconds, time zone, or only a day)."""
     with suppress(MemoryInvalid):
-        return _time(before, key) == _time(wanted, key)
+        return _time(before, key) == _time(after, key)
     return False
 
 

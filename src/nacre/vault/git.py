@@ -707,13 +707,15 @@ class Repository:
         self._descents |= {(commit, of)} if is_below else set()
         return is_below
 
-    def merge_bases(self, one: str, other: str) -> list[str]:
+    def merge_bases(self, commit: str, other: str) -> list[str]:
         """Return the best common ancestors of two commits, if any."""
-        return sorted(self.git.attempt("merge-base", "--all", one, other).stdout.decode().split())
+        return sorted(
+            self.git.attempt("merge-base", "--all", commit, other).stdout.decode().split()
+        )
 
-    def new_blobs(self, commit: str, known: str | None) -> dict[str, str]:
+    def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
         """Map blob ids to paths for the blobs reachable from a commit but not from ``known``."""
-        excluded = [f"^{known}"] if known else []
+        excluded = [f"^{known_commit}"] if known_commit else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
         paths = {}
         for line in out.split(b"\n"):

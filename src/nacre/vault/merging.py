@@ -602,26 +602,28 @@ def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[
     old = set(had.values())
     replacements: dict[str, str] = {}
     for path in our_ids.keys() & their_ids.keys():
-        mine, yours = our_ids[path], their_ids[path]
-        if mine is None or yours is None or mine == yours or {mine, yours} & old:
+        our_id, their_id = our_ids[path], their_ids[path]
+        if our_id is None or their_id is None or our_id == their_id or {our_id, their_id} & old:
             continue
-        if mine in their_ids.values() or yours in our_ids.values():
+        if our_id in their_ids.values() or their_id in our_ids.values():
             continue
         is_page, had_none = _PAGE.fullmatch(path), had.get(path, "") is None
         if is_page or had_none or _has_same_text(ours[path], theirs[path]):
-            replacements[max(mine, yours)] = min(mine, yours)
-            notes.append(Note(MergeOutcome.UNITED, path, None if is_page else min(mine, yours)))
+            replacements[max(our_id, their_id)] = min(our_id, their_id)
+            notes.append(
+                Note(MergeOutcome.UNITED, path, None if is_page else min(our_id, their_id))
+            )
     return replacements
 
 
 def _has_same_text(left: bytes, right: bytes) -> bool:
     try:
-        mine, yours = read_document(left.decode()), read_document(right.decode())
+        left_document, right_document = read_document(left.decode()), read_document(right.decode())
     except (UnicodeDecodeError, MemoryInvalid):
         return False
-    return mine.body.strip() == yours.body.strip() and mine.values.get(
+    return left_document.body.strip() == right_document.body.strip() and left_document.values.get(
         "subject"
-    ) == yours.values.get("subject")
+    ) == right_document.values.get("subject")
 
 
 def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
@@ -729,8 +731,8 @@ def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
 
 def _are_others(left: bytes, right: bytes) -> bool:
     """Return True if both pages have remotes and none in common."""
-    mine, yours = _remotes(left), _remotes(right)
-    return bool(mine) and bool(yours) and not mine & yours
+    left_remotes, right_remotes = _remotes(left), _remotes(right)
+    return bool(left_remotes) and bool(right_remotes) and not left_remotes & right_remotes
 
 
 def _remotes(data: bytes) -> set[str]:
@@ -909,27 +911,27 @@ def merge_versions(
     base: Version | None, ours: Version, theirs: Version
 ) -> tuple[str, MergedDocument] | None:
     """Merge two versions of a file and return its path and content. Return ``None`` if a version is unreadable."""
-    mine, yours = _read(ours.data), _read(theirs.data)
-    if mine is None or yours is None:
+    our_document, their_document = _read(ours.data), _read(theirs.data)
+    if our_document is None or their_document is None:
         return None
     before = _read(base.data) if base else None
-    path = _merge_path(base.path if base else None, ours, theirs, (mine, yours))
-    return path, merge_document(before, mine, yours, _place(path))
+    path = _merge_path(base.path if base else None, ours, theirs, (our_document, their_document))
+    return path, merge_document(before, our_document, their_document, _place(path))
 
 
 def _merge_both(
     name: str, base: Version | None, ours: Version, theirs: Version, notes: list[Note]
 ) -> list[_Placed]:
-    mine, yours = _read(ours.data), _read(theirs.data)
+    our_document, their_document = _read(ours.data), _read(theirs.data)
     both = merge_versions(base, ours, theirs)
-    if both is None or mine is None or yours is None:
-        return _unreadable(name, base, (ours, mine), (theirs, yours), notes)
+    if both is None or our_document is None or their_document is None:
+        return _unreadable(name, base, (ours, our_document), (theirs, their_document), notes)
     before = _read(base.data) if base else None
     path, merged = both
     version = Version(path, merged.text.encode())
     memory_id = _memory_id(name)
     if not merged.is_whole or (memory_id and "subject" in merged.fields):
-        version, second = _apart(name, version, ((ours, mine), (theirs, yours)))
+        version, second = _apart(name, version, ((ours, our_document), (theirs, their_document)))
         note = Note(
             MergeOutcome.KEPT_TWICE,
             version.path,
@@ -941,7 +943,7 @@ def _merge_both(
         notes.append(note)
         return [_Placed(name, version, _rank(version.path, base)), second]
     subject = _subject(version.data)
-    if _is_retired_edit(path, ours, theirs, before, (mine, yours)):
+    if _is_retired_edit(path, ours, theirs, before, (our_document, their_document)):
         notes.append(Note(MergeOutcome.STAYS_RETIRED, path, memory_id, subject))
     elif ours.data != theirs.data or path not in (ours.path, theirs.path):
         notes.append(Note(MergeOutcome.MERGED, path, memory_id, subject, None, merged.fields))
@@ -1055,10 +1057,14 @@ def _merge_path(
         return left if times[0] > times[1] else right
 
     before = _parts(base) if base else (None, None, None)
-    mine, yours = _parts(ours.path), _parts(theirs.path)
-    retired = merge_value(before[0], mine[0], yours[0], greatest)
-    folder = merge_value(before[1], mine[1], yours[1], lambda *_: later(mine[1], yours[1]))
-    name = merge_value(before[2], mine[2], yours[2], lambda *_: later(mine[2], yours[2]))
+    our_parts, their_parts = _parts(ours.path), _parts(theirs.path)
+    retired = merge_value(before[0], our_parts[0], their_parts[0], greatest)
+    folder = merge_value(
+        before[1], our_parts[1], their_parts[1], lambda *_: later(our_parts[1], their_parts[1])
+    )
+    name = merge_value(
+        before[2], our_parts[2], their_parts[2], lambda *_: later(our_parts[2], their_parts[2])
+    )
     return f"{retired}{folder}{name}"
 
 
