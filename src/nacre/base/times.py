@@ -270,7 +270,7 @@ def _find(text: str, now: datetime) -> Window | None:
 
 
 def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
-    """Search a pattern, only if the text has one of the ``needed`` words, to save compiling it."""
+    """Search a pattern, only if the text has one of ``required_words``, to save compiling it."""
     return (
         _compiled(pattern).search(text)
         if any(word in text for word in required_words.split())

@@ -103,7 +103,7 @@ def format_checks(home: Home) -> Iterator[Check]:
         if odd.corrupt:
             lines = f"{odd.corrupt} lines of {label} were not understood or too long"
             yield Check(f"format {tool}", "warning", lines, None)
-    yield from _canary(home.sessions.heard(_COMPARED_SESSIONS))
+    yield from _silent_sessions(home.sessions.heard(_COMPARED_SESSIONS))
 
 
 def _odd_records(home: Home) -> dict[str, _Odd]:
@@ -120,7 +120,7 @@ def _odd_records(home: Home) -> dict[str, _Odd]:
     return records
 
 
-def _canary(sessions: Sequence[Heard]) -> Iterator[Check]:
+def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
     for tool, group in groupby(sessions, key=lambda session: session.tool):
         listed = list(group)
         silent = list(takewhile(lambda session: not session.owner_spoke, listed))

@@ -271,7 +271,7 @@ def _spread(files: Sequence[SeenFile]) -> list[SeenFile]:
 def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> list[Finding]:
     path = Path(file.path)
     try:
-        lacking, total = _lacking(home, sound, path, file.tool)
+        lacking, total = _count_missing(home, sound, path, file.tool)
     except (NacreError, OSError, ValueError) as error:
         return [
             Finding(WARNING, f"{path} cannot be reread: {error}", f"nacre ingest --force {path}")
@@ -282,7 +282,9 @@ def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> lis
     return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", _reader(path))]
 
 
-def _lacking(home: Home, sound: maintenance.Soundness, path: Path, tool: str) -> tuple[int, int]:
+def _count_missing(
+    home: Home, sound: maintenance.Soundness, path: Path, tool: str
+) -> tuple[int, int]:
     """Return the number of turns missing from the index, and of all turns in the file."""
     turns: dict[bytes, None] = {}
     unknown = 0

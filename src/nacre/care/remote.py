@@ -850,7 +850,7 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
     """
     _require_files(home)
     notify = on_progress or (lambda _: None)
-    with FileLock(home.settings.home / SYNC_LOCK, _LOCK_WAIT_SECONDS), _outcome_kept(home):
+    with FileLock(home.settings.home / SYNC_LOCK, _LOCK_WAIT_SECONDS), _recording_outcome(home):
         state = _state(home)
         (home.settings.home / REMOTE_LOCK).touch(
             mode=0o600
@@ -938,7 +938,7 @@ def _require_files(home: Home) -> None:
 
 
 @contextlib.contextmanager
-def _outcome_kept(home: Home) -> Iterator[None]:
+def _recording_outcome(home: Home) -> Iterator[None]:
     """Record the outcome of an exchange."""
     now = stamp(home.now())
     try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any
@@ -683,28 +684,16 @@ def _answer(query: SavedQuery, result: RecallResult) -> Answer:
     return Answer(query, results, result.lanes)
 
 
-def _recent_decisions(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    return _newest(home, query, limit, Kind.DECISION)
-
-
-def _active_todos(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    return _newest(home, query, limit, Kind.TODO)
-
-
-def _preferences(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    return _newest(home, query, limit, Kind.PREFERENCE)
-
-
-def _newest(home: Home, query: SavedQuery, limit: int, kind: Kind) -> Answer:
+def _newest(kind: Kind, home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
     memories, _ = list_active(home, Filter(kinds=(kind,)), limit=limit)
     return Answer(query, tuple(Result(memory, None) for memory in memories))
 
 
 _SPECIAL: dict[str, Callable[[Home, SavedQuery, int, int], Answer]] = {
     "session-start": _session_start,
-    "recent-decisions": _recent_decisions,
-    "active-todos": _active_todos,
-    "preferences": _preferences,
+    "recent-decisions": partial(_newest, Kind.DECISION),
+    "active-todos": partial(_newest, Kind.TODO),
+    "preferences": partial(_newest, Kind.PREFERENCE),
 }
 
 

@@ -83,7 +83,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
         bytes_done = 0
         work.waits = len(due) < _BATCH_FILES or not hasattr(os, "sync")
         home.database.relax()
-        with _ahead(home, due) as work.ahead:
+        with _prepared_portions(home, due) as work.ahead:
             for number, item in enumerate(due, 1):
                 _archive_safely(work, item)
                 bytes_done += item.size
@@ -109,7 +109,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
 
 
 @contextlib.contextmanager
-def _ahead(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
+def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
     """Yield worker processes that redact upcoming files, or ``None`` if there is too little to do."""
     jobs = [job for item in due if (job := _job(home, item))]
     processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))

@@ -390,7 +390,7 @@ class _Snapshot:
             documents.discard(change.path)
             memories.pop(change.path, None)
             parts = change.path.split("/")
-            is_page = _is_page(parts)
+            is_page = len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
             if is_page:
                 pages.pop(parts[1], None)
             if change.present is None:
@@ -553,10 +553,6 @@ def _is_memory(path: str) -> bool:
     if not is_memory_name(name) or any(part.startswith(".") for part in above):
         return False
     return above[0] in FOLDERS if above else name not in OWN_PAGES
-
-
-def _is_page(parts: Sequence[str]) -> bool:
-    return len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
 
 
 def _stat(head: postgres.Head) -> FileStat:

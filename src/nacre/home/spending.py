@@ -760,14 +760,14 @@ def costs(home: Home, days: int = 30) -> CostReport:
         since,
         day,
         resets_at(home),
-        [_paid(home.settings, spent) for spent in spending.since(since)],
+        [_without_unpriced_cost(home.settings, spent) for spent in spending.since(since)],
         spending.refusals(since),
         budgets,
         home.settings.flag("models.background"),
     )
 
 
-def _paid(settings: Settings, spent: Spent) -> Spent:
+def _without_unpriced_cost(settings: Settings, spent: Spent) -> Spent:
     return (
         spent
         if is_priced(settings, spent.model)
@@ -987,7 +987,7 @@ class CallTrace(local):
         """Add a successful attempt."""
         step = Step(
             _title(prompt, completion),
-            _asked(prompt),
+            _brief_prompt(prompt),
             shorten(completion.text, _MAX_ANSWER_CHARACTERS)
             + (" (cut off)" if completion.is_cut else ""),
             seconds=self._elapsed(),
@@ -1002,7 +1002,7 @@ class CallTrace(local):
         tokens, cost = of_failed(prompt, error, self._capabilities)
         step = Step(
             _title(prompt),
-            _asked(prompt),
+            _brief_prompt(prompt),
             shorten(error.message, _MAX_ANSWER_CHARACTERS),
             "failed",
             seconds=self._elapsed(),
@@ -1029,7 +1029,7 @@ def _title(prompt: Prompt, completion: Completion | None = None) -> str:
     return "has an answer mended" if REPAIR in prompt.text else "asks the model"
 
 
-def _asked(prompt: Prompt) -> str:
+def _brief_prompt(prompt: Prompt) -> str:
     return (
         f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _MAX_QUESTION_CHARACTERS)}"
     )

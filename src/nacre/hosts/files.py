@@ -225,7 +225,7 @@ def add(text: str, path: Path, value: Any) -> str:
         raise Unparsable(f"{'.'.join(path)} is no list")
     if any(_equal(item, value) for item in present):
         return text
-    node = _at(_root(text), path)
+    node = _node_at(_root(text), path)
     return _checked(
         text,
         _insert(text, node, lambda indent: _rendered(value, text, indent)),
@@ -282,7 +282,7 @@ def _is_there(text: str, path: Path) -> bool:
     return isinstance(above, dict) and path[-1] in above
 
 
-def _at(node: _Node, path: Path) -> _Node:
+def _node_at(node: _Node, path: Path) -> _Node:
     for key in path:
         node = next(item.node for item in reversed(node.items) if item.key == key)
     return node
@@ -358,7 +358,7 @@ def _tail(text: str, at: int) -> str:
 
 def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
     """Remove the first member that matches, its comma, and the space before it."""
-    node = _at(_root(text), path)
+    node = _node_at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
     end = item.node.end
@@ -419,13 +419,13 @@ def _root(text: str) -> _Node:
     node, at = _value(text, _skip(text, 0), 0)
     at = _skip(text, at)
     if at < len(text):
-        raise _wrong(text, at, "something follows the end")
+        raise _syntax_error(text, at, "something follows the end")
     return node
 
 
 def _value(text: str, at: int, depth: int) -> tuple[_Node, int]:
     if depth > _MAX_DEPTH:
-        raise _wrong(text, at, "it is nested too deeply")
+        raise _syntax_error(text, at, "it is nested too deeply")
     sign = text[at : at + 1]
     if sign == "{":
         return _container(text, at, depth, "}")
@@ -440,7 +440,7 @@ def _container(text: str, begin: int, depth: int, close: str) -> tuple[_Node, in
     at, has_comma = _skip(text, begin + 1), False
     while text[at : at + 1] != close:
         if items and not has_comma:
-            raise _wrong(text, at, f"a comma or {close} is missing")
+            raise _syntax_error(text, at, f"a comma or {close} is missing")
         start, key = at, ""
         if close == "}":
             key, at = _key(text, at)
@@ -462,7 +462,7 @@ def _key(text: str, at: int) -> tuple[str, int]:
     key, end = _scalar(text, at, is_key=True)
     end = _skip(text, end)
     if text[end : end + 1] != ":":
-        raise _wrong(text, end, "a colon is missing")
+        raise _syntax_error(text, end, "a colon is missing")
     return str(key), _skip(text, end + 1)
 
 
@@ -471,7 +471,7 @@ def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
         return _unquoted(text, match), match.end()
     bare = _BARE.match(text, at)
     if not bare:
-        raise _wrong(text, at, "a value is missing")
+        raise _syntax_error(text, at, "a value is missing")
     if is_key:
         return bare[0], bare.end()
     try:
@@ -488,7 +488,7 @@ def _unquoted(text: str, match: re.Match[str]) -> Any:
     try:
         return json.loads(quoted, strict=False)
     except ValueError as error:
-        raise _wrong(text, match.start(), "a text is not well formed") from error
+        raise _syntax_error(text, match.start(), "a text is not well formed") from error
 
 
 def _number(text: str, bare: re.Match[str]) -> Any:
@@ -497,7 +497,7 @@ def _number(text: str, bare: re.Match[str]) -> Any:
         return int(bare[0], 16)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", bare[0]):
         return float(bare[0])
-    raise _wrong(text, bare.start(), f"{bare[0][:20]!r} is no value")
+    raise _syntax_error(text, bare.start(), f"{bare[0][:20]!r} is no value")
 
 
 def _skip(text: str, at: int) -> int:
@@ -505,7 +505,7 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _wrong(text: str, at: int, problem: str) -> Unparsable:
+def _syntax_error(text: str, at: int, problem: str) -> Unparsable:
     line = text.count("\n", 0, at) + 1
     return Unparsable(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: {problem}")
 

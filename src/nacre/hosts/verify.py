@@ -94,7 +94,9 @@ def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: s
         began, noted = time.monotonic(), _log_size(settings)
         problem = run_hook(settings, line, hook_input, wish.project)
         tried = _HookRun(
-            problem, "" if problem else _how(settings, noted), time.monotonic() - began
+            problem,
+            "" if problem else _last_answer_source(settings, noted),
+            time.monotonic() - began,
         )
         if not tried.is_late:
             break
@@ -148,7 +150,7 @@ def _log_size(settings: Settings) -> int:
     return _log(settings).stat().st_size if _log(settings).exists() else 0
 
 
-def _how(settings: Settings, since: int) -> str:
+def _last_answer_source(settings: Settings, since: int) -> str:
     """Return how the last hook run was answered, by its log; empty without a new line."""
     until = (
         time.monotonic() + _LOG_WAIT_SECONDS
@@ -555,7 +557,7 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     if not wired.wishes:
         return []
     broken = dict.fromkeys(
-        wish.host for wish in wired.wishes if _differences(plan(settings, [wish]))
+        wish.host for wish in wired.wishes if _has_differences(plan(settings, [wish]))
     )
     if broken and (other := written_by_another(settings, wired)):
         return [
@@ -659,7 +661,7 @@ def _is_on_again(settings: Settings, wish: WiringWish) -> bool:
     )
 
 
-def _differences(expected: WiringPlan) -> bool:
+def _has_differences(expected: WiringPlan) -> bool:
     """Return True if any file is not as expected."""
     return bool(expected.left_alone) or any(
         change.action in _DIFFERS for change in expected.changes

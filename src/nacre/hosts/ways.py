@@ -513,16 +513,17 @@ class Servers:
             server = piece.server(words)
             if server and not self._is_own(path, words, wish, piece, server):
                 if self._is_removal or (is_put and piece.put(words) != words):
+                    hint = f"agents use that one; to have nacre's, take it out and run {init_command(wish)}"
                     self._keep(
                         path,
                         wish,
-                        f"{_FOREIGN_REASON}{_how(server)}",
-                        _FOREIGN_HINT if self._is_removal else _hint(wish),
+                        f"{_FOREIGN_REASON}{_command_of(server)}",
+                        _FOREIGN_HINT if self._is_removal else hint,
                     )
                 continue
             pieces.append(piece)
-            if is_put and (mine := piece.server(piece.put(words))):
-                self.put.append((path, mine.words))
+            if is_put and (new_server := piece.server(piece.put(words))):
+                self.put.append((path, new_server.words))
         return replace(target, pieces=tuple(pieces))
 
     def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
@@ -534,7 +535,7 @@ class Servers:
                 if isinstance(piece, ServerPiece) and (
                     server := _server_at(piece, words_at(target.path))
                 ):
-                    reason = f"{_FOREIGN_REASON}{_how(server)}; with the plugin's, agents have nacre's tools twice"
+                    reason = f"{_FOREIGN_REASON}{_command_of(server)}; with the plugin's, agents have nacre's tools twice"
                     self._keep(target.path, wish, reason, _TWICE_HINT)
 
     def _is_own(
@@ -576,11 +577,7 @@ def _server_at(piece: ServerPiece, words: str) -> Server | None:
         return None
 
 
-def _hint(wish: WiringWish) -> str:
-    return f"agents use that one; to have nacre's, take it out and run {init_command(wish)}"
-
-
-def _how(server: Server) -> str:
+def _command_of(server: Server) -> str:
     """Describe the server's command without its arguments, which may be secret."""
     return f": it runs {server.words[0]}" if server.words else ""
 
@@ -775,7 +772,7 @@ class Drafts:
         except (Untouchable, Unparsable) as error:
             self.own_memories.fail(wish, target)
             if change is put or _may_hold(target):
-                self._leave(target.path, wish, error)
+                self._report_unchanged(target.path, wish, error)
             return
         self.own_memories.settle()
         if change is dropped and words == draft.words:
@@ -802,7 +799,7 @@ class Drafts:
             command.touches
         )
 
-    def _leave(self, path: Path, wish: WiringWish, error: Exception) -> None:
+    def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
         again = init_command(wish, *(["--uninstall"] if self._is_removal else []))
         if isinstance(error, Unparsable):
             hint = f"mend the file, then run {again}"
@@ -829,7 +826,7 @@ class Drafts:
             if is_bare and (draft.is_whole or (written and not written.before)):
                 draft.is_there = False
             elif written and digest(draft.text.content) == written.after and written.backup:
-                before = _as_before(Path(written.backup), written.before)
+                before = _original_text(Path(written.backup), written.before)
                 draft.words = draft.words if before is None else before
 
     def changes(self) -> tuple[FileChange, ...]:
@@ -848,7 +845,7 @@ class Drafts:
         )
 
 
-def _as_before(backup: Path, expected: str) -> str | None:
+def _original_text(backup: Path, expected: str) -> str | None:
     try:
         text = files_module.read(backup)
         return text.words if digest(text.content) == expected else None
@@ -908,7 +905,7 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
             if not hooks:
                 return "it sees no hook of nacre's" + (f": {UNSEEN}" if wish.project else "")
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
-            with _mode_kept(config_file(settings)):
+            with _keeping_mode(config_file(settings)):
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
             untrusted = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
             return "it still does not trust them" if untrusted else None
@@ -1031,7 +1028,7 @@ def _hooks_in_codex_trust(answer: Any) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _mode_kept(path: Path) -> Iterator[None]:
+def _keeping_mode(path: Path) -> Iterator[None]:
     """Keep the mode of Codex's file, which Codex recreates readable only by the owner."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     yield

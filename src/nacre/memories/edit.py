@@ -269,7 +269,7 @@ def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
 def _journal(change: Change, intents: list[Intent]) -> None:
     """Record people's edits in the journal.
 
-    A text with a secret is withheld in an operation of its own until fixed.
+    A text with a secret is withheld in a separate operation until fixed.
     """
     change.intend(
         [intent for intent in intents if intent.action == "remove" or intent.document], applied=True
@@ -301,7 +301,9 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
         home.files.save(replace(seen, mtime_ns=stat.mtime_ns, size=stat.size))
         return None
     try:
-        return _parsed(home, data, digest, stat, seen)
+        text = data.decode("utf-8")
+        memory = _memory_in(home, text, stat, seen)
+        return _ReadFile(stat, text, digest, memory, stated(text), has_id=_has_key(text, "id"))
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except MemoryInvalid as error:
@@ -310,15 +312,6 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
     if without_secrets(home.redactor, data.decode("utf-8", "replace")) is not None:
         home.files.set_unreadable(stat.path, stat.mtime_ns, stat.size, reason)
     return None
-
-
-def _parsed(
-    home: Home, data: bytes, digest: bytes, stat: FileStat, seen: SeenMemoryFile | None
-) -> _ReadFile:
-    """Parse a file. Raises UnicodeDecodeError, MemoryInvalid."""
-    text = data.decode("utf-8")
-    memory = _memory_in(home, text, stat, seen)
-    return _ReadFile(stat, text, digest, memory, stated(text), has_id=_has_key(text, "id"))
 
 
 def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | None) -> Memory:

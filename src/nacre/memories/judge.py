@@ -456,7 +456,7 @@ def compare(
     """Compare a memory with others that hold in the same place.
 
     ``cosines`` are by id, for vectors of ``model``. ``seen`` holds measurements for a model without
-    a built-in calibration. ``rarity`` tells rare words.
+    a built-in calibration. ``rarity`` finds rare words.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
@@ -485,12 +485,11 @@ def _supersede_one(memory: Memory, comparisons: list[Comparison]) -> list[Compar
         else max(superseding, key=lambda item: item.verdict.likeness, default=None)
     )
     return [
-        _doubted(item) if item in superseding and item is not best else item for item in comparisons
+        replace(item, verdict=_weakened(item.verdict))
+        if item in superseding and item is not best
+        else item
+        for item in comparisons
     ]
-
-
-def _doubted(comparison: Comparison) -> Comparison:
-    return replace(comparison, verdict=replace(comparison.verdict, relation=Relation.DOUBTS))
 
 
 def last_said(memory: Memory) -> datetime:
@@ -543,7 +542,7 @@ _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
 def _share_a_key(memory: Memory, other: Memory) -> bool:
-    """Return True if both were given the same key on purpose, so that only one of them holds it.
+    """Return True if both have the same explicit key, which only one of them can hold.
 
     A learned key is only a reason to compare: a rule and its special case may share one.
     """
@@ -1075,7 +1074,7 @@ def _unretired_ids(home: Home) -> set[str]:
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """Return a memory as it is stored under a standing retirement."""
+    """Return a memory in its stored form under a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

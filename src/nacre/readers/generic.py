@@ -68,7 +68,7 @@ class Line:
 def read_line(record: Mapping[str, Any]) -> Line | None:
     """Return the message in a record, or None if there is none."""
     record = unwrapped(record)
-    speaker, author = _who(record)
+    speaker, author = _speaker_of(record)
     if speaker is None:
         return None
     is_tools = speaker is Speaker.TOOL
@@ -152,7 +152,7 @@ def unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**{key: value for key, value in record.items() if key != "message"}, **inner}
 
 
-def _who(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
+def _speaker_of(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
     speaker: Speaker | None = None
     author: str | None = None
     for key in _ROLE_KEYS:

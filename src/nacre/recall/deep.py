@@ -424,14 +424,16 @@ def _score(text: str, project: KnownProject, named: bool) -> float:
     ):
         score += PART_OF_ALIAS
     own = {word for name in project.names for word in words(name)}
-    score += ALIAS_WORD * len(_long(own & content, _MIN_ALIAS_WORD_CHARACTERS))
+    score += ALIAS_WORD * len(_long_words(own & content, _MIN_ALIAS_WORD_CHARACTERS))
     return score + DESCRIPTION_WORD * len(
-        _long(content.intersection(words(project.description)), _MIN_DESCRIPTION_WORD_CHARACTERS)
+        _long_words(
+            content.intersection(words(project.description)), _MIN_DESCRIPTION_WORD_CHARACTERS
+        )
     )
 
 
-def _long(candidates: set[str], minimum: int) -> list[str]:
-    """Return the words with at least ``least`` characters; in unspaced scripts a character pair is enough."""
+def _long_words(candidates: set[str], minimum: int) -> list[str]:
+    """Return the words with at least ``minimum`` characters; in unspaced scripts a character pair is enough."""
     return [word for word in candidates if len(word) >= minimum or is_unspaced(word)]
 
 

@@ -682,8 +682,8 @@ def feedback(
         )
     catch_up(home)
     fold_usage(home)
-    memories = _named(home, references) if references else _used_in(home, session or "")
-    corrections = _named(home, stored)
+    memories = _memories_named(home, references) if references else _used_in(home, session or "")
+    corrections = _memories_named(home, stored)
     text = home.redactor.clean(reply.strip()[:REPLY_CHARACTERS])
     if len(text) < LEAST_REPLY:
         return FeedbackReport(
@@ -716,7 +716,7 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
     """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFound, Conflict."""
     catch_up(home)
     fold_usage(home)
-    memories = _named(home, references)
+    memories = _memories_named(home, references)
     judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
     with home.database.transaction():
         judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
@@ -749,7 +749,7 @@ def _judge(
     return tuple(judged)
 
 
-def _named(home: Home, references: Sequence[str]) -> list[Memory]:
+def _memories_named(home: Home, references: Sequence[str]) -> list[Memory]:
     memories = [get(home, reference) for reference in references]
     return list({memory.id: memory for memory in memories}.values())
 

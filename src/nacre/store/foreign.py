@@ -133,7 +133,7 @@ class ForeignDatabase:
         try:
             connection.set_busy_timeout(PATIENCE_MS)
             for name in _VECTOR_FUNCTIONS:
-                connection.create_scalar_function(name, _nothing, flags=_HARMLESS)
+                connection.create_scalar_function(name, lambda *_: None, flags=_HARMLESS)
             connection.execute("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF").fetchall()
             connection.set_progress_handler(
                 lambda: self._clock() > self._until, _INSTRUCTIONS_PER_CHECK
@@ -240,10 +240,6 @@ def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
         return apsw.SQLITE_OK if unsafe.isdisjoint(names) else apsw.SQLITE_DENY
 
     return allow
-
-
-def _nothing(*_: object) -> None:
-    return None
 
 
 def _quoted(name: str) -> str:

@@ -614,16 +614,16 @@ class Mirror:
             if present is None or (
                 expected is not None and table.key(expected) < table.key(present)
             ):
-                yield self._as_there(table, expected, stamp), None
+                yield self._for_target(table, expected, stamp), None
                 expected = next(source_rows, None)
             elif expected is None or table.key(present) < table.key(expected):
                 yield None, present
                 present = next(target_rows, None)
             else:
-                yield self._as_there(table, expected, stamp), present
+                yield self._for_target(table, expected, stamp), present
                 expected, present = next(source_rows, None), next(target_rows, None)
 
-    def _as_there(self, table: _Table, row: Row | None, stamp: Stamp | None) -> Row | None:
+    def _for_target(self, table: _Table, row: Row | None, stamp: Stamp | None) -> Row | None:
         """Convert a source row to one that the target can store. Texts on a server cannot contain NUL."""
         if row is None:
             return None

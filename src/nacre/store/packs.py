@@ -585,7 +585,8 @@ class Pack:
                     f"{self.place}: a segment that another pack should have is gone"
                 )
             return payload
-        base = b"" if self._is_first(segment) else self._base_of()
+        first = next(item for item in self.segments if not item.is_copy)
+        base = b"" if segment is first else self._base_of()
         with _opened(self.place) as file:
             file.seek(segment.body)
             data = decompress(file.read(segment.size), base, segment.length)
@@ -683,9 +684,6 @@ class Pack:
     def _is_lonely(self) -> bool:
         return all(segment.is_copy for segment in self.segments)
 
-    def _is_first(self, segment: Segment) -> bool:
-        return next(item for item in self.segments if not item.is_copy) is segment
-
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
         """Return the start of the first segment, which resembles later segments and helps to compress small ones."""
         if self._base is None:
@@ -734,7 +732,10 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
         size = os.fstat(file.fileno()).st_size
         while (head := _read_head(file)) is not None:
             if head.nacre_archive:
-                _refuse_newer(place, head)
+                if head.nacre_archive > VERSION:
+                    raise ArchiveDamaged(
+                        f"{place} was written by a newer nacre", hint="upgrade nacre"
+                    )
                 pack.title, pack.end = Title(head.tool, head.path, head.kind), file.tell()
                 continue
             body = file.tell()
@@ -792,11 +793,6 @@ def _sum(head: _Head, frame: bytes) -> str:
 
 def _titled(title: Title) -> bytes:
     return msgspec.json.encode(_Head(VERSION, title.tool, title.path, title.kind)) + b"\n"
-
-
-def _refuse_newer(place: Path, head: _Head) -> None:
-    if head.nacre_archive > VERSION:
-        raise ArchiveDamaged(f"{place} was written by a newer nacre", hint="upgrade nacre")
 
 
 def _opened(place: Path) -> BinaryIO:

@@ -93,10 +93,10 @@ class _Connection(psycopg.Connection[Row]):
     def wait(self, gen: PQGen[Result], *args: Any, **options: Any) -> Result:
         """Wait as psycopg does, with a timeout."""
         return super().wait(
-            self._watched(gen, self.patience) if self.patience else gen, *args, **options
+            self._with_timeout(gen, self.patience) if self.patience else gen, *args, **options
         )
 
-    def _watched(self, gen: PQGen[Result], patience: float) -> PQGen[Result]:
+    def _with_timeout(self, gen: PQGen[Result], patience: float) -> PQGen[Result]:
         last_data = time.monotonic()
         try:
             wait_for = next(gen)

@@ -23,6 +23,7 @@ from nacre.store.schema import (
     Indexed,
     Row,
     Words,
+    encode,
     memory_clause,
     turn_clause,
     with_words,
@@ -31,11 +32,9 @@ from nacre.store.sqlite import FileDatabase, about_other
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
-    import msgspec
     import numpy as np
     from numpy.typing import NDArray
 else:
-    msgspec = Module("msgspec")
     np = Module("numpy")
 
 _MEMORY_FIELDS = "m.row"
@@ -256,10 +255,6 @@ def _to_match(row: int, session: int, seq: int, packed: str) -> Match:
 # -- Full-text index in a database file (FTS5) --------------------------------
 
 
-def _encode(values: object) -> bytes:
-    return msgspec.json.encode(values)
-
-
 _DROPS = {
     Indexed.MEMORIES: ("unindex_memory", "unindex_memory_parts"),
     Indexed.TURNS: ("unindex_turn", "unindex_turn_parts"),
@@ -287,8 +282,8 @@ class FileWords:
         self._db = database
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        texts = _encode([(row.row, *row.texts) for row in rows]).decode()
-        names = _encode([(row.row, row.names) for row in rows if row.names]).decode()
+        texts = encode([(row.row, *row.texts) for row in rows]).decode()
+        names = encode([(row.row, row.names) for row in rows if row.names]).decode()
         if kind is Indexed.FAILURES:
             self._db.run("insert_failures", failures=texts)
         elif kind is Indexed.TURNS:

@@ -301,7 +301,9 @@ class Sessions:
         ):
             ids = present.get(native_id)
             others = self._db.all("list_other_files", session=row, file=file)
-            deleted = self._gone(row, ids or (), stored_ids, [other for _, other in others])
+            deleted = self._removed_turns(
+                row, ids or (), stored_ids, [other for _, other in others]
+            )
             self._forget_turns(deleted)
             if ids is not None:
                 self._db.run("hold_turns", session=row, file=file, held=encode(ids).decode())
@@ -317,7 +319,7 @@ class Sessions:
                 touched.add(int(row))
         return touched
 
-    def _gone(
+    def _removed_turns(
         self, row: int, ids: Sequence[str], stored_ids: str | None, others: Sequence[str | None]
     ) -> list[int]:
         """Return turns removed from a file.

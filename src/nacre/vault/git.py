@@ -104,7 +104,7 @@ def set_back(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
     then to the owner's values.
     """
     all_entries = list(entries)
-    for name in dict.fromkeys(entry.name for entry in all_entries if not _may_say(entry)):
+    for name in dict.fromkeys(entry.name for entry in all_entries if not _is_safe(entry)):
         owners = [
             entry.value
             for entry in all_entries
@@ -120,7 +120,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value if is_set else "true"
 
 
-def _may_say(entry: Entry) -> bool:
+def _is_safe(entry: Entry) -> bool:
     if _is_driver(entry.name):
         return False
     is_known = entry.name.partition(".")[0] in _SAFE_SECTIONS or any(
@@ -267,9 +267,11 @@ class GitProgram:
             or "core.sshcommand" in owners
         ):
             environ["GIT_SSH_COMMAND"] = _SSH_COMMAND
-        return self._call([*self._here(), *options, *arguments], stdin, timeout, environ)
+        return self._call(
+            [*self._repository_arguments(), *options, *arguments], stdin, timeout, environ
+        )
 
-    def _here(self) -> list[str]:
+    def _repository_arguments(self) -> list[str]:
         return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
 
     def _entries(self) -> list[Entry]:
@@ -280,7 +282,7 @@ class GitProgram:
         mark = _mark(self.git_dir)
         if self._seen and self._seen[0] == mark:
             return self._seen[1]
-        done = self._call([*self._here(), *_LIST_SETTINGS], None, TIMEOUT_SECONDS)
+        done = self._call([*self._repository_arguments(), *_LIST_SETTINGS], None, TIMEOUT_SECONDS)
         if done.returncode:
             raise _failure(
                 "config", done.returncode, done.stderr.decode("utf-8", "replace").strip()
@@ -714,7 +716,7 @@ class Repository:
         )
 
     def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
-        """Map blob ids to paths for the blobs reachable from a commit but not from ``known``."""
+        """Map blob ids to paths for the blobs reachable from a commit but not from ``known_commit``."""
         excluded = [f"^{known_commit}"] if known_commit else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
         paths = {}

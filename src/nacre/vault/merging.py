@@ -434,24 +434,20 @@ class _Sides:
 
     def _chosen(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
         self.chosen = (*self.chosen, key)
-        return self._both(key, base, ours, theirs)
+        return self._merge_changed(key, base, ours, theirs)
 
-    def _both(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
+    def _merge_changed(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         if key in LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
             lists = listed(base), listed(ours), listed(theirs)
-            return (
-                merge_list(*lists, _link, self._same_link) if key == "links" else merge_list(*lists)
-            )
+            if key == "links":
+                return merge_list(*lists, _link, partial(self._mapping, is_front=True))
+            return merge_list(*lists)
         rule = self._rules.get(key)
         if rule and type(ours) is type(theirs):
             return rule(base, ours, theirs)
         return self._mapping(base, ours, theirs)
-
-    def _same_link(self, base: Any, ours: Any, theirs: Any) -> Any:
-        """Merge a link changed by both sides, field by field like front matter."""
-        return self._mapping(base, ours, theirs, is_front=True)
 
     def _mapping(self, base: Any, ours: Any, theirs: Any, *, is_front: bool = False) -> Any:
         if not (isinstance(ours, dict) and isinstance(theirs, dict)):
@@ -462,7 +458,7 @@ class _Sides:
         for key in keys:
             sides = had.get(key), ours.get(key), theirs.get(key)
             merged[key] = merge_value(
-                *sides, choose=partial(self._both, key if is_front else "", sides[0])
+                *sides, choose=partial(self._merge_changed, key if is_front else "", sides[0])
             )
         return {key: value for key, value in merged.items() if value is not None}
 
@@ -689,7 +685,7 @@ def _side(
         side[name] = Version(first, tree[first])
         for path in paths:
             if path != first:
-                own, data = _as_its_own(name, path, tree[path])
+                own, data = _with_new_id(name, path, tree[path])
                 side[own] = Version(path, data)
                 if number:
                     notes.append(
@@ -698,7 +694,7 @@ def _side(
     return side
 
 
-def _as_its_own(name: str, path: str, data: bytes) -> tuple[str, bytes]:
+def _with_new_id(name: str, path: str, data: bytes) -> tuple[str, bytes]:
     kind, _, memory_id = name.partition(":")
     own = derived_id(memory_id, path.encode())
     try:
@@ -968,13 +964,13 @@ def _apart(
     else:
         link = {"rel": _CONTRADICTS, "to": own, "reason": _CONTRADICTION_REASON}
         links = [existing for existing in listed(document.values.get("links")) if existing != link]
-        first = _standing_as(merged, first, {**standing, "links": [*links, link]})
+        first = _with_values_at(merged, first, {**standing, "links": [*links, link]})
     return first, _Placed(
-        f"memory:{own}", _standing_as(merged, second, {**standing, "id": own}), _SECOND
+        f"memory:{own}", _with_values_at(merged, second, {**standing, "id": own}), _SECOND
     )
 
 
-def _standing_as(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
+def _with_values_at(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
     """Return a version with other values, in ``retired/`` if the merged version is."""
     _, folder, name = _parts(version.path)
     return Version(
