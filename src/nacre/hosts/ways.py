@@ -517,7 +517,7 @@ class Servers:
                     self._keep(
                         path,
                         wish,
-                        f"{_FOREIGN_REASON}{_command_of(server)}",
+                        f"{_FOREIGN_REASON}{_runs(server)}",
                         _FOREIGN_HINT if self._is_removal else hint,
                     )
                 continue
@@ -535,7 +535,7 @@ class Servers:
                 if isinstance(piece, ServerPiece) and (
                     server := _server_at(piece, words_at(target.path))
                 ):
-                    reason = f"{_FOREIGN_REASON}{_command_of(server)}; with the plugin's, agents have nacre's tools twice"
+                    reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin's, agents have nacre's tools twice"
                     self._keep(target.path, wish, reason, _TWICE_HINT)
 
     def _is_own(
@@ -577,7 +577,7 @@ def _server_at(piece: ServerPiece, words: str) -> Server | None:
         return None
 
 
-def _command_of(server: Server) -> str:
+def _runs(server: Server) -> str:
     """Describe the server's command without its arguments, which may be secret."""
     return f": it runs {server.words[0]}" if server.words else ""
 
