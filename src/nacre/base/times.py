@@ -450,7 +450,7 @@ def _year(match: re.Match[str], _: datetime) -> Window:
 
 def _quarter(match: re.Match[str], now: datetime) -> Window:
     """Read Q3 (of a year, or the latest that has begun), last quarter, and 上个季度."""
-    number, which = match.group("number"), match.groupdict().get("which")
+    number, wording = match.group("number"), match.groupdict().get("which")
 
     def span(year: int, quarter: int) -> tuple[datetime, datetime]:
         return _month(year, 3 * quarter + 1)[0], _month(year, 3 * quarter + 3)[1]
@@ -459,7 +459,7 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
         quarter = "一二三四".find(number) if number in "一二三四" else int(number) - 1
         return _yearly(match, now, lambda year: span(year, quarter))
     return _side(
-        match, *span(*divmod(4 * now.year + (now.month - 1) // 3 - _STEPS[which or "this"], 4))
+        match, *span(*divmod(4 * now.year + (now.month - 1) // 3 - _STEPS[wording or "this"], 4))
     )
 
 

@@ -340,12 +340,12 @@ def judging(home: Home) -> Iterator[Check]:
     if not waiting.count:
         return
     since = f" since {shown_minute(waiting.since)}" if waiting.since else ""
-    many = (
+    new_memories = (
         "1 new memory is waiting"
         if waiting.count == 1
         else f"{waiting.count:,} new memories are waiting"
     )
-    finding = f"{many} for a model's judgement{since}"
+    finding = f"{new_memories} for a model's judgement{since}"
     if waiting.note:
         yield Check(
             "contradictions",
@@ -782,11 +782,11 @@ def _watcher(home: Home) -> Iterator[Check]:
         return
     at = shown_minute(health.heartbeat)
     if state.state in ("running", "starting"):
-        how = f" by polling: {health.why_polling}" if health.why_polling else ""
+        polling_note = f" by polling: {health.why_polling}" if health.why_polling else ""
         yield Check(
             "watcher",
             OK,
-            f"running since {shown_minute(health.started)}, follows {health.folders} folders{how}",
+            f"running since {shown_minute(health.started)}, follows {health.folders} folders{polling_note}",
         )
     elif state.state == "stale":
         yield Check("watcher", WARNING, f"running, but silent since {at}", "nacre watcher restart")

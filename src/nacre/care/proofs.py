@@ -317,10 +317,10 @@ def _counter(row: int) -> Mend:
 
 def _reader(path: Path) -> Mend:
     def mend(home: Home) -> None:
-        again = IngestOptions(
+        options = IngestOptions(
             paths=(path,), extract=False, vectors=False, force=True, remember_paths=False
         )
-        ingest(home, again)
+        ingest(home, options)
 
     return mend
 

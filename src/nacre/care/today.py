@@ -322,7 +322,7 @@ def today(home: Home, request: TodayRequest) -> Today:
         home, ReviewRequest(project=period.project, limit=1)
     )  # this reads edits by hand
     learned, total = _learned(home, period, request.limit)
-    talked = SessionsRequest(
+    sessions_request = SessionsRequest(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),
         limit=request.limit,
     )
@@ -341,7 +341,7 @@ def today(home: Home, request: TodayRequest) -> Today:
             )
         ),
         _by_tool(home.activity.sessions(period)),
-        list_sessions_answers(home, talked).lines,
+        list_sessions_answers(home, sessions_request).lines,
         waiting.conflicts,
         waiting.doubts,
         waiting.candidates,

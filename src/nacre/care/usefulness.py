@@ -233,8 +233,8 @@ def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | N
         if item.counts is None:
             yield None
             continue
-        again = sum(place in repeated for place in item.places)
-        counts = {**item.counts, Aspect.REPEATED: (again, item.counts[Aspect.MESSAGES][0])}
+        repetitions = sum(place in repeated for place in item.places)
+        counts = {**item.counts, Aspect.REPEATED: (repetitions, item.counts[Aspect.MESSAGES][0])}
         yield Counted(draw.takes(item.session.session.id, _began(item.session)), counts)
 
 

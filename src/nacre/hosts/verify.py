@@ -52,11 +52,11 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
     """Yield the findings on a host's hooks, and in Codex on its trust in them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
-        tried = _run_until_in_time(settings, wish, event, line)
-        slowest = max(slowest, tried.seconds)
-        failed += [f"{event}: {tried.problem}"] if tried.problem else []
-        late += tried.is_late
-        traces += bool(tried.how)
+        hook_run = _run_until_in_time(settings, wish, event, line)
+        slowest = max(slowest, hook_run.seconds)
+        failed += [f"{event}: {hook_run.problem}"] if hook_run.problem else []
+        late += hook_run.is_late
+        traces += bool(hook_run.how)
     if failed:
         yield Check(
             "hooks", FAILURE, failed[0] + (f" (and {len(failed) - 1} more)" if failed[1:] else "")
@@ -89,18 +89,18 @@ def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: s
     Repeat a late run: its files are cached then.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
-    tried = _HookRun(None, "", 0.0)
+    hook_run = _HookRun(None, "", 0.0)
     for _ in range(_MAX_RUNS):
         began, noted = time.monotonic(), _log_size(settings)
         problem = run_hook(settings, line, hook_input, wish.project)
-        tried = _HookRun(
+        hook_run = _HookRun(
             problem,
             "" if problem else _last_answer_source(settings, noted),
             time.monotonic() - began,
         )
-        if not tried.is_late:
+        if not hook_run.is_late:
             break
-    return tried
+    return hook_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -574,13 +574,13 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
                 "hosts", WARNING, f"the wiring of {', '.join(broken)} changed", "nacre doctor hosts"
             )
         ]
-    again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
-    if again:
+    enabled_again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
+    if enabled_again:
         return [
             Check(
                 "hosts",
                 WARNING,
-                f"the own memory of {', '.join(again)} was turned on again",
+                f"the own memory of {', '.join(enabled_again)} was turned on again",
                 "nacre doctor hosts",
             )
         ]

@@ -800,13 +800,13 @@ class Drafts:
         )
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
-        again = init_command(wish, *(["--uninstall"] if self._is_removal else []))
+        command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
         if isinstance(error, Unparsable):
-            hint = f"mend the file, then run {again}"
+            hint = f"mend the file, then run {command}"
         elif self._is_removal:
             hint = "take out by hand what is nacre's in it"
         else:
-            hint = f"change it by hand, or make it a file of your own, then run {again}"
+            hint = f"change it by hand, or make it a file of your own, then run {command}"
         skipped_file = LeftAlone(path, wish.host, str(error), hint)
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 

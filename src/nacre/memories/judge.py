@@ -703,11 +703,11 @@ def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[
     for before, after in changed:
         if after.retired:
             continue
-        now, before_edit = superseded(after), superseded(before) if before else {}
-        for old in _unretired(home, now.keys() ^ before_edit.keys()):
-            if old.id in before_edit and old.superseded_by == after.id:
+        superseded_now, superseded_before = superseded(after), superseded(before) if before else {}
+        for old in _unretired(home, superseded_now.keys() ^ superseded_before.keys()):
+            if old.id in superseded_before and old.superseded_by == after.id:
                 updates[old.id] = active_again(old)
-            elif old.id in now and not old.superseded_by:
+            elif old.id in superseded_now and not old.superseded_by:
                 updates[old.id] = ended(old, after)
         newer = (
             home.memories.find(before.superseded_by or "")
@@ -875,16 +875,16 @@ def _refuse_update(decision: Decision, memory: Memory, target: Memory) -> str | 
         return why
     if (memory.speaker, memory.is_worded) != (target.speaker, target.is_worded):
         return "one is from the owner, the other from an agent"
-    merged, both = decision.merged, (target.content, memory.content)
-    shortest = min(SHORTEST, *map(len, both))
-    if not shortest <= len(merged) <= min(sum(map(len, both)) + MOST_ADDED, LONGEST):
+    merged, contents = decision.merged, (target.content, memory.content)
+    shortest = min(SHORTEST, *map(len, contents))
+    if not shortest <= len(merged) <= min(sum(map(len, contents)) + MOST_ADDED, LONGEST):
         return "the merged text is too short or too long"
-    for original in both:
+    for original in contents:
         if missing := lost(original, [merged]):
             return f"the merged text leaves out {missing}"
         if leaves_out(original, merged) > MOST_LEFT_OUT:
             return "the merged text leaves out most of one memory"
-    added = adds(merged, both)
+    added = adds(merged, contents)
     return f"the merged text adds {added}" if added else None
 
 

@@ -278,8 +278,8 @@ class _Reader:
         """Return a message's id and start time, which stay the same while it grows."""
         name = f"{message.get('ts')}-{_kind(message)}"
         self.seen[name] = self.seen.get(name, 0) + 1
-        again = self.seen[name]
-        return name if again == 1 else f"{name}-{again}", parse_time(message.get("ts"))
+        occurrence = self.seen[name]
+        return name if occurrence == 1 else f"{name}-{occurrence}", parse_time(message.get("ts"))
 
     def answer(self, message: Message, text: str) -> Items:
         words = (

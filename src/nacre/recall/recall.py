@@ -226,11 +226,11 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         sure, lane = regraded(home, query.text, sure)
         graded = (lane,)
     sure = newest_first(home, query, sure)
-    kept, along = _with_companions(home, query, criteria, ranked, sure)
-    shown = [*diverse(kept, query), *along]
+    raised, companion_hits = _with_companions(home, query, criteria, ranked, sure)
+    shown = [*diverse(raised, query), *companion_hits]
     pending = [] if query.confident else rank_candidates(home, query, question, criteria, lanes)
     if not query.confident and query.mode is not Mode.BROWSE:
-        shown_ids = {item.memory.id for item in (*likely, *along)}
+        shown_ids = {item.memory.id for item in (*likely, *companion_hits)}
         shown += less_likely(
             [*(item for item in ranked if item.memory.id not in shown_ids), *pending], shown
         )

@@ -919,11 +919,11 @@ def _merge_both(
     name: str, base: Version | None, ours: Version, theirs: Version, notes: list[Note]
 ) -> list[_Placed]:
     our_document, their_document = _read(ours.data), _read(theirs.data)
-    both = merge_versions(base, ours, theirs)
-    if both is None or our_document is None or their_document is None:
+    merged_pair = merge_versions(base, ours, theirs)
+    if merged_pair is None or our_document is None or their_document is None:
         return _unreadable(name, base, (ours, our_document), (theirs, their_document), notes)
     before = _read(base.data) if base else None
-    path, merged = both
+    path, merged = merged_pair
     version = Version(path, merged.text.encode())
     memory_id = _memory_id(name)
     if not merged.is_whole or (memory_id and "subject" in merged.fields):
