@@ -545,7 +545,7 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return a session's model after another one answered.
+    """Return a session's model after another model answered.
 
     This is the later one, but a model that is more likely local is never replaced.
     """

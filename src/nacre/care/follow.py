@@ -65,7 +65,7 @@ class Territory:
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
         """Yield folders, and True if they are watched recursively.
 
-        Of a tool's folder, only the parts that patterns match are watched: caches and logs elsewhere change constantly.
+        In a tool's folder, only the parts that patterns match are watched: caches and logs elsewhere change constantly.
         """
         for root in self.roots:
             for pattern in root.patterns:

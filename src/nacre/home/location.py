@@ -114,7 +114,7 @@ def _has_remotes(home: Home, slug: str) -> bool:
 
 
 def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:
-    """Return the place of a folder with ``.git``: its own, or that of the worktree's or local clone's origin."""
+    """Return the place of a folder with ``.git``: its own, or the place of a worktree's or local clone's origin."""
     git, root, outside = folder / ".git", folder, None
     if os.path.isfile(git):
         git = _read_pointer(git, folder, "gitdir:") or git

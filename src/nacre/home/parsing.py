@@ -51,7 +51,7 @@ _MAX_CACHED_NAMES = 4096
 
 @lru_cache(_MAX_CACHED_NAMES)
 def kept_name(redactor: Redactor, name: str) -> str:
-    """Return a path or session id as it is stored. A session id may come from a file name."""
+    """Return the stored form of a path or session id. A session id may come from a file name."""
     clean = redactor.clean(name)
     if clean == name:
         return name
@@ -60,7 +60,7 @@ def kept_name(redactor: Redactor, name: str) -> str:
 
 
 def kept_id(redactor: Redactor, name: str) -> str:
-    """Return a tool's id of a turn as it is stored. Short random ids need no redaction."""
+    """Return the stored form of a tool's turn id. Short random ids need no redaction."""
     return name if _PLAIN_ID.fullmatch(name) else kept_name(redactor, name)
 
 
@@ -172,10 +172,7 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return the number of reading processes:
-
-    ``requested``, or by the unread bytes and the cores. 1 means this process.
-    """
+    """Return the number of reading processes, by default from the unread bytes and cores. 1 means this process."""
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
     if requested:

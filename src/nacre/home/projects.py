@@ -261,7 +261,7 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
 
 
 def _fields_of_path(path: Path) -> tuple[str, str, str]:
-    """Return what a file's path determines: id, project, and whether it was given."""
+    """Return the fields in a file's path: id, project, and whether it was given."""
     is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
     folder = path.parents[1] if is_given else path.parent
     return path.stem, folder.name, "a session" if is_given else ""

@@ -451,9 +451,9 @@ def _line(redactor: Redactor, text: str) -> str:
 
 # -- Budgets -------------------------------------------------------------------
 #
-# A background call reserves its maximum cost before it is made and records the actual cost
+# A background call reserves its maximum cost before it starts and records the actual cost
 # afterwards, each in a transaction on a separate connection, so that concurrent calls of several
-# processes respect the budget together. A failed call costs what was sent, unless the provider
+# processes respect the budget together. A failed call costs the tokens sent, unless the provider
 # rejected it. A call whose process ends keeps its reservation. Other calls go to the spool and are
 # not limited.
 
@@ -537,7 +537,7 @@ class HomeBooks:
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
         """Record a call that may cost at most ``most``.
 
-        Raises BudgetSpent, Unavailable if it may not be made.
+        Raises BudgetSpent, Unavailable if it is not allowed.
         """
         run = current()
         problem = self._permission.obstacle(prompt.task) if self._background else None
@@ -622,7 +622,7 @@ class HomeBooks:
             raise refused[1]
 
     def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
-        """Return why a background call may not be made, as a word and as an error."""
+        """Return why a background call is not allowed, as a word and as an error."""
         total, task_total = spending.in_background(
             call.day, call.task, partial(is_priced, self._home.settings)
         )

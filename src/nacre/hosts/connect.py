@@ -383,7 +383,7 @@ def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
 
 
 def _all_forms(settings: Settings, wish: WiringWish) -> Iterable[Target]:
-    """Return the files of a wiring in all forms in which it may have been made."""
+    """Return the files of a wiring in all its possible forms."""
     forms = dict.fromkeys(
         (
             replace(wish, plain=False, slot=True, tool_hook=True, isolates=True),

@@ -17,7 +17,7 @@ _MAX_BYTES = 20_000_000
 _IS_POSIX = os.name == "posix"
 
 
-class Untouchable(Exception):  # noqa: N818 - what is the case
+class Untouchable(Exception):  # noqa: N818 - names a state
     """The file cannot be changed; the message gives the reason."""
 
 
@@ -159,7 +159,7 @@ _MAX_DEPTH = 200
 Path: TypeAlias = Sequence[str]
 
 
-class Unparsable(ValueError):  # noqa: N818 - what is the case
+class Unparsable(ValueError):  # noqa: N818 - names a state
     """The text is not JSON, even in the extended forms; the message gives the place."""
 
 

@@ -872,7 +872,7 @@ UNSEEN = "it does not trust the folder; start codex there, and say that it may"
 """The reason why Codex sees no hook of a project."""
 
 
-class _Refusal(Exception):  # noqa: N818 - what is the case
+class _Refusal(Exception):  # noqa: N818 - names a state
     """Codex refused; the message gives the reason."""
 
 
@@ -885,7 +885,7 @@ class Trust:
 
 
 def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
-    """Return Codex's trust in nacre's hooks, or ``None`` if it cannot be asked."""
+    """Return Codex's trust in nacre's hooks, or ``None`` if it is unavailable."""
     try:
         with _Server(settings, wish) as server:
             hooks = server.own_hooks()

@@ -650,7 +650,7 @@ def _in_english(question: Question, read: Reading) -> Question:
 def parts_of(prompt: str) -> list[str]:
     """Return the sentences of a prompt, since each may concern another memory, or none for one sentence.
 
-    Of a long prompt, return the first three and the last two: subjects come first, requests last.
+    From a long prompt, return the first three and the last two: subjects come first, requests last.
     """
     parts = [
         part.strip()

@@ -633,7 +633,7 @@ def rank_memories(
 
 
 def _with_date_window(query: RecallQuery) -> Filter:
-    """Return the filter with the window around the query's date, unless it has times of its own (seed facts 1.2.1)."""
+    """Return the filter with the window around the query's date, unless it has its own times (seed facts 1.2.1)."""
     filter_, reach = query.filter, timedelta(days=query.radius_days)
     if query.around is None or filter_.since or filter_.until:
         return filter_

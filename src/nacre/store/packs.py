@@ -164,7 +164,7 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
 # -- Fast detection of JSON lines without secrets -----------------------------
 # Most lines contain no secrets and must be recognised cheaply. One regular expression finds all
 # strings with their names. Known strings are skipped. Only lines with a changing string are parsed,
-# by :class:`Cleaner`, which alone decides what is kept.
+# by :class:`Cleaner`, which alone decides the result.
 
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'

@@ -167,7 +167,7 @@ def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[
 
 
 ROLE = "nacre_tenant"
-"""Role of every connection: sees one tenant's rows, whoever signed in."""
+"""Role of every connection: sees one tenant's rows, for any login."""
 
 _SIGN_IN = f"""
 SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp;

@@ -161,7 +161,7 @@ class Claims:
         ]
 
     def claimless(self, memory_id: str) -> None:
-        """Record that a memory contains no claim, so that no model is asked again."""
+        """Record that a memory contains no claim, so that models skip it."""
         self._db.run("insert_claimless", memory=memory_id)
 
     def wait(self, memory_id: str, at: int, *, reworded: bool = False) -> None:

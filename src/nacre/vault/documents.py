@@ -615,7 +615,7 @@ def _truth(values: dict[str, Any], key: str) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """Convert a value to what the front matter reader returns: scalars as text, None as ""."""
+    """Convert a value like the front matter reader: scalars as text, None as ""."""
     if value is None:
         return ""
     if isinstance(value, dict):

@@ -42,7 +42,7 @@ _DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", *_DEVICES, "memory", "profile", "project", "readme"]
 )
-"""Device names of Windows, whatever the extension, and the names of derived pages."""
+"""Device names of Windows, with any extension, and the names of derived pages."""
 
 _WORDS = re.compile(r"[^\W_]+")
 _MAX_NAME_CHARACTERS = 1000

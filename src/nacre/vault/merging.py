@@ -83,9 +83,9 @@ def _merged(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, Any], 
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
     """Merge texts by lines, and lines changed by both sides by sentences. Return ``None`` if that fails.
 
-    Two changes within a sentence fail, because the combined sentence would be one that no person
-    wrote. So does a merge that would change if repeated with either side, as happens if a sentence
-    occurs twice. Additions of both sides at the same place are both kept, in alphabetical order.
+    Two changes within a sentence fail, because no person wrote the combined sentence. So does a
+    merge that would change if repeated with either side, as happens if a sentence occurs twice.
+    Additions of both sides at the same place are both kept, in alphabetical order.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -662,7 +662,7 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """Map names to versions for each side. The second of two copies gets a name of its own."""
+    """Map names to versions for each side. The second of two copies gets its own name."""
     paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
     for paths_by_name, names in zip(paths_of_sides, named, strict=True):
         for path in sorted(names):
