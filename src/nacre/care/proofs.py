@@ -200,9 +200,8 @@ def prove_vectors(home: Home) -> Proof:
         findings.append(Finding(FAILURE, sentence, "nacre ingest makes new ones"))
     elif waiting:
         findings.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
-    size = (
-        embedder.dimensions or home.vectors.dimensions()
-    )  # some models report it only with an answer
+    # Some models report it only with an answer.
+    size = embedder.dimensions or home.vectors.dimensions()
     wrong = sound.vectors_of_other_size(size)
     if wrong:
         sentence = f"{wrong} vectors have a different size from the model's"
@@ -378,9 +377,8 @@ def prove_files(home: Home) -> Proof:
 
 def _compared(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
     row = home.memories.find(seen_file.memory)
-    modified = (
-        row.created if row else home.now()
-    )  # if the file has no date, only the index knows it
+    # If the file has no date, only the index knows it.
+    modified = row.created if row else home.now()
     try:
         data = home.vault.read(stat.path)
         written = redacted(

@@ -852,9 +852,8 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
     notify = on_progress or (lambda _: None)
     with FileLock(home.settings.home / SYNC_LOCK, _LOCK_WAIT_SECONDS), _recording_outcome(home):
         state = _state(home)
-        (home.settings.home / REMOTE_LOCK).touch(
-            mode=0o600
-        )  # delays the next one in the background
+        # Delays the next background exchange.
+        (home.settings.home / REMOTE_LOCK).touch(mode=0o600)
         with contextlib.closing(Connection(state.url, key_for(home.settings))) as server:
             result, state = _documents(home, server, state, notify)
             turns = 0

@@ -318,9 +318,8 @@ def today(home: Home, request: TodayRequest) -> Today:
     """Return the report of a day or period, and pending items. Raises InvalidInput if it ends before it begins."""
     fold_notes(home)
     period = period_of(home, request, timedelta())
-    waiting = listed(
-        home, ReviewRequest(project=period.project, limit=1)
-    )  # this reads edits by hand
+    # Also reads edits by hand.
+    waiting = listed(home, ReviewRequest(project=period.project, limit=1))
     learned, total = _learned(home, period, request.limit)
     sessions_request = SessionsRequest(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),

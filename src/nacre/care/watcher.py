@@ -507,9 +507,8 @@ class Watcher:
             job.path: (job.size, job.mtime_ns)
             for job in unread(home, [f for f in files if f.path in requested])
         }
-        self._futile |= {
-            path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)
-        }  # until it changes
+        # They are ignored until they change.
+        self._futile |= {path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)}
         for problem in report.problems:
             self._complain(problem.message, problem.hint, problem.path)
         if not report.turns:
@@ -612,9 +611,8 @@ class Watcher:
             self._futile.clear()
             self._reported_problems.clear()
         self.health = replace(self.health, heartbeat=self._clock())
-        with contextlib.suppress(
-            OSError
-        ):  # no report is possible; nacre watcher status detects that
+        # No report is possible; nacre watcher status detects that.
+        with contextlib.suppress(OSError):
             follow.write_health(self._settings.home, self.health)
 
     def _try(self, work: Callable[[], None]) -> None:

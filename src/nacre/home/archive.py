@@ -304,9 +304,8 @@ def _resume_at(
     length = int(state.fingerprint.split(":")[0] or 0)
     if length:
         return until if readers_adapter.fingerprint_of(file, length) == state.fingerprint else 0
-    first = next(
-        segment for segment in reversed(pack.segments) if segment.start == 0
-    )  # after a rebuild, compare the content
+    # After a rebuild, compare the content.
+    first = next(segment for segment in reversed(pack.segments) if segment.start == 0)
     file.seek(0)
     payload = work.cleaner.lines(file.read(first.until))
     return until if packs.digest_of(payload.pack()) == first.digest else 0
@@ -593,9 +592,10 @@ def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Pa
     """Return packs without a known transcript."""
     folder = archive_packs.folder_of(home)
     known_places = {folder / state.pack for state in states if state.pack}
+    # These are rewritten next.
     known_places |= {
         archive_packs.place_for(home, due.tool, due.path) for due in home.archive.due()
-    }  # rewritten next
+    }
     places = sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else []
     return [place for place in places if place not in known_places]
 

@@ -433,9 +433,8 @@ def read_pages(home: home.Home) -> None:
             if len(changed) > 1
             else set()
         )
-        for project, values in (
-            changed if len(changed) > 1 else ()
-        ):  # what one page lists no more, another may: in any order
+        # Another page may list a key that one page dropped, in any order.
+        for project, values in changed if len(changed) > 1 else ():
             unchanged = [
                 key for key in _keys(project.slug, values) if (project.slug, *key) in indexed_keys
             ]
@@ -997,9 +996,8 @@ def place(home: home.Home, request: PlaceRequest) -> views.Place:
     """Return the project of a name or a folder. Nothing is created."""
     slugs = tuple(location.projects(home))
     if request.name in (None, "", HERE):
-        folder = (
-            None if home.actor.bearer else request.folder
-        )  # a client with a key works on another machine
+        # A client with a key works on another machine.
+        folder = None if home.actor.bearer else request.folder
         slug = location.project_of_folder(home, Path(folder)) if folder else None
         return views.Place(
             slug, slugs, namesake=_namesake(home, folder, slugs) if folder and not slug else None

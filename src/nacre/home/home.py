@@ -462,9 +462,8 @@ def _load_configured(settings: Settings) -> Embedder:
     if name.startswith("onnx:"):
         folder = Path(name.removeprefix("onnx:")).expanduser()
         return cast("Embedder", _load_with_numpy("nacre.llm.local_model:load_folder")(folder))
-    open_embedder = _load_with_numpy(
-        "nacre.llm.embeddings:open_embedder"
-    )  # importing its library takes up to a second
+    # Importing its library takes up to a second.
+    open_embedder = _load_with_numpy("nacre.llm.embeddings:open_embedder")
     return cast("Embedder", open_embedder(settings, name))
 
 
@@ -491,9 +490,8 @@ def _load_configured_reranker(settings: Settings) -> Reranker | None:
 
 def load_configured_model(settings: Settings, name: str) -> LanguageModel:
     """Open a language model with its settings. Raises ModelRefused."""
-    model: LanguageModel = load("nacre.llm.providers:open_model")(
-        settings, name
-    )  # importing an SDK takes up to a second
+    # Importing an SDK takes up to a second.
+    model: LanguageModel = load("nacre.llm.providers:open_model")(settings, name)
     return model
 
 

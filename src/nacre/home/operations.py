@@ -187,9 +187,8 @@ def _lock_of(home: Home, operation_id: str) -> Path:
 
 def _subject(home: Home, operation: Operation) -> str | None:
     """Return a description of the memories or files that an operation touched."""
-    touched = sorted(
-        home.journal.touched(operation.id), key=lambda item: not item[1]
-    )  # memories before pages
+    # Memories come before pages.
+    touched = sorted(home.journal.touched(operation.id), key=lambda item: not item[1])
     if not touched:
         return None
     path, memory_id = touched[0]

@@ -317,9 +317,8 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
 
 
 def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
-    shortened = shorten(
-        redactor.clean(message.removeprefix(f"{job.path} ")), 500
-    )  # the problem already has the path
+    # The problem already has the path.
+    shortened = shorten(redactor.clean(message.removeprefix(f"{job.path} ")), 500)
     return FileFailed(job.path, job.size, Problem(str(job.path), shortened, hint))
 
 

@@ -527,16 +527,14 @@ class ServerVault:
 
     def _seen_now(self) -> _Snapshot:
         """Return the current state. Each recall calls this twice, so only new changes are read."""
-        state = (
-            self._documents.state()
-        )  # first, so that concurrent writes are read twice rather than missed
+        # First, so that concurrent writes are read twice rather than missed.
+        state = self._documents.state()
         known_state, seen = self._seen
         if state is not None and state == known_state:
             return seen
         seen = seen.and_then(self._documents.changes(seen.until))
-        if (
-            len(seen.documents) != self._documents.count()
-        ):  # a forgotten document has no version for its deletion
+        # A forgotten document has no version for its deletion.
+        if len(seen.documents) != self._documents.count():
             seen = _Snapshot().and_then(
                 [
                     postgres.Change(head.path, head.version, head.version, head.size)

@@ -270,9 +270,8 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
         descriptor = files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "ab") as file:
             if at_most is None or file.tell() < at_most:
-                file.write(
-                    b"\n" + line
-                )  # the newline comes first so that a truncated line damages no other
+                # The newline comes first so that a truncated line damages no other.
+                file.write(b"\n" + line)
 
 
 def _lines(spool: Path) -> Iterator[dict[str, Any]]:
@@ -630,9 +629,8 @@ class HomeBooks:
         if self._is_by_subscription(call.model):
             if refused := self._token_obstacle(spending, call):
                 return refused
-            budgets = budgets[
-                1:
-            ]  # a subscription's stated cost counts only within the task's own budget
+            # A subscription's stated cost counts only within the task's own budget.
+            budgets = budgets[1:]
         elif call.cost is None:
             return "no price", unpriced(call.model)
         cost = call.cost or 0

@@ -164,11 +164,8 @@ class _Pool:
             )
             with _without_main():
                 executor.submit(int).result()
-        except (
-            OSError,
-            NotImplementedError,
-            BrokenProcessPool,
-        ):  # a sandbox may forbid subprocesses
+        except (OSError, NotImplementedError, BrokenProcessPool):
+            # A sandbox may forbid subprocesses.
             self._is_possible = False
             return None
         self._executor = executor

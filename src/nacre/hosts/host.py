@@ -311,9 +311,8 @@ class TomlServer:
         after = json_text.put_block(bare, self._rendered(), json_text.TOML)
         if _reads_as(after, expected):
             return after
-        after = self._put_inline(
-            bare
-        )  # the table above it is written inline, without room for marks
+        # The table above it is written inline, without room for marks.
+        after = self._put_inline(bare)
         if not _reads_as(after, expected):
             raise Unparsable(f"{'.'.join(self.path)} cannot be set without a risk to the rest")
         return after

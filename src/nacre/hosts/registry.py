@@ -629,9 +629,8 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
     if not source.is_dir():
         return
     for name, content in _shipped(source):
-        if (
-            way.slot and name == "openclaw.plugin.json"
-        ):  # a plugin that may take the slot is not loaded without it
+        # A plugin that may take the slot is not loaded without it.
+        if way.slot and name == "openclaw.plugin.json":
             content = (
                 json.dumps({**json.loads(content), "kind": "memory"}, indent=2, ensure_ascii=False)
                 + "\n"

@@ -152,9 +152,8 @@ def _log_size(settings: Settings) -> int:
 
 def _last_answer_source(settings: Settings, since: int) -> str:
     """Return how the last hook run was answered, by its log; empty without a new line."""
-    until = (
-        time.monotonic() + _LOG_WAIT_SECONDS
-    )  # the daemon writes the line after the hook has its answer
+    # The daemon writes the line after the hook has its answer.
+    until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
         time.sleep(_LOG_POLL_SECONDS)
     try:

@@ -281,9 +281,8 @@ def own_programs(settings: Settings) -> Programs:
     }
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
     if server_address(environ):
-        del environ[
-            "NACRE_DB"
-        ]  # an address contains a password, which does not belong in hosts' files
+        # An address contains a password, which does not belong in hosts' files.
+        del environ["NACRE_DB"]
     if modules := settings.environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(module_path) for module_path in modules.split(os.pathsep) if module_path

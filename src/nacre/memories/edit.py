@@ -359,9 +359,8 @@ def _with_own_id(
         change.intend([Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
         return file
     home.problems.append(f"{path} has the same id as {twin.path}; it was read as a separate memory")
-    has_reserved_id = (
-        seen is not None and not seen.hash
-    )  # the id was assigned before a crash but not written
+    # The id was assigned before a crash but not written.
+    has_reserved_id = seen is not None and not seen.hash
     copy = replace(memory, id=seen.memory if seen and has_reserved_id else home.ids())
     if not has_reserved_id:
         follow_up.entries.append(change.entry("copy", memory=copy.id, of=memory.id, path=path))
@@ -553,9 +552,8 @@ def scan(
         return 0
     read_pages(home)
     if is_ledger_new(home) or home.tombstones.due():
-        apply_tombstones(
-            home, patient=False
-        )  # first, so that forgotten files do not count as deleted by a person
+        # First, so that forgotten files do not count as deleted by a person.
+        apply_tombstones(home, patient=False)
     count = _catch_edits(home, patience_seconds, from_remote=from_remote)
     reported = set(home.problems)
     unreadable = (f"{path}: {reason}" for path, reason in home.files.seen_now()[2].items())

@@ -55,14 +55,13 @@ _NAME = re.compile(rb'"([^"\\]{6,200})"')
 def withdraw(home: Home, affected: Affected) -> None:
     """Mark packs with forgotten content before anything is deleted.
 
-    :func:`settle` then rewrites them.
+    :func:`nacre.home.archive.settle` then rewrites them.
     """
     places = [*affected.sessions, *affected.turns, *affected.untitled]
     if not places or not home.archive.all():
         return
-    names = {
-        place.native_id.encode() for place in places
-    }  # short ids are unique to a file, which its path finds
+    # Short ids are unique to a file, which its path finds.
+    names = {place.native_id.encode() for place in places}
     for session in affected.sessions:
         names |= {place.id.encode() for place in home.erasing.places_in(session.row)}
     for session, rows in affected.turns.items():
@@ -422,9 +421,8 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     archive.settle(home)
     erase_chats(home, affected, barred)
     with home.vault_lock:
-        for handoff in handed_over(
-            home, (*affected.sessions, *affected.turns), barred
-        ):  # written while sessions were deleted
+        # Written while sessions were deleted.
+        for handoff in handed_over(home, (*affected.sessions, *affected.turns), barred):
             home.handoffs.remove(handoff)
         _clear_pages(home, barred)
         gone_ids = barred.memories | {memory.id for memory in affected.memories}

@@ -500,9 +500,8 @@ def last_said(memory: Memory) -> datetime:
 def _compared(
     memory: Memory, other: Memory, cosine: float | None, limits: Calibration, rarity: Rarity | None
 ) -> Comparison:
-    is_later = (
-        vouches(memory, other) or memory.last_said >= other.last_said
-    )  # at one moment: the new one
+    # At the same time, the new memory counts as later.
+    is_later = vouches(memory, other) or memory.last_said >= other.last_said
     earlier, later = (other, memory) if is_later else (memory, other)
     if vouches(other, memory):
         return Comparison(other, _UNTRUSTED, is_later)

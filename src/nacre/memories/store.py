@@ -106,9 +106,8 @@ def spool_use(
     with contextlib.suppress(StoreBusy, OSError), _spool_lock(home):
         descriptor = files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            file.write(
-                f"\n{json.dumps(record)}"
-            )  # the newline comes first so that a truncated line damages no other
+            # The newline comes first so that a truncated line damages no other.
+            file.write(f"\n{json.dumps(record)}")
 
 
 def session_name(session: str) -> str:

@@ -163,9 +163,8 @@ def _switch(home: Home, work: _Work) -> None:
     """Complete the current vectors, compute those of the new model, and exchange both."""
     setting = home.settings.text("embedding.model")
     try:
-        work.fill(
-            home.vectors, embedder_in_use(home)
-        )  # not as requested by the user, since they will be replaced
+        # Not as requested by the user, since they will be replaced.
+        work.fill(home.vectors, embedder_in_use(home))
     except EmbedderHeld as error:
         work.stop(error)
     except EmbedderUnavailable as error:  # the new vectors replace them anyway

@@ -58,9 +58,8 @@ class VaultIndex:
 
         They are cached until the next write: reading 10,000 files takes 4 ms.
         """
-        state = (
-            self._db.state()
-        )  # Read the state before the rows, so that a concurrent write causes another read.
+        # Read the state before the rows, so that a concurrent write causes another read.
+        state = self._db.state()
         if state is None or state != self._seen_now[0]:
             rows = self._db.all("list_seen", version=__version__)
             pending = {path for path, _, size, _ in rows if size < 0}

@@ -121,7 +121,7 @@ def query(name: str) -> str:
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``*`` for memories with the columns that :func:`memory_rows` reads, in order."""
+    """Replace ``*`` for memories with the columns that :func:`nacre.store.rows.memory_rows` reads, in order."""
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
     return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_rows().columns)} ", statement)

@@ -506,9 +506,8 @@ class _Folder:
 
     def write_temporary(self, data: bytes) -> None:
         """Write the temporary file that will replace the file."""
-        temporary = _temporary(
-            self.name
-        )  # the name is fixed, so that crashes leave at most one file
+        # The name is fixed, so that crashes leave at most one file.
+        temporary = _temporary(self.name)
         self.discard()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(
