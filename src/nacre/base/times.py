@@ -263,7 +263,7 @@ def _find(text: str, now: datetime) -> Window | None:
         return span
     for pattern, required_words, reader in _PATTERNS:
         match = _search(pattern, required_words, text)
-        window = _read(reader, match, now) if match else None
+        window = _call_reader(reader, match, now) if match else None
         if window:
             return window
     return None
@@ -272,18 +272,18 @@ def _find(text: str, now: datetime) -> Window | None:
 def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
     """Search a pattern, only if the text has one of ``required_words``, to save compiling it."""
     return (
-        _compiled(pattern).search(text)
+        _compile(pattern).search(text)
         if any(word in text for word in required_words.split())
         else None
     )
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _read(reader: _Reader, match: re.Match[str], now: datetime) -> Window | None:
+def _call_reader(reader: _Reader, match: re.Match[str], now: datetime) -> Window | None:
     """Call a reader; return ``None`` for a time outside the calendar."""
     try:
         return reader(match, now)

@@ -364,18 +364,18 @@ def prove_files(home: Home) -> Proof:
         elif path not in seen_files:
             findings.append(Finding(FAILURE, f"{path} is missing in the index", "nacre db rebuild"))
         else:
-            findings += _compared(home, stat, seen_files[path])
+            findings += _compare_file(home, stat, seen_files[path])
     for path in seen_files.keys() - stats.keys() - home.files.pending_paths():
         findings.append(
             Finding(FAILURE, f"{path} is in the index but not in the vault", "nacre db rebuild")
         )
     for memory in filter(None, map(home.memories.find, home.files.unfiled())):
-        sentence = f"{_named(memory)} is in the index but has no file"
+        sentence = f"{_label(memory)} is in the index but has no file"
         findings.append(Finding(FAILURE, sentence, deep_repair(), _writer(memory)))
     return Proof("vault", f"{len(stats):,} files", findings)
 
 
-def _compared(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
+def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
     row = home.memories.find(seen_file.memory)
     # If the file has no date, only the index knows it.
     modified = row.created if row else home.now()
@@ -455,7 +455,7 @@ def prove_links(home: Home) -> Proof:
                 _dangling_link(memory, f"superseded_by {newer}", f"nacre unretire {memory.id[-8:]}")
             )
         elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
-            sentence = f"{_named(memory)} names {_named(memories[newer])} as its successor, which does not confirm it"
+            sentence = f"{_label(memory)} names {_label(memories[newer])} as its successor, which does not confirm it"
             findings.append(
                 Finding(
                     WARNING,
@@ -467,7 +467,7 @@ def prove_links(home: Home) -> Proof:
             successor = memories.get(old)
             if successor and successor.is_active and not memory.retired:
                 sentence = (
-                    f"{_named(memory)} claims to supersede {_named(successor)}, which still holds"
+                    f"{_label(memory)} claims to supersede {_label(successor)}, which still holds"
                 )
                 findings.append(
                     Finding(
@@ -480,7 +480,7 @@ def prove_links(home: Home) -> Proof:
 
 
 def _dangling_link(memory: Memory, link: str, repair: str) -> Finding:
-    return Finding(WARNING, f"{_named(memory)}: dangling link {link}", repair)
+    return Finding(WARNING, f"{_label(memory)}: dangling link {link}", repair)
 
 
 def prove_projects(home: Home) -> Proof:
@@ -544,10 +544,10 @@ def prove_ledger(home: Home) -> Proof:
     for memory in home.memories.everything():
         last = last_actions.get(memory.id)
         if memory.retired and last not in ("retire", "import", "undo"):
-            sentence = f"{_named(memory)} is retired, but not in the ledger"
+            sentence = f"{_label(memory)} is retired, but not in the ledger"
             findings.append(Finding(WARNING, sentence, deep_repair(), _ledger_writer(memory)))
         elif not memory.retired and last == "retire":
-            sentence = f"{_named(memory)} is active, but retired in the ledger"
+            sentence = f"{_label(memory)} is active, but retired in the ledger"
             findings.append(
                 Finding(
                     WARNING, sentence, f"nacre retire {memory.id[-8:]}, unless it should be active"
@@ -567,7 +567,7 @@ def _ledger_writer(memory: Memory) -> Mend:
     return mend
 
 
-def _named(memory: Memory) -> str:
+def _label(memory: Memory) -> str:
     return f"{shorten(memory.subject, 50)!r} ({memory.id[-8:]})"
 
 

@@ -713,7 +713,7 @@ def send_turns(
     tell: Callable[[int], object],
 ) -> tuple[State, int]:
     """Send new turns and return their number. ``keep`` receives the state after each part."""
-    state = _checked(home, state)
+    state = _check_state(home, state)
     sent = 0
     while batch := _next(home, state.turn):
         for part in _parts_turns(
@@ -730,10 +730,12 @@ def send_turns(
 
 def count_waiting(home: Home, state: State) -> int:
     """Return the number of turns to be sent, at most a thousand."""
-    return len(home.database.all("list_turns_after", after=_checked(home, state).turn, limit=1_000))
+    return len(
+        home.database.all("list_turns_after", after=_check_state(home, state).turn, limit=1_000)
+    )
 
 
-def _checked(home: Home, state: State) -> State:
+def _check_state(home: Home, state: State) -> State:
     """Start over if the database was rebuilt, because row numbers changed; the server recognises the turns."""
     stored = home.sessions.by_rows([state.turn]).get(state.turn) if state.turn else None
     is_same = not state.turn or (stored is not None and stored.turn.id == state.turn_id)
@@ -893,7 +895,7 @@ def _documents(
             write_state(home.settings, state)
             before = what_is_here(home)
             if before == state.here:
-                return _exchanged(state, sent, received, notes, held_back), state
+                return _exchange_result(state, sent, received, notes, held_back), state
             state, went, held_back = give(
                 home,
                 server,
@@ -907,11 +909,11 @@ def _documents(
         sent += went
         state = replace(state, here=before)
         if not went:
-            return _exchanged(state, sent, received, notes, held_back), state
+            return _exchange_result(state, sent, received, notes, held_back), state
     raise RepositoryBusy(reason, hint="try again in a moment; nothing was lost")
 
 
-def _exchanged(
+def _exchange_result(
     state: State,
     sent: int,
     received: int,
@@ -971,7 +973,7 @@ def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
     space = _require_own(home)
     newest = int((home.database.one("last_document_version") or (0,))[0])
     rows = home.database.all("list_changes_since", since=request.since, limit=_CHANGES_PER_RESPONSE)
-    changes = list(_bounded(rows))
+    changes = list(_limit_size(rows))
     is_cut = len(changes) < len(rows) or len(rows) == _CHANGES_PER_RESPONSE
     version = max(changes[-1][1] if is_cut else newest, request.since)
     lines = home.database.all(
@@ -1090,7 +1092,7 @@ def _require_own(home: Home) -> str:
     return caller.space
 
 
-def _bounded(
+def _limit_size(
     rows: Sequence[tuple[str, int, bytes | None]],
 ) -> Iterator[tuple[str, int, bytes | None]]:
     """Yield the rows that fit a response, at least one."""

@@ -465,7 +465,7 @@ def _read_changed(
         except FileNotFoundError:
             continue
         except (MemoryInvalid, VaultUnusable) as error:
-            home.problems.append(f"{_shown(page_path(slug))}: {error.message}")
+            home.problems.append(f"{_display_path(page_path(slug))}: {error.message}")
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
@@ -512,7 +512,7 @@ def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
     return (names[0] if names else None) or home.files.name_now(handoff.project)
 
 
-def _shown(path: str) -> str:
+def _display_path(path: str) -> str:
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
@@ -870,7 +870,7 @@ def put_in_place(fresh: Path, home: Path) -> Path | None:
 
     Return the folder where the previous home is kept, or ``None`` if it was missing or empty.
     """
-    ready = _staged(home)
+    ready = _staging_path(home)
     if ready.exists():
         shutil.rmtree(ready)  # left by a restore that was interrupted before the swap
     aside = (
@@ -896,9 +896,9 @@ def finish(home: Path) -> bool:
 
     Return True if there was one.
     """
-    if home.exists() or not _staged(home).is_dir():
+    if home.exists() or not _staging_path(home).is_dir():
         return False
-    _staged(home).rename(home)
+    _staging_path(home).rename(home)
     return True
 
 
@@ -909,7 +909,7 @@ def _move_aside(home: Path, aside: Path | None) -> None:
         home.rmdir()
 
 
-def _staged(home: Path) -> Path:
+def _staging_path(home: Path) -> Path:
     """Return the path of a complete home before the second step.
 
     Incomplete homes never have this name.
@@ -1066,7 +1066,7 @@ class Exclusions:
         self._files = settings.texts("ingest.exclude")
         self._projects = tuple(name.lower() for name in settings.texts("ingest.exclude_projects"))
         self._paths = tuple(
-            _expanded(path, settings.user_home) for path in settings.texts("ingest.exclude_paths")
+            _expand(path, settings.user_home) for path in settings.texts("ingest.exclude_paths")
         )
 
     def reason(self, home: home.Home, session: Session) -> str | None:
@@ -1112,7 +1112,7 @@ def _names(session: Session, project: str | None) -> list[str]:
     return [name for name in names if name]
 
 
-def _expanded(path: str, home: Path) -> str:
+def _expand(path: str, home: Path) -> str:
     """Return a pattern with ``~`` expanded and forward slashes."""
     if path == "~" or path.startswith(("~/", "~\\")):
         path = f"{home}{path[1:]}"

@@ -88,7 +88,7 @@ def with_dependencies(home: Home, criteria: Filter) -> Filter:
 def locate(cwd: str | None, repository: str | None = None) -> Place:
     """Return the place of a folder. ``repository`` is its remote, if known."""
     if not cwd:
-        return Place(None, _normalised(repository))
+        return Place(None, _normalise(repository))
     main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
     for folder in dict.fromkeys((Path(cwd), Path(main))):
         # os.path returns False where Path raises, for too long names or null characters.
@@ -96,7 +96,7 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
             for candidate in (folder, *folder.parents):
                 if os.path.exists(candidate / ".git"):
                     return _repository_place(candidate, repository)
-    return Place(main, _normalised(repository))
+    return Place(main, _normalise(repository))
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
@@ -131,7 +131,7 @@ def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Plac
             _repository_place(Path(os.path.normpath(origin)), None, clones + 1),
             worktree=str(folder),
         )
-    return Place(str(root), _normalised(remote), is_repository=True, worktree=outside)
+    return Place(str(root), _normalise(remote), is_repository=True, worktree=outside)
 
 
 def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
@@ -164,7 +164,7 @@ def _remote_of(git: Path, root: Path) -> str | None:
     return url
 
 
-def _normalised(remote: str | None) -> str | None:
+def _normalise(remote: str | None) -> str | None:
     return normalise_remote(remote) if remote else None
 
 

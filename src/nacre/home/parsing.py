@@ -210,14 +210,14 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
         is_empty = isinstance(error, Empty)
         is_problem = job.is_named or (job.is_expected and not is_empty)
         failed = FileFailed(job.path, job.size, None, is_empty=is_empty and job.is_expected)
-        yield _failed(job, redactor, error.message, error.hint) if is_problem else failed
+        yield _failure(job, redactor, error.message, error.hint) if is_problem else failed
     except NacreError as error:
-        yield _failed(job, redactor, error.message, error.hint)
+        yield _failure(job, redactor, error.message, error.hint)
     except OSError as error:
-        yield _failed(job, redactor, error.strerror or "cannot be read")
+        yield _failure(job, redactor, error.strerror or "cannot be read")
     except Exception as error:  # noqa: BLE001 - a format that drifted, or anybody's adapter, costs its own file only
         message = f"the adapter failed: {type(error).__name__}: {error}"
-        yield _failed(job, redactor, message, "report it with the tool's version")
+        yield _failure(job, redactor, message, "report it with the tool's version")
 
 
 def _is_own_call(path: Path, adapter: Adapter) -> bool:
@@ -316,7 +316,7 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
         yield database
 
 
-def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
+def _failure(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
     # The problem already has the path.
     shortened = shorten(redactor.clean(message.removeprefix(f"{job.path} ")), 500)
     return FileFailed(job.path, job.size, Problem(str(job.path), shortened, hint))
@@ -455,12 +455,12 @@ def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
     calls = tuple(
         ToolCall(
             _encodable(call.name),
-            _stripped(call.input),
-            _stripped(call.outcome) if call.outcome else call.outcome,
+            _strip(call.input),
+            _strip(call.outcome) if call.outcome else call.outcome,
             call.action,
-            tuple(map(_stripped, call.paths)),
-            _stripped(call.error) if call.error else None,
-            tuple(map(_stripped, call.made)),
+            tuple(map(_strip, call.paths)),
+            _strip(call.error) if call.error else None,
+            tuple(map(_strip, call.made)),
         )
         for call in turn.tool_calls
     )
@@ -474,7 +474,7 @@ def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
     )
 
 
-def _stripped(text: str) -> str:
+def _strip(text: str) -> str:
     return strip(_encodable(text)).text
 
 

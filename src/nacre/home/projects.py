@@ -443,7 +443,7 @@ class ServerVault:
         """
         if path == LEDGER:
             return self._documents.ledger()
-        data = self._documents.read(_checked(path))
+        data = self._documents.read(_checked_path(path))
         if data is None:
             raise FileNotFoundError(path)
         if not whole and len(data) > MAX_FILE_BYTES:
@@ -485,7 +485,7 @@ class ServerVault:
         if path == LEDGER:
             self._reword_ledger(data, base)
             return
-        current = self._documents.read(_checked(path))
+        current = self._documents.read(_checked_path(path))
         if current == data:
             return
         if (bytes_hash(current) if current is not None else None) != base:
@@ -557,6 +557,6 @@ def _stat(head: postgres.Head) -> FileStat:
     return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS_PER_MS)
 
 
-def _checked(path: str) -> str:
+def _checked_path(path: str) -> str:
     parts_of(path)
     return path

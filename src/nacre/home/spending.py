@@ -549,7 +549,7 @@ class HomeBooks:
             prompt.task.value,
             model,
             self._background,
-            tokens=self._expected(model, prompt),
+            tokens=self._expected_tokens(model, prompt),
             cost=most,
             trace=run.trace.id if run else None,
         )
@@ -640,7 +640,7 @@ class HomeBooks:
                 return reason, self._over_budget(task, spent, limit, cost)
         return None
 
-    def _expected(self, model: str, prompt: Prompt) -> Tokens:
+    def _expected_tokens(self, model: str, prompt: Prompt) -> Tokens:
         """Return the tokens to reserve for a call, which only subscriptions need."""
         if not (self._background and self._is_by_subscription(model)):
             return Tokens()
@@ -988,7 +988,7 @@ class CallTrace(local):
             _brief_prompt(prompt),
             shorten(completion.text, _MAX_ANSWER_CHARACTERS)
             + (" (cut off)" if completion.is_cut else ""),
-            seconds=self._elapsed(),
+            seconds=self._restart_timer(),
             model=self._name,
             tokens=completion.tokens,
             cost=cost_of(completion, self._capabilities),
@@ -1003,14 +1003,14 @@ class CallTrace(local):
             _brief_prompt(prompt),
             shorten(error.message, _MAX_ANSWER_CHARACTERS),
             "failed",
-            seconds=self._elapsed(),
+            seconds=self._restart_timer(),
             model=self._name,
             tokens=tokens,
             cost=cost,
         )
         self._add(step)
 
-    def _elapsed(self) -> float:
+    def _restart_timer(self) -> float:
         """Return the seconds since the last call and restart the timer."""
         before, self._began = self._began, time.perf_counter()
         return self._began - before
@@ -1056,9 +1056,9 @@ class TurnTaking:
             seconds = self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
             prompt = replace(prompt, timeout_seconds=seconds)
         with self._turn.aside():
-            return self._traced(prompt)
+            return self._complete_traced(prompt)
 
-    def _traced(self, prompt: Prompt) -> Completion:
+    def _complete_traced(self, prompt: Prompt) -> Completion:
         if current() is None:
             return self._model.complete(prompt)
         self._call_trace.begin()

@@ -200,7 +200,7 @@ def find(text: str, path: Path) -> Any:
 def put(text: str, path: Path, value: Any) -> str:
     """Set the value at a path and create the objects above it. Raises Unparsable, also if one is not an object."""
     text = text if text.strip() else "{}" + _newline(text)
-    return _checked(text, _put(text, path, value), lambda old: _with(old, path, value))
+    return _check_change(text, _put(text, path, value), lambda old: _with(old, path, value))
 
 
 def drop(text: str, path: Path) -> str:
@@ -208,7 +208,7 @@ def drop(text: str, path: Path) -> str:
     if find(text, path) is None and not _is_there(text, path):
         return text
     above = list(path[:-1])
-    text = _checked(
+    text = _check_change(
         text,
         _drop_item(text, above, lambda item: item.key == path[-1]),
         lambda old: _without(old, path),
@@ -226,9 +226,9 @@ def add(text: str, path: Path, value: Any) -> str:
     if any(_equal(item, value) for item in present):
         return text
     node = _node_at(_root(text), path)
-    return _checked(
+    return _check_change(
         text,
-        _insert(text, node, lambda indent: _rendered(value, text, indent)),
+        _insert(text, node, lambda indent: _render(value, text, indent)),
         lambda old: _with(old, path, [*_walk(old, path), value]),
     )
 
@@ -247,7 +247,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
     return drop(text, path) if present == [] else text
 
 
-def _checked(before: str, after: str, change: Callable[[Any], Any]) -> str:
+def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
     """Return the changed text if it has this change and no other. Raises Unparsable."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise Unparsable("it cannot be changed without a risk to the rest")
@@ -300,7 +300,7 @@ def _put(text: str, path: Path, value: Any) -> str:
     if _equal(node.value, value):
         return text
     return (
-        text[: node.start] + _rendered(value, text, _indent_at(text, node.start)) + text[node.end :]
+        text[: node.start] + _render(value, text, _indent_at(text, node.start)) + text[node.end :]
     )
 
 
@@ -308,7 +308,7 @@ def _insert_member(text: str, node: _Node, path: Path, value: Any) -> str:
     for key in reversed(path[1:]):
         value = {key: value}
     name = json.dumps(path[0], ensure_ascii=False)
-    return _insert(text, node, lambda indent: f"{name}: {_rendered(value, text, indent)}")
+    return _insert(text, node, lambda indent: f"{name}: {_render(value, text, indent)}")
 
 
 def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
@@ -383,7 +383,7 @@ def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
     return head + (_newline(text) if ends_in_comment else "") + text[end:]
 
 
-def _rendered(value: Any, text: str, indent: str) -> str:
+def _render(value: Any, text: str, indent: str) -> str:
     unit = _unit(text)
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
     return (_newline(text) + indent).join(lines)
@@ -468,7 +468,7 @@ def _key(text: str, at: int) -> tuple[str, int]:
 
 def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
     if match := _STRING.match(text, at):
-        return _unquoted(text, match), match.end()
+        return _unquote(text, match), match.end()
     bare = _BARE.match(text, at)
     if not bare:
         raise _syntax_error(text, at, "a value is missing")
@@ -480,7 +480,7 @@ def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
         return _number(text, bare), bare.end()
 
 
-def _unquoted(text: str, match: re.Match[str]) -> Any:
+def _unquote(text: str, match: re.Match[str]) -> Any:
     quoted = match[0]
     if quoted[0] == "'":
         inner = quoted[1:-1].replace("\\'", "'")
@@ -526,7 +526,7 @@ def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
     whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
     if not spans:
-        return _appended(text, whole, line)
+        return _append_block(text, whole, line)
     first, *others = spans
     for start, end in reversed(others):
         text = _cut(text, start, end)
@@ -607,7 +607,7 @@ def _cut(text: str, start: int, end: int) -> str:
     return before + after
 
 
-def _appended(text: str, whole: str, line: str) -> str:
+def _append_block(text: str, whole: str, line: str) -> str:
     """Append a block after an empty line. It ends with a line ending only if the text does."""
     if text and not text.endswith("\n"):
         return text + line * 2 + whole

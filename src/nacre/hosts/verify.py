@@ -80,7 +80,7 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
             "hooks", OK, f"{len(written.hooks)} answer, the slowest in {slowest * 1000:.0f} ms"
         )
     if wish.host == registry.NAME_CODEX and written.hooks and program_of(settings, "codex"):
-        yield from _trusted(settings, wish)
+        yield from _prove_trust(settings, wish)
 
 
 def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: str) -> _HookRun:
@@ -117,7 +117,7 @@ class _HookRun:
         return not self.problem and self.how in ("late", "failed", "")
 
 
-def _trusted(settings: Settings, wish: WiringWish) -> Iterator[Check]:
+def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     trust = trust_in(settings, wish)
     hint = f"{init_command(wish, '--trust-hooks')}, or open codex and type /hooks"
     if trust is None:

@@ -615,7 +615,7 @@ class OwnMemories:
         self._of_target = [], []
         for piece in target.pieces:
             if isinstance(piece, SettingPiece):
-                pieces += (self._put if is_put else self._dropped)(path, words, wish, piece)
+                pieces += (self._put if is_put else self._drop_pieces)(path, words, wish, piece)
             else:
                 pieces.append(piece)
         return replace(target, pieces=tuple(pieces))
@@ -647,28 +647,28 @@ class OwnMemories:
     def _put(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
     ) -> Iterator[Piece]:
-        current, recorded = piece.found(words), self._recorded(path, piece)
+        current, recorded = piece.found(words), self._recorded_value(path, piece)
         before = self._before.get(wish.place)
         if current == piece.value:
             if recorded is not None:  # without a record the user had turned it off before
-                yield replace(piece, before=_decoded(recorded))
+                yield replace(piece, before=_decode(recorded))
         elif recorded is not None and before and before.isolates:
             self._conflicts[wish.host] = f"{path} ({_name(piece)})"
         else:
-            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encoded(current)))
+            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encode(current)))
             yield replace(piece, before=current)
 
-    def _dropped(
+    def _drop_pieces(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
     ) -> Iterator[Piece]:
-        recorded = self._recorded(path, piece)
+        recorded = self._recorded_value(path, piece)
         if recorded is None:
             return
         self._of_target[1].append(HostSetting(wish.host, path, _name(piece)))
         if piece.found(words) == piece.value:
-            yield replace(piece, before=_decoded(recorded))
+            yield replace(piece, before=_decode(recorded))
 
-    def _recorded(self, path: Path, piece: SettingPiece) -> str | None:
+    def _recorded_value(self, path: Path, piece: SettingPiece) -> str | None:
         """Return a setting's value before nacre as JSON, or ``None`` if nacre did not change it."""
         return self._wired.settings.get(str(path), {}).get(_name(piece))
 
@@ -699,11 +699,11 @@ def _name(piece: SettingPiece) -> str:
     return ".".join(piece.path)
 
 
-def _encoded(value: Any) -> str:
+def _encode(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _decoded(value: str) -> Any:
+def _decode(value: str) -> Any:
     return msgspec.json.decode(value) if value else None
 
 
@@ -767,7 +767,7 @@ class Drafts:
             target = self.servers.spared(path, before, wish, target, is_put=change is put)
             target = self.own_memories.spared(path, before, wish, target, is_put=change is put)
             words = change(before, target)
-            draft = draft or self._opened(path, wish, target, text)
+            draft = draft or self._open_draft(path, wish, target, text)
         except (Untouchable, Unparsable) as error:
             self.own_memories.fail(wish, target)
             if change is put or _may_hold(target):
@@ -809,7 +809,7 @@ class Drafts:
         skipped_file = LeftAlone(path, wish.host, str(error), hint)
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 
-    def _opened(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
+    def _open_draft(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
         mode = _PROJECT_MODE if wish.project and path.is_relative_to(wish.project) else _OWN_MODE
         is_pristine = text.content is None or dropped(text.words, target) == text.words
         return _Draft(text, text.words, text.content is not None, mode, is_pristine)

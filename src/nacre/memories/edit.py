@@ -320,7 +320,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
     A file without an id keeps the id last seen at its path.
     """
     new_id = (lambda: seen.memory) if seen else home.ids
-    written = parse(text, stat.path, new_id=new_id, modified=_modified(home, stat))
+    written = parse(text, stat.path, new_id=new_id, modified=_modification_time(home, stat))
     memory = redacted(home.redactor, written)
     if memory.content != written.content:
         home.problems.append(
@@ -329,7 +329,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
     return memory
 
 
-def _modified(home: Home, stat: FileStat) -> datetime:
+def _modification_time(home: Home, stat: FileStat) -> datetime:
     """Return a file's modification time, by the clock of its writer."""
     try:
         return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
@@ -459,7 +459,7 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
     change.put(agreed(home, follow_up.changed))
-    retired = [_retired(home, memory) for memory in follow_up.retired]
+    retired = [_as_retired(home, memory) for memory in follow_up.retired]
     entries = [change.entry("retire", memory=memory.id, reason=MOVED) for memory in retired]
     entries += [change.entry("restore", memory=memory.id) for memory in follow_up.returned]
     if entries:
@@ -467,7 +467,7 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
         change.put([*retired, *returned, *released(home, retired)], entries)
 
 
-def _retired(home: Home, memory: Memory) -> Memory:
+def _as_retired(home: Home, memory: Memory) -> Memory:
     """Return a memory whose file was moved to ``retired/``, with time and reason."""
     present = home.memories.find(memory.id) or memory
     reason = present.retired.reason if present.retired else None

@@ -461,7 +461,7 @@ def compare(
     limits = calibration_of(model, seen)
     cosines = cosines or {}
     comparisons = [
-        _compared(memory, other, cosines.get(other.id), limits, rarity)
+        _compare_pair(memory, other, cosines.get(other.id), limits, rarity)
         for other in others
         if other.id != memory.id and other.shares_place(memory) and not _are_apart(memory, other)
     ]
@@ -485,7 +485,7 @@ def _supersede_one(memory: Memory, comparisons: list[Comparison]) -> list[Compar
         else max(superseding, key=lambda item: item.verdict.likeness, default=None)
     )
     return [
-        replace(item, verdict=_weakened(item.verdict))
+        replace(item, verdict=_weaken(item.verdict))
         if item in superseding and item is not best
         else item
         for item in comparisons
@@ -497,7 +497,7 @@ def last_said(memory: Memory) -> datetime:
     return memory.last_said
 
 
-def _compared(
+def _compare_pair(
     memory: Memory, other: Memory, cosine: float | None, limits: Calibration, rarity: Rarity | None
 ) -> Comparison:
     # At the same time, the new memory counts as later.
@@ -512,7 +512,7 @@ def _compared(
     if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
         verdict = Verdict(Relation.SUPERSEDES, f"has the key {later.canonical_key}")
     if outranks(earlier, later):
-        verdict = _weakened(verdict)
+        verdict = _weaken(verdict)
     if vouches(memory, other) and verdict.relation is Relation.SAME:
         verdict = replace(
             verdict, relation=Relation.SUPERSEDES, reason="the same, from a trusted source"
@@ -530,7 +530,7 @@ def outranks(memory: Memory, other: Memory) -> bool:
     return memory.speaker is Speaker.OWNER and not other.is_worded
 
 
-def _weakened(verdict: Verdict) -> Verdict:
+def _weaken(verdict: Verdict) -> Verdict:
     """Weaken a supersession to a doubt: words that the owner did not say cannot end the owner's statement."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
@@ -703,7 +703,7 @@ def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[
         if after.retired:
             continue
         superseded_now, superseded_before = superseded(after), superseded(before) if before else {}
-        for old in _unretired(home, superseded_now.keys() ^ superseded_before.keys()):
+        for old in _find_unretired(home, superseded_now.keys() ^ superseded_before.keys()):
             if old.id in superseded_before and old.superseded_by == after.id:
                 updates[old.id] = active_again(old)
             elif old.id in superseded_now and not old.superseded_by:
@@ -719,7 +719,7 @@ def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[
     return list(updates.values())
 
 
-def _unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
+def _find_unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
     memories = (home.memories.find(memory_id) for memory_id in sorted(memory_ids))
     return [memory for memory in memories if memory and not memory.retired]
 

@@ -87,7 +87,7 @@ class Cues:
             "condition",
         )
         self.pattern = {name: re.compile(table[name], re.IGNORECASE) for name in named}
-        days = "|".join(f"(?P<d{at}>{_bounded(day)})" for at, day in enumerate(table["days"]))
+        days = "|".join(f"(?P<d{at}>{_word_pattern(day)})" for at, day in enumerate(table["days"]))
         self.calendar = frozenset(
             stem(word) for word in re.findall(r"[a-zäöüß]{3,}", f"{days} {table['months']}".lower())
         ) | frozenset(stem(word[:-1]) for word in re.findall(r"[a-zäöüß]+s(?=\?)", days))
@@ -95,14 +95,14 @@ class Cues:
             rf"{days}|(?P<date>\d{{4}}-\d\d-\d\d|\b(?:{table['months']}) \d{{1,2}}\b)"
             r"|(?P<time>\b\d{1,2}:\d\d(?: ?[ap]m)?|\b\d{1,2} ?[ap]m\b)"
             r"|(?P<path>(?<![\w/])(?:/[\w.-]+)+)"
-            rf"|(?P<label>{_bounded(table['labels'])}) ?(?:is |to |of |: ?)?(?P<labelled>v?\d[\d.]*\d|\d)"
+            rf"|(?P<label>{_word_pattern(table['labels'])}) ?(?:is |to |of |: ?)?(?P<labelled>v?\d[\d.]*\d|\d)"
             r"|(?P<version>\bv?\d+(?:\.\d+)+)"
-            rf"|(?P<money>[$€£¥] ?\d[\d.,]*)|(?P<number>\b\d+(?:\.\d+)?) ?(?P<unit>{_bounded(table['units'])})",
+            rf"|(?P<money>[$€£¥] ?\d[\d.,]*)|(?P<number>\b\d+(?:\.\d+)?) ?(?P<unit>{_word_pattern(table['units'])})",
             re.IGNORECASE,
         )
 
 
-def _bounded(words: str) -> str:
+def _word_pattern(words: str) -> str:
     """Return a pattern that matches whole words in scripts with spaces."""
     return rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])"
 

@@ -414,7 +414,7 @@ def store(home: Home, new: StoreRequest, statement: Said | None = None) -> Store
         catch_up(home, _STORE_PATIENCE_SECONDS)
         fold_usage(home, _FOLDING_SECONDS)
         with home.change("store", subject=memory.subject) as change, change.transaction():
-            outcome = _placed(change, memory, beside=new.force, decision=model_decisions.of(memory))
+            outcome = _place(change, memory, beside=new.force, decision=model_decisions.of(memory))
             change.explain(outcome.in_words())
     outcome = replace(outcome, note=model_decisions.note)
     if not was_free:  # under load no model is started, which takes a second of CPU and 100 MB
@@ -423,10 +423,10 @@ def store(home: Home, new: StoreRequest, statement: Said | None = None) -> Store
     outcome_by_meaning = embed_memories(home, begins=True).get(memory.id)
     if new.force or outcome.action != "stored" or outcome_by_meaning is None:
         return outcome
-    return _combined(outcome, outcome_by_meaning)
+    return _combine(outcome, outcome_by_meaning)
 
 
-def _combined(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
+def _combine(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
     """Combine the outcome by words with the later outcome by vectors."""
     supersedes = (*outcome.supersedes, *by_meaning.supersedes)
     replaced_ids = {other.memory.id for other in supersedes}
@@ -458,7 +458,7 @@ def rehearse(home: Home, new: StoreRequest, statement: Said | None = None) -> Re
         catch_up(home, _STORE_PATIENCE_SECONDS)
         with suppress(_Rollback), change.transaction():
             decision = model_decisions.of(memory)
-            outcome = _placed(change, memory, beside=new.force, decision=decision)
+            outcome = _place(change, memory, beside=new.force, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
             rehearsals.append(Rehearsal(replace(outcome, note=model_decisions.note), after))
             raise _Rollback
@@ -540,7 +540,7 @@ def new_memory(
     return redacted(home.redactor, memory)
 
 
-def _placed(
+def _place(
     change: Change, memory: Memory, *, beside: bool, decision: Decision | None
 ) -> StoreOutcome:
     """Place a memory, or store it next to all others with ``beside``.

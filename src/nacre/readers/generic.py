@@ -529,7 +529,7 @@ def parse_markdown(source: Source) -> Items:
     time = parse_time(facts.get("date") or facts.get("created")) or date_in_name(source.path.name)
     is_rendered = _SPECSTORY.search(body[:500])
     turns = list(
-        _rendered(body, time, source.identities)
+        _section_turns(body, time, source.identities)
         if is_rendered
         else make_turns(_sections(body), time)
     )
@@ -596,7 +596,7 @@ def _sections(body: str) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-def _rendered(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
+def _section_turns(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
     seen: dict[str, Any] = {}
     exchange = Exchange()
     marks = list(_SPEAKER_HEADING.finditer(body))

@@ -651,13 +651,13 @@ def attribute(
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
-    turn, others = _attributed(turn, tool, identities, claims)
+    turn, others = _attribute_turn(turn, tool, identities, claims)
     for other in others:
         exchange.saw(other)
     return turn
 
 
-def _attributed(
+def _attribute_turn(
     turn: Turn, tool: str, identities: Sequence[str], claims: Iterable[Claims | Mapping[str, Any]]
 ) -> tuple[Turn, tuple[str, ...]]:
     if names_another(*claims):

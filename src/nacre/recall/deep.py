@@ -80,17 +80,17 @@ def block(
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
     for title, text in (("The owner", pages.owner), (f"The project {project}", pages.project)):
-        quoted_text = _truncated(text.strip(), min(PAGE_CHARACTERS, remaining))
+        quoted_text = _truncate(text.strip(), min(PAGE_CHARACTERS, remaining))
         remaining -= len(quoted_text)
         if quoted_text:
-            parts.append(f"## {harmless(one_line(title))}\n\n{_quoted(quoted_text)}")
+            parts.append(f"## {harmless(one_line(title))}\n\n{_quote(quoted_text)}")
     for hit in hits:
         memory = hit.memory
-        quoted_text = _truncated(memory.content.strip(), min(FILE_CHARACTERS, remaining))
+        quoted_text = _truncate(memory.content.strip(), min(FILE_CHARACTERS, remaining))
         remaining -= len(quoted_text)
         if quoted_text:
             title = harmless(shorten(memory.subject, _TITLE_CHARACTERS))
-            parts.append(f"## {title}\n\n{_origin(hit)}\n\n{_quoted(quoted_text)}")
+            parts.append(f"## {title}\n\n{_origin(hit)}\n\n{_quote(quoted_text)}")
     if not parts:
         return ""
     about = f"Recalled for: {route.value}" + (f" · {harmless(project)}" if project else "")
@@ -106,7 +106,7 @@ def clarification(projects: Sequence[str]) -> str:
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a text, so that no line can pass for a heading or the end of the block."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
@@ -137,7 +137,7 @@ def _doubts(hit: MemoryHit) -> Sequence[str]:
     return [text for text in (newer, doubt) if text]
 
 
-def _truncated(text: str, characters: int) -> str:
+def _truncate(text: str, characters: int) -> str:
     return (
         text
         if len(text) <= characters
@@ -315,7 +315,7 @@ def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
 
     "billing-api" does not name "billing", but "billing api" may name both.
     """
-    folded = _folded(text)
+    folded = _fold(text)
     mentions = [
         mention
         for project in projects
@@ -415,13 +415,11 @@ def chosen_by_model(
 
 def _score(text: str, project: KnownProject, named: bool) -> float:
     folded, content = (
-        _folded(text),
+        _fold(text),
         {word for word in words(text) if word not in STOP_WORDS and not asks(word)},
     )
     score = ALIAS if named else 0.0
-    if len(folded) >= _MIN_TEXT_CHARACTERS and any(
-        folded in _folded(name) for name in project.names
-    ):
+    if len(folded) >= _MIN_TEXT_CHARACTERS and any(folded in _fold(name) for name in project.names):
         score += PART_OF_ALIAS
     own = {word for name in project.names for word in words(name)}
     score += ALIAS_WORD * len(_long_words(own & content, _MIN_ALIAS_WORD_CHARACTERS))
@@ -441,7 +439,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
     pattern = _pattern(name)
     if pattern is None:
         return []
-    own = _folded(name)
+    own = _fold(name)
     return [
         _Mention(*match.span(), project.slug, match[0] == own) for match in pattern.finditer(folded)
     ]
@@ -450,7 +448,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
     """Return the pattern of a name as a separate word, with any joints between its parts; none for generic words."""
-    parts = re.findall(r"[^\W_]+", _folded(name))
+    parts = re.findall(r"[^\W_]+", _fold(name))
     if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
         return None
     body = r"[\W_]{1,3}".join(map(re.escape, parts))
@@ -462,7 +460,7 @@ def _pattern(name: str) -> re.Pattern[str] | None:
 
 
 @lru_cache(512)
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return one_line(unicodedata.normalize("NFKC", text).lower())
 
 
@@ -541,7 +539,7 @@ def deep_recall(
     started = time.perf_counter()
     text = query.text
     check(RecallQuery(text, query.filter))
-    query = _redacted(home, query)
+    query = _redact(home, query)
     catch_up(home, _CATCH_UP_SECONDS)
     key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())
     result = home.deep_answers.get(key)
@@ -576,7 +574,7 @@ def recent_of(home: Home, session: str) -> tuple[Said, ...]:
     return tuple(messages[-MESSAGES:])
 
 
-def _redacted(home: Home, query: DeepQuery) -> DeepQuery:
+def _redact(home: Home, query: DeepQuery) -> DeepQuery:
     """Redact the query, which is sent to a provider, and restrict it to trusted memories."""
     clean = home.redactor.clean
     recent = tuple(

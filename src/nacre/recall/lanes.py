@@ -585,11 +585,13 @@ class MemoryRecall:
             lanes.worth_reading(parts) if question.is_prompt else list(parts)
         )
         linked = self._follow_links(parts, memories, admitted, criteria.as_of or ranking.today)
-        return self._scored(parts, memories, lanes, ranking, linked)
+        return self._score_all(parts, memories, lanes, ranking, linked)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Rank memories without a question: by importance and a half-life of 30 days (seed facts 1.2.2)."""
-        browsed = [_browsed(memory, ranking) for memory in self._memories.by_rows(rows).values()]
+        browsed = [
+            _browse_score(memory, ranking) for memory in self._memories.by_rows(rows).values()
+        ]
         return sorted(browsed, key=lambda item: (-item.score, item.memory.id))
 
     def _rows_of(self, criteria: Filter, ranking: Ranking) -> list[int]:
@@ -598,7 +600,7 @@ class MemoryRecall:
     def _by_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Score the memories of a question that names only a time or a kind."""
         parts = {row: {"time": 1.0} for row in rows}
-        return self._scored(parts, self._memories.by_rows(rows), _LaneResults(), ranking, {})
+        return self._score_all(parts, self._memories.by_rows(rows), _LaneResults(), ranking, {})
 
     def _lexical(
         self, question: Question, where: Clause, former: Mapping[int, int]
@@ -711,7 +713,7 @@ class MemoryRecall:
                 linked[row] = tuple(sources[memory.id])
         return linked
 
-    def _scored(
+    def _score_all(
         self,
         parts: Mapping[int, dict[str, float]],
         memories: Mapping[int, Memory],
@@ -762,7 +764,7 @@ def shares(word_share: float | None) -> Mapping[str, float]:
     return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
 
 
-def _browsed(memory: Memory, ranking: Ranking) -> ScoredMemory:
+def _browse_score(memory: Memory, ranking: Ranking) -> ScoredMemory:
     worth = importance_score(memory.importance)
     now = ranking.as_seen or ranking.now
     age = age_factor(memory, now, around=ranking.around, radius_days=ranking.radius_days)

@@ -108,10 +108,10 @@ def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
 @cache
 def _patterns() -> dict[Aspect, re.Pattern[str]]:
     table = tomllib.loads(Path(__file__).with_name("aspects.toml").read_text(encoding="utf-8"))
-    return {Aspect(name): _compiled(kinds) for name, kinds in table.items() if any(kinds.values())}
+    return {Aspect(name): _compile(kinds) for name, kinds in table.items() if any(kinds.values())}
 
 
-def _compiled(kinds: dict[str, list[str]]) -> re.Pattern[str]:
+def _compile(kinds: dict[str, list[str]]) -> re.Pattern[str]:
     words = rf"\b(?:{'|'.join(kinds['words'])})\b"
     return re.compile("|".join([words, *kinds["signs"]]), re.IGNORECASE)
 
@@ -548,11 +548,11 @@ def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
     Same as :func:`nacre.recall.recall.recall` in the mode ``lexical``, without importing manual edits, and without
     resolving the dates of events in the question.
     """
-    question = _read(home, query, query.text)
+    question = _read_question(home, query, query.text)
     ranking = ranking_of(home, query, question)
     ranked, criteria = rank_memories(home, query, question, ranking)
     parts = (
-        [_read(home, query, part) for part in recall_question.parts_of(query.text)]
+        [_read_question(home, query, part) for part in recall_question.parts_of(query.text)]
         if query.is_prompt
         else []
     )
@@ -571,7 +571,7 @@ def engine_of(home: Home) -> MemoryRecall:
     return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
 
 
-def _read(home: Home, query: RecallQuery, text: str) -> recall_question.Question:
+def _read_question(home: Home, query: RecallQuery, text: str) -> recall_question.Question:
     question = read_plainly(home, text)
     return recall_question.as_prompt(question) if query.is_prompt else question
 
@@ -638,11 +638,11 @@ def _with_date_window(query: RecallQuery) -> Filter:
     if query.around is None or filter_.since or filter_.until:
         return filter_
     return replace(
-        filter_, since=_moved(query.around, -reach), until=_moved(query.around, reach + _MOMENT)
+        filter_, since=_move(query.around, -reach), until=_move(query.around, reach + _MOMENT)
     )
 
 
-def _moved(moment: datetime, by: timedelta) -> datetime | None:
+def _move(moment: datetime, by: timedelta) -> datetime | None:
     """Return the moved moment, or ``None`` outside the supported years."""
     try:
         return moment + by

@@ -211,7 +211,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         catch_up(home, _CATCH_UP_SECONDS)
     text = query.text
     query, spelling = _with_spelling(home, query)
-    question = _read(home, query)
+    question = _read_question(home, query)
     lanes = open_lanes(home, query, question)
     ranking = ranking_of(home, query, question)
     ranked, criteria = rank_memories(
@@ -220,7 +220,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     ranked = _with_parts(home, query, ranked, criteria, ranking)
     ranked, expansion = _with_expansion(home, query, question, ranked, criteria, ranking)
     likely = confident(ranked, query, question)
-    sure = _reranked(lanes, likely, _memory_text)
+    sure = _rerank(lanes, likely, _memory_text)
     graded: tuple[Lane, ...] = ()
     if query.rerank and query.mode is not Mode.BROWSE and sure:
         sure, lane = regraded(home, query.text, sure)
@@ -278,7 +278,7 @@ def search_sessions(
     check(query)
     text = query.text
     query, spelling = _with_spelling(home, _in_scope(home, query))
-    question = _read(home, query)
+    question = _read_question(home, query)
     lanes = open_lanes(home, query, question)
     if offset or admits:
         query = replace(query, diversify=False)
@@ -334,7 +334,7 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
     return replace(query, text=text), (lane,)
 
 
-def _read(home: Home, query: RecallQuery) -> Question:
+def _read_question(home: Home, query: RecallQuery) -> Question:
     """Parse the question, and resolve the date of an event that it mentions ("after the release")."""
     authors, projects = home.sessions.authors(), home.sessions.projects()
 
@@ -393,7 +393,7 @@ def _with_parts(
     """Merge the hits of a prompt with the hits of each of its sentences."""
     rankings = [ranked]
     for question in (
-        _read(home, replace(query, text=part))
+        _read_question(home, replace(query, text=part))
         for part in (parts_of(query.text) if query.is_prompt else ())
     ):
         lanes = open_lanes(home, query, question)
@@ -420,7 +420,7 @@ def _with_expansion(
     rankings = [ranked]
     engine = engine_of(home)
     for phrasing in phrasings:
-        rephrased = _read(home, replace(query, text=phrasing))
+        rephrased = _read_question(home, replace(query, text=phrasing))
         if not rephrased.is_open:
             lanes = open_lanes(home, query, rephrased)
             hits = engine.rank(
@@ -464,7 +464,7 @@ def _with_companions(
     return ranking.lift(hits, weights), ranking.companions(hits, others, companions, weights)
 
 
-def _reranked(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
+def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
     """Let the reranker reorder the best hits, if there is one. Scores stay with the positions."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
@@ -595,7 +595,7 @@ def _rank_turns(
     def text_of(item: ScoredTurn) -> str:
         return stored[item.row].turn.text
 
-    ranked = _reranked(lanes, ranked, text_of)
+    ranked = _rerank(lanes, ranked, text_of)
     if query.diversify and ranked:
         highest = ranked[0].score
         chosen = diversify(

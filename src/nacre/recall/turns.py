@@ -268,14 +268,14 @@ class TurnRecall:
             return {}
         sessions = self._recipe.scale(_sessions_by_meaning(cosines, self._recipe.passages))
         return {
-            "vector": (self._recipe.vector, self._recipe.scale(self._smoothed(cosines))),
+            "vector": (self._recipe.vector, self._recipe.scale(self._smooth(cosines))),
             "session_meaning": (
                 self._recipe.session,
                 {place: sessions.get(place[0], 0.0) for place in pool},
             ),
         }
 
-    def _smoothed(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
+    def _smooth(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
         """Add to each turn's cosine a share of the neighbours' mean, weighted by nearness."""
         steps = [
             step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)

@@ -644,7 +644,7 @@ class Traces:
             began=to_ms(trace.began),
             seconds=seconds,
             outcome=trace.outcome,
-            steps=_encoded(trace.steps),
+            steps=_encode(trace.steps),
         )
 
     def latest(
@@ -675,7 +675,7 @@ class Traces:
     def add_step(self, trace_id: str, step: models.Step, outcome: str) -> None:
         """Append a later step to a trace and update its outcome."""
         for trace in self.find(trace_id):
-            steps = _encoded((*trace.steps, step))
+            steps = _encode((*trace.steps, step))
             self._db.run("update_trace_steps", id=trace.id, steps=steps, outcome=outcome)
 
     def delete_where(self, matches: Callable[[str], bool]) -> int:
@@ -701,7 +701,7 @@ class Traces:
             after = rows[-1][0]
 
 
-def _encoded(steps: tuple[models.Step, ...]) -> str:
+def _encode(steps: tuple[models.Step, ...]) -> str:
     return msgspec.json.encode(steps).decode()
 
 

@@ -728,7 +728,7 @@ class StoredTexts:
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):
                 continue
             columns = self._db.rows(
-                f"SELECT name, type, pk FROM pragma_table_info({_quoted(name)})"  # noqa: S608
+                f"SELECT name, type, pk FROM pragma_table_info({_quote_name(name)})"  # noqa: S608
             )
             keys = tuple(column for column, _, pk in sorted(columns, key=lambda row: row[2]) if pk)
             texts = tuple(column for column, kind, pk in columns if kind == "TEXT" and not pk)
@@ -738,14 +738,14 @@ class StoredTexts:
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
         """Yield the rows of a table (keys first, then texts) in batches. Skips rows added meanwhile."""
-        columns = ", ".join(map(_quoted, (*table.keys, *table.columns)))
-        keys = ", ".join(map(_quoted, table.keys))
+        columns = ", ".join(map(_quote_name, (*table.keys, *table.columns)))
+        keys = ", ".join(map(_quote_name, table.keys))
         after: Sequence[object] = ()
         while True:
             marks = ", ".join("?" for _ in after)
             beyond = f"WHERE ({keys}) > ({marks})" if after else ""
             rows = self._db.rows(
-                f"SELECT {columns} FROM {_quoted(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
+                f"SELECT {columns} FROM {_quote_name(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
                 tuple(after),
             )
             if rows:
@@ -756,9 +756,9 @@ class StoredTexts:
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:
         """Replace texts of a row."""
-        values = ", ".join(f"{_quoted(column)} = ?" for column in texts)
-        condition = " AND ".join(f"{_quoted(column)} = ?" for column in table.keys)
-        statement = f"UPDATE {_quoted(table.name)} SET {values} WHERE {condition}"  # noqa: S608
+        values = ", ".join(f"{_quote_name(column)} = ?" for column in texts)
+        condition = " AND ".join(f"{_quote_name(column)} = ?" for column in table.keys)
+        statement = f"UPDATE {_quote_name(table.name)} SET {values} WHERE {condition}"  # noqa: S608
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
@@ -812,7 +812,7 @@ class StoredTexts:
             )
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f'"{name.replace(chr(34), chr(34) * 2)}"'
 
 

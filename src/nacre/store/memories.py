@@ -423,8 +423,8 @@ class CoRecall:
         active = self._active([*newcomers, *others])
         fresh = [memory for memory in newcomers if memory in active]
         previous = [memory for memory in others if memory in active and memory not in newcomers]
-        pairs = {_ordered(*pair) for pair in combinations(fresh, 2)}
-        pairs |= {_ordered(memory, other) for memory in fresh for other in previous}
+        pairs = {_order_pair(*pair) for pair in combinations(fresh, 2)}
+        pairs |= {_order_pair(memory, other) for memory in fresh for other in previous}
         before = self._among([*fresh, *previous])
         rows: list[dict[str, object]] = []
         for a, b in sorted(pairs):
@@ -452,14 +452,14 @@ class CoRecall:
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return the edges from some memories to active ones, strongest first."""
         rows = self._db.all("list_edges_of", ids=json.dumps(list(memory_ids)), day=day)
-        return _sorted(
+        return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
         )
 
     def strongest(self, day: int, limit: int) -> list[Edge]:
         """Return the strongest edges overall."""
         rows = self._db.all("list_all_edges", day=day)
-        return _sorted(
+        return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
         )[:limit]
 
@@ -484,11 +484,11 @@ def _days_left(weight: float) -> int:
     return math.floor(math.log(weight / LEAST) / -math.log(FADE)) + 1
 
 
-def _ordered(first: str, second: str) -> tuple[str, str]:
+def _order_pair(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
 
 
-def _sorted(edges: list[Edge]) -> list[Edge]:
+def _sort_edges(edges: list[Edge]) -> list[Edge]:
     return sorted(edges, key=lambda edge: (-edge.weight, edge.memory, edge.other))
 
 

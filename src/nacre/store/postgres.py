@@ -244,7 +244,7 @@ class PostgresDatabase:
                 self._settle(
                     {"nacre.tenant": self.tenant, "TimeZone": local_zone(), **_SEARCH_SETTINGS}
                 )
-            self.unwritable = self._admitted() or self.unwritable
+            self.unwritable = self._write_refusal() or self.unwritable
         except BaseException:
             self._connection.close()
             raise
@@ -257,7 +257,7 @@ class PostgresDatabase:
         ).fetchone()
         self._opening = telling_nodes(self._connection, settings) if row and row[-1] else b""
 
-    def _admitted(self) -> NacreError | None:
+    def _write_refusal(self) -> NacreError | None:
         """Return the reason why writes are forbidden, if any. Raises NotAllowed if reads are forbidden too."""
         with translated_errors():
             row = self._connection.execute(

@@ -207,7 +207,7 @@ class ServerSearch(WordSearch):
         if not words:
             return []
         sought, arrays = _condition(words)
-        scored, most = _scored(len(keys), sought), limit if self._is_open(where) else -1
+        scored, most = _scoring_statement(len(keys), sought), limit if self._is_open(where) else -1
         values = (*idf, max(1.0, corpus.average_length), *keys, self._kind.value, *arrays, most)
         statement = where.into(self._match).replace("{scored}", scored)
         return [
@@ -308,7 +308,7 @@ def _condition(words: Sequence[_Word]) -> tuple[str, list[str]]:
     ]
 
 
-def _scored(stems: int, sought: str) -> str:
+def _scoring_statement(stems: int, sought: str) -> str:
     """Return the statement for rows that meet a condition, with their stem counts and BM25."""
     names = [f"c{at}" for at in range(stems)]
     return _SCORED.format(

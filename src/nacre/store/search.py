@@ -614,16 +614,16 @@ class VectorTables:
         self._other = other
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        return self._database.all(self._named(name), **parameters)
+        return self._database.all(self._statement_name(name), **parameters)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        return self._database.one(self._named(name), **parameters)
+        return self._database.one(self._statement_name(name), **parameters)
 
     def run(self, name: str, **parameters: Any) -> int:
-        return self._database.run(self._named(name), **parameters)
+        return self._database.run(self._statement_name(name), **parameters)
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        self._database.run_many(self._named(name), rows)
+        self._database.run_many(self._statement_name(name), rows)
 
     def transaction(self) -> AbstractContextManager[None]:
         return self._database.transaction()
@@ -631,7 +631,7 @@ class VectorTables:
     def reading(self) -> AbstractContextManager[None]:
         return self._database.reading()
 
-    def _named(self, name: str) -> str:
+    def _statement_name(self, name: str) -> str:
         return about_other(name) if self._other else name
 
 

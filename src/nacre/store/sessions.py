@@ -402,14 +402,14 @@ class Sessions:
         if native_id and not rows:
             rows = self._db.all("find_sessions_by_native_id", native_id=native_id, tool=tool)
         exact = [row for row in rows if row[2] == reference]
-        return [_stored(row) for row in exact or rows]
+        return [_session_from_row(row) for row in exact or rows]
 
     def get(self, row: int) -> StoredSession:
         """Return a session by row. Raises KeyError."""
         session = self._db.one("find_session_by_row", row=row)
         if session is None:
             raise KeyError(row)
-        return _stored(session)
+        return _session_from_row(session)
 
     def newest(
         self, criteria: SessionFilter = _ALL_SESSIONS, *, limit: int = 20
@@ -439,7 +439,7 @@ class Sessions:
             limit=limit,
             offset=offset,
         )
-        return [_stored(row[:-1]) for row in rows], rows[0][-1] if rows else offset
+        return [_session_from_row(row[:-1]) for row in rows], rows[0][-1] if rows else offset
 
     def children(self, row: int) -> list[StoredSession]:
         """Return the child sessions of a session: sub-agents and forks."""
@@ -447,7 +447,7 @@ class Sessions:
         rows = self._db.all(
             "list_children", tool=session.tool, native_id=session.native_id, row=row
         )
-        return [*map(_stored, rows)]
+        return [*map(_session_from_row, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
         """Return the active time of sessions, without pauses over half an hour.
@@ -637,7 +637,7 @@ def _length(content: tuple[str, str]) -> int:
     return len(content[0]) + len(content[1])
 
 
-def _stored(row: Row) -> StoredSession:
+def _session_from_row(row: Row) -> StoredSession:
     (
         number,
         tool,
@@ -884,17 +884,17 @@ class ArchiveIndex:
 
     def all(self) -> list[Archived]:
         """Return the state of all transcripts, last changed first."""
-        return [_archived(row) for row in self._db.all("list_archived")]
+        return [_archived_from_row(row) for row in self._db.all("list_archived")]
 
     def find(self, path: str) -> Archived | None:
         """Return the archive state of a transcript."""
         row = self._db.one("find_archived", path=path)
-        return _archived(row) if row else None
+        return _archived_from_row(row) if row else None
 
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
         """Return other transcripts that begin with the same bytes."""
         rows = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
-        return [_archived(row) for row in rows]
+        return [_archived_from_row(row) for row in rows]
 
     def has_below(self, folder: str) -> bool:
         """Return True if any transcript below a folder is archived."""
@@ -971,7 +971,7 @@ class ArchiveIndex:
         return [row for (row,) in self._db.all("list_session_rows_of_file", tool=tool, file=path)]
 
 
-def _archived(row: Sequence[Any]) -> Archived:
+def _archived_from_row(row: Sequence[Any]) -> Archived:
     *values, withheld = row
     return replace(Archived(*values), withheld=bool(withheld))
 

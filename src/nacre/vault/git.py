@@ -603,7 +603,7 @@ class Repository:
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
-        entries = _listed(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
+        entries = _split_records(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
         return {path: (mode, blob) for path, (mode, _, blob) in entries}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
@@ -761,7 +761,7 @@ class Repository:
 
     def staged(self) -> Entries:
         """Return the files of the index, except conflicts of a merge."""
-        entries = _listed(self.git.run("ls-files", "--stage", "-z"))
+        entries = _split_records(self.git.run("ls-files", "--stage", "-z"))
         return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
@@ -859,7 +859,7 @@ def _parts(out: bytes) -> list[str]:
     return [part for part in os.fsdecode(out).split("\0") if part]
 
 
-def _listed(out: bytes) -> Iterator[tuple[str, list[str]]]:
+def _split_records(out: bytes) -> Iterator[tuple[str, list[str]]]:
     for line in _parts(out):
         facts, _, path = line.partition("\t")
         yield path, facts.split(" ")
@@ -886,12 +886,12 @@ def _import_commands(
         yield b"".join(b"merge %s\n" % parent.encode() for parent in commit.merged)
         for path, data in commit.changes.items():
             if data is None:
-                yield b"D %s\n" % _quoted(path)
+                yield b"D %s\n" % _quote_path(path)
             else:
                 mode = present.get(path, ("100644",))[0]
                 yield b"M %s inline %s\ndata %d\n%s\n" % (
                     mode.encode(),
-                    _quoted(path),
+                    _quote_path(path),
                     len(data),
                     data,
                 )
@@ -903,6 +903,6 @@ def _plain(text: str) -> str:
     return "".join(character for character in text if character not in "<>\n\0").strip()
 
 
-def _quoted(path: str) -> bytes:
+def _quote_path(path: str) -> bytes:
     escaped = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"' + escaped + b'"'
