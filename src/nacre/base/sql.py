@@ -8,7 +8,7 @@ from pathlib import Path
 from sys import modules
 
 # -- SQL files -------------------------------------------------------------------------------------
-# Each statement follows a line ``-- name --`` and, optionally, comment lines.
+# Each statement follows a line ``-- name --`` and comment lines with its purpose.
 
 
 _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)

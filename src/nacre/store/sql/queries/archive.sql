@@ -4,6 +4,7 @@ SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, wi
 ORDER BY changed DESC, path DESC;
 
 -- find_archived --
+-- The archive state of a transcript.
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 WHERE path = :path;
 
@@ -26,9 +27,11 @@ ON CONFLICT (path) DO UPDATE SET
     withheld = max(archived.withheld, excluded.withheld);
 
 -- rename_archived --
+-- The transcript was renamed.
 UPDATE archived SET path = :path WHERE path = :before;
 
 -- delete_archived --
+-- The transcript was removed from the archive.
 DELETE FROM archived WHERE path = :path;
 
 -- clear_archived --
@@ -45,6 +48,7 @@ ON CONFLICT (path) DO UPDATE SET withheld = 1, changed = -1;
 DELETE FROM archive_segments WHERE archived = (SELECT row FROM archived WHERE path = :path);
 
 -- insert_archive_segment --
+-- A segment of a pack.
 INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
 SELECT row, :number, :start, :until, :digest, :is_copy FROM archived WHERE path = :path;
 

@@ -83,4 +83,5 @@ DELETE FROM candidates WHERE dropped IS NULL AND memory IS NOT NULL AND EXISTS (
 );
 
 -- delete_old_candidates --
+-- Pending for too long.
 DELETE FROM candidates WHERE found < :before AND dropped IS NULL;

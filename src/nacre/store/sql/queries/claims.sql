@@ -7,6 +7,7 @@ ON CONFLICT (memory) DO UPDATE SET
     object = excluded.object, confidence = excluded.confidence;
 
 -- list_claims_of --
+-- The claims of some memories.
 SELECT memory, entity, attribute, predicate, object, confidence FROM claims
 WHERE memory IN (SELECT value FROM json_each(:ids));
 
@@ -37,6 +38,7 @@ INSERT INTO claimless (memory) VALUES (:memory)
 ON CONFLICT DO NOTHING;
 
 -- erase_claimless --
+-- The memory was deleted.
 DELETE FROM claimless WHERE memory = :id;
 
 -- insert_claims_waiting --

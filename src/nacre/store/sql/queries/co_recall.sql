@@ -13,6 +13,7 @@ INSERT INTO co_recall (a, b, weight, day, until, sessions) VALUES (:a, :b, :weig
 ON CONFLICT (a, b) DO UPDATE SET weight = :weight, day = :day, until = :until, sessions = :sessions;
 
 -- delete_faded_edges --
+-- Their weight is too low.
 DELETE FROM co_recall WHERE until <= :day;
 
 -- list_edges_of --

@@ -1,4 +1,5 @@
 -- find_code_project --
+-- By slug.
 SELECT row, project, root, read_at, is_linked FROM code_projects WHERE project = :project;
 
 -- list_code_projects --
@@ -16,6 +17,7 @@ ON CONFLICT (project) DO UPDATE SET root = :root, read_at = :at;
 UPDATE code_projects SET is_linked = :linked WHERE row = :project;
 
 -- delete_code_project --
+-- With all its files and symbols.
 DELETE FROM code_projects WHERE project = :project;
 
 -- list_code_hashes --
@@ -31,10 +33,12 @@ SELECT row, path, facts FROM code_files WHERE project = :project ORDER BY path;
 DELETE FROM code_files WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- insert_code_file --
+-- A file that was read.
 INSERT INTO code_files (project, path, name, language, hash, facts)
 VALUES (:project, :path, :last, :language, :hash, :facts);
 
 -- find_code_file_row --
+-- By path.
 SELECT row FROM code_files WHERE project = :project AND path = :path;
 
 -- insert_code_symbol --
@@ -58,6 +62,7 @@ DELETE FROM code_edges WHERE source IN (
 DELETE FROM code_outside WHERE file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files));
 
 -- insert_code_edge --
+-- A reference from a symbol to another.
 INSERT INTO code_edges (target, rel, source, line) VALUES (:target, :rel, :source, :line)
 ON CONFLICT DO NOTHING;
 

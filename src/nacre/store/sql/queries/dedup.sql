@@ -50,4 +50,5 @@ VALUES (:source, 'related_to', :target, 'auto', :strength)
 ON CONFLICT DO NOTHING;
 
 -- find_memory_row --
+-- By id.
 SELECT row FROM memories WHERE id = :id;

@@ -16,6 +16,7 @@ DELETE FROM tombstones WHERE kind = :kind AND value = :value AND run = :run;
 SELECT id, pattern, match, canonical_key, reason, contexts, at FROM standing_retirements ORDER BY id;
 
 -- insert_standing_retirement --
+-- Replaces a rule with the same id.
 INSERT INTO standing_retirements (id, pattern, match, canonical_key, reason, contexts, at)
 VALUES (:id, :pattern, :match, :canonical_key, :reason, :contexts, :at)
 ON CONFLICT (id) DO UPDATE SET
@@ -23,6 +24,7 @@ ON CONFLICT (id) DO UPDATE SET
     reason = excluded.reason, contexts = excluded.contexts, at = excluded.at;
 
 -- clear_standing_retirements --
+-- Before all are stored again.
 DELETE FROM standing_retirements;
 
 -- get_forgetting_value --
@@ -30,6 +32,7 @@ DELETE FROM standing_retirements;
 SELECT value FROM forgetting_values WHERE key = :key;
 
 -- set_forgetting_value --
+-- See above.
 INSERT INTO forgetting_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- list_session_places --
@@ -91,12 +94,15 @@ SELECT id FROM memories WHERE superseded_by IN (SELECT value FROM json_each(:ids
 DELETE FROM links WHERE source = :id OR target = :id;
 
 -- erase_usage --
+-- Of a forgotten memory.
 DELETE FROM usage WHERE memory = :id;
 
 -- erase_uses --
+-- The same by session.
 DELETE FROM uses WHERE memory = :id;
 
 -- erase_co_recall --
+-- The same for joint use.
 DELETE FROM co_recall WHERE a = :id OR b = :id;
 
 -- erase_reviews --
@@ -104,6 +110,7 @@ DELETE FROM co_recall WHERE a = :id OR b = :id;
 DELETE FROM review_queue WHERE memory = :id OR instr(coalesce(detail, ''), substr(:id, length(:id) - 7)) > 0;
 
 -- erase_unsettled --
+-- It needs no comparison any more.
 DELETE FROM unsettled WHERE memory = :id;
 
 -- erase_intents --
@@ -140,6 +147,7 @@ DELETE FROM intents WHERE seq = :seq;
 SELECT id, coalesce(subject, ''), coalesce(why, '') FROM operations;
 
 -- erase_operation_words --
+-- The same for one operation.
 UPDATE operations SET subject = NULL, why = NULL WHERE id = :id;
 
 -- clear_title --
@@ -175,13 +183,17 @@ UPDATE passage_bits SET bits = :bits WHERE first = :first;
 INSERT INTO turns_fts (turns_fts, rank) VALUES ('merge', :pages);
 
 -- merge_failures_fts --
+-- As above.
 INSERT INTO failures_fts (failures_fts, rank) VALUES ('merge', :pages);
 
 -- merge_turns_parts --
+-- As above.
 INSERT INTO turns_parts (turns_parts, rank) VALUES ('merge', :pages);
 
 -- merge_memories_fts --
+-- As above.
 INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', :pages);
 
 -- merge_memories_parts --
+-- As above.
 INSERT INTO memories_parts (memories_parts, rank) VALUES ('merge', :pages);

@@ -3,6 +3,7 @@
 SELECT value FROM channel_state WHERE channel = :channel AND name = :field;
 
 -- keep_channel_value --
+-- See above.
 INSERT INTO channel_state (channel, name, value) VALUES (:channel, :field, :value)
 ON CONFLICT (channel, name) DO UPDATE SET value = excluded.value;
 
@@ -115,6 +116,7 @@ ORDER BY updated DESC, id DESC LIMIT :limit OFFSET :offset;
 SELECT * FROM chat_sessions WHERE closed IS NULL AND channel = :channel AND updated < :before ORDER BY updated LIMIT :limit;
 
 -- close_chat_session --
+-- It does not continue.
 UPDATE chat_sessions SET closed = :at WHERE id = :id AND closed IS NULL;
 
 -- count_in_chat_session --
@@ -215,12 +217,15 @@ DELETE FROM outbound WHERE seq = :seq;
 SELECT name FROM chat_sessions WHERE name != '' UNION SELECT name FROM pairings WHERE name != '';
 
 -- clear_chat_name --
+-- Of a conversation.
 UPDATE chat_sessions SET name = '' WHERE name = :called;
 
 -- clear_pairing_name --
+-- Of a sender.
 UPDATE pairings SET name = '' WHERE name = :called;
 
 -- delete_chat_session --
+-- It was forgotten.
 DELETE FROM chat_sessions WHERE id = :id;
 
 -- prune_pairings --
@@ -245,6 +250,7 @@ WHERE problem IS NOT NULL AND state != 'sent' ORDER BY seq DESC LIMIT :limit;
 SELECT channel, sender, name, code, asked, approved FROM pairings WHERE channel = :channel AND sender = :sender;
 
 -- find_pairing_by_code --
+-- By code.
 SELECT channel, sender, name, code, asked, approved FROM pairings WHERE code = :code;
 
 -- list_pairings --
@@ -266,4 +272,5 @@ WHERE approved IS NULL;
 UPDATE pairings SET approved = :at WHERE channel = :channel AND sender = :sender;
 
 -- drop_pairing --
+-- Access ends.
 DELETE FROM pairings WHERE channel = :channel AND sender = :sender;

@@ -18,6 +18,7 @@ SELECT id, at, action, subject, why, actor, committed FROM operations WHERE clos
 UPDATE operations SET why = :why WHERE id = :id;
 
 -- find_operation --
+-- By id.
 SELECT id, at, action, subject, why, actor, committed FROM operations WHERE id = :id;
 
 -- find_ledger_line --
@@ -138,4 +139,5 @@ DELETE FROM intents WHERE seq < :seq AND applied = 1;
 SELECT value FROM git_state WHERE key = :key;
 
 -- upsert_git_state --
+-- See above.
 INSERT INTO git_state (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;

@@ -19,6 +19,7 @@ SELECT * FROM memories WHERE id >= :prefix AND id < :prefix || 'g' ORDER BY id L
 SELECT * FROM memories WHERE substr(id, length(id) - length(:suffix) + 1) = :suffix ORDER BY id LIMIT 3;
 
 -- find_memories_by_subject --
+-- By subject, ignoring case.
 SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) ORDER BY row LIMIT 3;
 
 -- find_past_memories_by_subject --
@@ -155,6 +156,7 @@ INSERT INTO memories_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 
 DELETE FROM memories_fts WHERE rowid = :row;
 
 -- unindex_memory_parts --
+-- As above.
 DELETE FROM memories_parts WHERE rowid = :row;
 
 -- find_former_memories --
@@ -209,6 +211,7 @@ WHERE reason = 'stale' AND shown_by = '[]' AND status = 'pending' AND detail <> 
     AND memory NOT IN (SELECT value FROM json_each(:found));
 
 -- insert_stale --
+-- A memory that may be out of date.
 INSERT INTO stale_memories (memory, updated, confidence, detail)
 SELECT id, updated, :confidence, :detail FROM active_memories WHERE id = :memory
 ON CONFLICT (memory) DO UPDATE SET

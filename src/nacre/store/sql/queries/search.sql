@@ -3,6 +3,7 @@
 SELECT block FROM turns_fts_data WHERE id = 1;
 
 -- memories_size --
+-- As above.
 SELECT block FROM memories_fts_data WHERE id = 1;
 
 -- find_turns_at --

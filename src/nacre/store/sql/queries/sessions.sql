@@ -28,6 +28,7 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
 RETURNING row;
 
 -- model_of_session --
+-- The model stored so far.
 SELECT model FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- next_seqs --
@@ -70,6 +71,7 @@ DELETE FROM turns WHERE row = :row;
 DELETE FROM turns_fts WHERE rowid = :row;
 
 -- unindex_turn_parts --
+-- As above.
 DELETE FROM turns_parts WHERE rowid = :row;
 
 -- note_session_file --
@@ -86,6 +88,7 @@ WHERE f.file = :file AND s.tool = :tool;
 SELECT file, held FROM session_files WHERE session = :session AND file <> :file ORDER BY row;
 
 -- count_session_files --
+-- The number of files with parts of a session.
 SELECT count(*) FROM session_files WHERE session = :session;
 
 -- hold_turns --
@@ -170,6 +173,7 @@ SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started,
 FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- find_session_by_row --
+-- By row.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
     turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE row = :row;
@@ -197,6 +201,7 @@ WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :projec
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
 
 -- list_labels --
+-- The tool's names for its sessions.
 SELECT DISTINCT label FROM sessions WHERE tool = :tool AND label IS NOT NULL ORDER BY label;
 
 -- list_children --
@@ -314,6 +319,7 @@ SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_
 SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
 
 -- list_folders --
+-- Working directories of sessions.
 SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;
 
 -- list_versions_of_files --

@@ -19,6 +19,7 @@ SELECT (SELECT count(*) FROM memories) + (SELECT count(*) FROM turns);
 SELECT id FROM memories WHERE row NOT IN (SELECT id FROM memories_fts_docsize) ORDER BY row;
 
 -- list_turns_unindexed --
+-- As above.
 SELECT row FROM turns
 WHERE row NOT IN (SELECT id FROM turns_fts_docsize) ORDER BY row;
 
@@ -49,4 +50,5 @@ SELECT row, tool || ':' || native_id FROM sessions
 WHERE turns <> (SELECT count(*) FROM turns t WHERE t.session = sessions.row);
 
 -- count_known_turns --
+-- The indexed ones of some turns.
 SELECT count(*) FROM turns WHERE identity IN (SELECT unhex(value) FROM json_each(:identities));

@@ -38,6 +38,7 @@ SELECT count(*), avg(input + cached + written), avg(output), avg(seconds) FROM (
 );
 
 -- count_model_refusal --
+-- One more refused call.
 INSERT INTO model_refusals (day, task, model, reason, times) VALUES (:day, :task, :model, :reason, 1)
 ON CONFLICT (day, task, model, reason) DO UPDATE SET times = model_refusals.times + 1;
 
@@ -46,6 +47,7 @@ ON CONFLICT (day, task, model, reason) DO UPDATE SET times = model_refusals.time
 SELECT day, task, model, reason, times FROM model_refusals WHERE day >= :since ORDER BY day, task, model, reason;
 
 -- get_model_health --
+-- Of a model that failed.
 SELECT model, until, told FROM model_health WHERE model = :model;
 
 -- set_model_health --
@@ -84,7 +86,9 @@ DELETE FROM model_answers WHERE at < :since OR key IN (
 );
 
 -- prune_model_calls --
+-- Too old to be shown.
 DELETE FROM model_calls WHERE day < :before;
 
 -- prune_model_refusals --
+-- As above.
 DELETE FROM model_refusals WHERE day < :before;

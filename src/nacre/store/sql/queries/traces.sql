@@ -30,6 +30,7 @@ WHERE kind = 'case' AND (:session IS NULL OR session = :session) AND began >= :s
 ORDER BY began DESC, id DESC LIMIT 1;
 
 -- update_trace_steps --
+-- A later step was added.
 UPDATE traces SET steps = :steps, outcome = :outcome WHERE id = :id;
 
 -- list_trace_texts --
@@ -37,6 +38,7 @@ UPDATE traces SET steps = :steps, outcome = :outcome WHERE id = :id;
 SELECT id, subject, outcome, steps FROM traces WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- delete_trace --
+-- By id.
 DELETE FROM traces WHERE id = :id;
 
 -- prune_traces --

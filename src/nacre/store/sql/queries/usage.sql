@@ -1,4 +1,5 @@
 -- find_usage --
+-- Of some memories.
 SELECT memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count FROM usage
 WHERE memory IN (SELECT value FROM json_each(:ids));
 
@@ -50,9 +51,11 @@ INSERT INTO usage (memory, steps) VALUES (:memory, :steps) ON CONFLICT (memory) 
 SELECT value FROM usage_values WHERE key = :key;
 
 -- set_usage_value --
+-- See above.
 INSERT INTO usage_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- delete_usage_value --
+-- See above.
 DELETE FROM usage_values WHERE key = :key;
 
 -- record_use --

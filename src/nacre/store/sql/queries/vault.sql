@@ -97,6 +97,7 @@ ON CONFLICT (path) DO UPDATE SET memory = :memory, mtime_ns = :mtime_ns, size = 
 UPDATE vault_files SET mtime_ns = 0, hash = unhex('') WHERE path = :path;
 
 -- delete_vault_file --
+-- It was deleted.
 DELETE FROM vault_files WHERE path = :path;
 
 -- upsert_project --
@@ -113,6 +114,7 @@ DELETE FROM projects WHERE slug = :slug AND id <> :id;
 DELETE FROM project_keys WHERE project NOT IN (SELECT id FROM projects);
 
 -- list_projects --
+-- With the times of their pages.
 SELECT id, slug, mtime_ns FROM projects ORDER BY slug;
 
 -- find_project_by_key --
@@ -141,6 +143,7 @@ SELECT slug FROM other_names WHERE name = :other;
 DELETE FROM project_dependencies WHERE project = :project OR project NOT IN (SELECT id FROM projects);
 
 -- insert_project_dependency --
+-- By name.
 INSERT INTO project_dependencies (project, name) VALUES (:project, :other)
 ON CONFLICT DO NOTHING;
 

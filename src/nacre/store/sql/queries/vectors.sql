@@ -6,6 +6,7 @@ WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND leng
 ORDER BY row LIMIT :limit;
 
 -- count_turns_to_embed --
+-- The number left.
 SELECT count(*) FROM turns
 WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
     AND (:since IS NULL OR time >= :since);
@@ -45,9 +46,11 @@ SELECT first, count, bits FROM passage_bits WHERE first >= :first ORDER BY first
 SELECT row, vector FROM passages WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_turns_of_passages --
+-- The turns that contain them.
 SELECT passage, turn FROM turn_passages WHERE passage IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_vectors_of_turns --
+-- Of all passages of some turns.
 SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.passage
 WHERE tp.turn IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
@@ -62,6 +65,7 @@ ORDER BY m.row DESC LIMIT :limit;
 SELECT subject, content FROM past_memories ORDER BY row;
 
 -- count_memories_to_embed --
+-- The number left.
 SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row
 WHERE v.memory IS NULL;
 
@@ -92,15 +96,19 @@ SELECT count(*) FROM passages;
 DELETE FROM passages;
 
 -- drop_turn_passages --
+-- As above.
 DELETE FROM turn_passages;
 
 -- drop_bits --
+-- As above.
 DELETE FROM passage_bits;
 
 -- drop_memory_vectors --
+-- As above.
 DELETE FROM memory_vectors;
 
 -- drop_embedding_values --
+-- As above.
 DELETE FROM embedding;
 
 -- one_size --
@@ -123,21 +131,25 @@ ALTER TABLE other_passages RENAME TO passages;
 ALTER TABLE former_vectors RENAME TO other_passages;
 
 -- exchange_turn_passages --
+-- As above.
 ALTER TABLE turn_passages RENAME TO former_vectors;
 ALTER TABLE other_turn_passages RENAME TO turn_passages;
 ALTER TABLE former_vectors RENAME TO other_turn_passages;
 
 -- exchange_bits --
+-- As above.
 ALTER TABLE passage_bits RENAME TO former_vectors;
 ALTER TABLE other_passage_bits RENAME TO passage_bits;
 ALTER TABLE former_vectors RENAME TO other_passage_bits;
 
 -- exchange_memory_vectors --
+-- As above.
 ALTER TABLE memory_vectors RENAME TO former_vectors;
 ALTER TABLE other_memory_vectors RENAME TO memory_vectors;
 ALTER TABLE former_vectors RENAME TO other_memory_vectors;
 
 -- exchange_embedding_values --
+-- As above.
 ALTER TABLE embedding RENAME TO former_vectors;
 ALTER TABLE other_embedding RENAME TO embedding;
 ALTER TABLE former_vectors RENAME TO other_embedding;

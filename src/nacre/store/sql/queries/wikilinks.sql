@@ -17,6 +17,7 @@ DELETE FROM memory_names WHERE memory = :memory;
 DELETE FROM mentions WHERE source = :source;
 
 -- list_memory_names --
+-- The names of a memory.
 SELECT name FROM memory_names WHERE memory = :memory;
 
 -- list_lost_memory_names --
@@ -27,6 +28,7 @@ WHERE memory = :memory AND is_alias = 0 AND name NOT IN (SELECT value FROM json_
 ORDER BY name;
 
 -- find_path_of --
+-- The file of a memory.
 SELECT path FROM vault_files WHERE memory = :memory;
 
 -- list_mentioning --
