@@ -1091,7 +1091,7 @@ def status(settings: Settings) -> Status:
 
 
 def _open_or_migrate(settings: Settings) -> Home:
-    """Open the home read-only, or migrate that of an older nacre. Raises StoreUnusable and its subclasses."""
+    """Open the home read-only, or migrate it from an older nacre. Raises StoreUnusable and its subclasses."""
     try:
         return open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
     except StoreUnusable:

@@ -209,7 +209,7 @@ class Counted:
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """Yield the sessions that began under a share; ``None`` for one that is not comparable."""
+    """Yield the sessions that began under a share; ``None`` for an incomparable one."""
     tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(ALL_HOSTS)
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))

@@ -399,7 +399,7 @@ def _outlines_match(
     try:
         expected = reread.outline(adapter, source)
         actual = reread.outline_of(home, adapter, str(source.path), parts)
-    except Exception:  # noqa: BLE001 - third-party adapter; one that opens the file itself finds none
+    except Exception:  # noqa: BLE001 - third-party adapter; it may open the file itself and find none
         return False
     return actual.keys() == expected.keys() and all(
         facts == expected[session][0] and turns == expected[session][1][: len(turns)]

@@ -65,7 +65,7 @@ A crash may split a larger write.
 class Change:
     """One change of the vault. Its methods write while the vault lock is held.
 
-    Each method is a transaction of its own, or part of the open one.
+    Each method is a separate transaction, or part of the open one.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ def part_of(
     subject: str | None = None,
     why: str | None = None,
 ) -> AbstractContextManager[Change]:
-    """Return a part of ``run``, or a change of its own without a run."""
+    """Return a part of ``run``, or a separate change without a run."""
     return run.part() if run else change(home, action, subject=subject, why=why)
 
 
@@ -825,7 +825,7 @@ def _lists(values: dict[str, Any], name: str, value: str) -> bool:
 
 
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the project of that name is another one, with another remote or another local folder."""
+    """Return True if that name belongs to another project, with another remote or local folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
     if not place.root or not os.path.isdir(place.root):

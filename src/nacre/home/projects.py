@@ -337,7 +337,7 @@ class FurtherSpaces:
         self._open: dict[str, Home] = {}
 
     def homes(self) -> Mapping[str, Home | NacreError]:
-        """Return the spaces by name, or the error for one that cannot be read."""
+        """Return the spaces by name, or the error for an unreadable one."""
         tenant, names = (
             self._home.settings.text("storage.tenant"),
             self._home.settings.texts("storage.spaces"),

@@ -531,7 +531,7 @@ class Programs:
     def given_environ(self) -> dict[str, str]:
         """Return the variables for a host's settings; empty if the command itself can set them.
 
-        Some hosts refuse variables that could change what a program loads.
+        Some hosts refuse variables that affect the code that a program loads.
         """
         return dict(self.environ) if self.platform == "win32" else {}
 

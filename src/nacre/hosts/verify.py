@@ -495,7 +495,7 @@ def warmed(settings: Settings) -> Iterator[None]:
 
 
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    """Stop the daemon. If another one was faster, this one has ended already, and the other stays."""
+    """Stop the daemon. If another daemon was faster, this one has ended already, and the other stays."""
     if daemon.poll() is None:
         with suppress(Away, Refused):
             ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)

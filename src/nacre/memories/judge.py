@@ -3,7 +3,7 @@
 Without a model, only clear cases are decided. Two statements are the same if their words are equal,
 or if their vectors are close and their numbers, names and negations agree. A statement supersedes
 another if it says that something rare that the other asserts is gone, or if it gives another value
-in the same slot. If an earlier statement may be outdated, the owner is asked; in all other cases
+in the same slot. If an earlier statement may be outdated, the owner decides; in all other cases
 both are kept.
 """
 

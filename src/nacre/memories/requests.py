@@ -233,7 +233,7 @@ class _Deciding:
     """Answers about new memories, in the order in which the memories will be placed.
 
     All questions describe the present state. If an earlier decision changes the target of a later
-    one, that question is asked again with the new state.
+    one, that question is repeated with the new state.
     """
 
     def __init__(

@@ -723,7 +723,7 @@ def refuse_broken(home: Home, memory: Memory) -> None:
 def project_asked_for(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None] = known_or_named
 ) -> str | None:
-    """Return the project that a request names, else that of its folder, or ``None``."""
+    """Return the project that a request names, else its folder's project, or ``None``."""
     return _project_slug(home, new.project) or (
         project_of(home, Path(new.folder)) if new.folder else None
     )

@@ -160,7 +160,7 @@ def is_switching(home: Home) -> bool:
 
 
 def _switch(home: Home, work: _Work) -> None:
-    """Complete the current vectors, compute those of the new model, and exchange both."""
+    """Complete the current vectors, compute the new model's vectors, and exchange both."""
     setting = home.settings.text("embedding.model")
     try:
         # Not as requested by the user, since they will be replaced.

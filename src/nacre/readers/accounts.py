@@ -370,7 +370,7 @@ ADAPTER = Adapter(
 
 
 # -- Claude.ai: messages with a parent, if the owner edited or retried ---------
-# Of several branches, the one to the leaf that the export names is read, or else to the newest
+# If there are several branches, the branch to the leaf named by the export is read, or else to the newest
 # leaf.
 
 

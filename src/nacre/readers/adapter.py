@@ -123,7 +123,7 @@ _ANY = msgspec.json.Decoder()
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to look for transcripts: the user's home folder, environment variables, and
+    """Places to search for transcripts: the user's home folder, environment variables, and
     ``sys.platform``.
 
     ``projects`` are folders of known sessions, because some tools keep transcripts there. ``own``

@@ -338,7 +338,7 @@ class First:
     trust: Trust
 
 
-# -- Sessions: the owner's, and those of sub-agents in the same transcript -----
+# -- Sessions of the owner, and of sub-agents in the same transcript -----
 
 
 TOOL = "claude-code"

@@ -59,9 +59,7 @@ editors' variables.
 
 
 def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
-    """Return the folders of tasks: the extension's in each editor, and those of Cline's own
-    programs.
-    """
+    """Return the folders of tasks: the extension's in each editor, and Cline's own programs'."""
     patterns = tuple(f"*/{name}" for name in names)
     users = user_folders(places)
     folders = [

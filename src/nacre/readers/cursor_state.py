@@ -156,7 +156,7 @@ def bubble_of(raw: bytes) -> Bubble | None:
 
 
 class Talk:
-    """Converts bubbles into a session's turns. A missing time is that of the previous bubble."""
+    """Converts bubbles into a session's turns. A missing time is taken from the previous bubble."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source

@@ -206,7 +206,7 @@ def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 
 # -- JSON lines: one message or one whole session per line ---------------------
-# Field names may be those of any tool. A file may have several sessions.
+# Field names may come from any tool. A file may have several sessions.
 
 
 TOOL = "jsonl"
@@ -395,7 +395,7 @@ ADAPTER = Adapter(
 
 
 # -- Plain text of any origin: notes, chat logs, minutes -----------------------
-# The text counts as the owner's. The session's id is made from the file's name and path, so that it
+# The text counts as the owner's. The session's id is derived from the file's name and path, so that it
 # stays the same while the text is edited.
 
 

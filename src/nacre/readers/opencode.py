@@ -79,7 +79,7 @@ def session_of(info: Values, *, project: str | None = None) -> Session:
 
 
 class Talk:
-    """Converts messages with their parts into a session's turns. A missing time is that of the
+    """Converts messages with their parts into a session's turns. A missing time is taken from the
     previous message.
     """
 

@@ -320,7 +320,7 @@ def _time_range(criteria: Filter, window: Window | None) -> dict[str, Any]:
 
 
 def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
-    """Return the query extended to the project's dependencies; that of a prompt keeps the filter of its context."""
+    """Return the query extended to the project's dependencies; a prompt keeps the filter of its context."""
     if query.is_prompt:
         return query
     return replace(query, filter=with_dependencies(home, query.filter))

@@ -624,7 +624,7 @@ class Mirror:
                 expected, present = next(source_rows, None), next(target_rows, None)
 
     def _for_target(self, table: _Table, row: Row | None, stamp: Stamp | None) -> Row | None:
-        """Convert a source row to one that the target can store. Texts on a server cannot contain NUL."""
+        """Convert a source row for the target. Texts on a server cannot contain NUL."""
         if row is None:
             return None
         if stamp:

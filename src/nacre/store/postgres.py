@@ -467,7 +467,7 @@ class PostgresDatabase:
         return cursor
 
     def _alone(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a writing statement in the open transaction, or in one that is repeated if rolled back."""
+        """Run a writing statement in the open transaction, or in a new one, repeated if rolled back."""
 
         def whole() -> ResultT:
             with self.transaction(), translated_errors():

@@ -664,7 +664,7 @@ _EXCHANGE_STATEMENTS = (
     "exchange_embedding_values",
 )
 _DEFAULT_MODEL = "minilm"
-"""Setting of vectors that were made before the setting was stored."""
+"""Setting of vectors without a stored setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -711,11 +711,11 @@ class Vectors:
             self._version, self._bits, self._next = kept.held, kept.bits, kept.next
 
     def model(self) -> str | None:
-        """Return the name of the model that made the vectors, or ``None`` without vectors."""
+        """Return the name of the vectors' model, or ``None`` without vectors."""
         return self._value("model")
 
     def setting(self) -> str | None:
-        """Return the value of ``embedding.model`` when the vectors were made, which identifies their model."""
+        """Return the value of ``embedding.model`` from the creation of the vectors, which identifies their model."""
         return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
@@ -765,8 +765,7 @@ class Vectors:
     def exchange(self) -> bool:
         """Replace the vectors in use by those of the other model in one step, then delete the former ones.
 
-        Only for ``other``. Returns False if vectors of new texts are missing and must be made
-        first.
+        Only for ``other``. Returns False if vectors of new texts are still missing.
         """
         with self._db.transaction():
             if self.model() is None or any(self.missing()):
