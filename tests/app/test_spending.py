@@ -316,13 +316,13 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
         asked(context).complete(prompt(f"{number}?"))
     with pytest.raises(BudgetSpent):
         asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
-    shown = told(world, "cost")
+    shown = told(world, "writer", "cost")
     assert "of $1.00, $1.00 left" in shown
     assert "resets at" in shown
     assert "estimated" not in shown
     assert "extraction" in shown
     assert "the task's budget was used up" in shown
-    answer = json.loads(told(world, "cost", "--by", "model", "--json"))
+    answer = json.loads(told(world, "writer", "cost", "--by", "model", "--json"))
     assert [(one["name"], one["calls"]) for one in answer["spent"]] == [("scripted:1", 3)]
     assert answer["refused"][0]["times"] == 1
 
@@ -336,7 +336,7 @@ def test_cost_report_separates_estimates_and_owner_requests(
     asked(context).complete(prompt("1?"))
     with pytest.raises(ModelUnavailable):
         asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
-    shown = told(world, "cost")
+    shown = told(world, "writer", "cost")
     assert "of this is estimated" in shown
     assert "requested by you" in next(
         line for line in shown.splitlines() if line.startswith("recall")
@@ -347,7 +347,7 @@ def test_cost_report_separates_estimates_and_owner_requests(
 
 
 def test_when_nothing_was_spent_it_says_so(world: World) -> None:
-    assert "nothing was spent" in told(world, "cost")
+    assert "nothing was spent" in told(world, "writer", "cost")
 
 
 @contextmanager
@@ -383,7 +383,7 @@ def test_a_call_that_the_library_makes_again_is_one_call(world: World, *, backgr
     (spent,) = costs(context).spent
     assert (spent.calls, spent.failed, spent.estimated) == (1, 0, 0)
     assert costs(context).budgets[0].spent == (spent.cost if background else 0)
-    (listed,) = json.loads(told(world, "traces", "list", "--json"))["traces"]
+    (listed,) = json.loads(told(world, "writer", "traces", "--json"))["traces"]
     assert listed["calls"] == 1
     assert listed["cost_usd"] == pytest.approx(spent.cost / 1_000_000, abs=2e-6), (
         "as in the ledger, but for rounding"

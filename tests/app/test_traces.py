@@ -86,7 +86,7 @@ def test_a_run_is_told_as_a_story(world: World) -> None:
         "scripted:1",
         6,
     )
-    shown = told(world, "traces", "show", trace.id[-8:])
+    shown = told(world, "writer", "traces", "show", trace.id[-8:])
     for words in (
         "asks the model",
         "scripted:1",
@@ -207,7 +207,9 @@ def test_reading_and_learning_leave_traces_but_empty_runs_none(
     assert CANARY not in json.dumps([step.output for step in trace.steps]), (
         "what was learned is named, not repeated"
     )
-    assert CANARY in told(talk, "traces", "show", trace.id), "who looks sees it as it is then"
+    assert CANARY in told(talk, "writer", "traces", "show", trace.id), (
+        "who looks sees it as it is then"
+    )
 
 
 def test_secret_in_a_name_is_in_no_index_trace(talk: World) -> None:

@@ -142,7 +142,7 @@ def test_the_owners_pages_are_written_told_brought_back_and_taken_away(
     long = nacre("project", "page", "identity", "You work for Ada. " * 60, "--json").json
     assert long["tokens"] > long["told_tokens"]
     operation = nacre("log", "--json").json["operations"][0]
-    assert (operation["action"], operation["subject"]) == ("project", "page", "identity")
+    assert (operation["action"], operation["subject"]) == ("page", "identity")
     nacre("undo", operation["operation"], "--yes")
     assert nacre("project", "page", "identity").out == "You work for Ada, who keeps bees.\n"
     assert nacre("project", "page", "identity", "--remove").out == "Deleted: identity.md\n"

@@ -304,9 +304,8 @@ SUPPLIES = Path("/sys/class/power_supply")
 
 def is_on_battery(supplies: Path = SUPPLIES) -> bool:
     """Return True if a battery is discharging and no mains is connected; False if unknown."""
-    own = [
-        supply for supply in _entries(supplies) if _read(supply / "scope") != "Device"
-    ]  # the battery of a mouse has scope "Device"
+    # The battery of a mouse has scope "Device".
+    own = [supply for supply in _entries(supplies) if _read(supply / "scope") != "Device"]
     if any(_read(supply / "type") == "Mains" and _read(supply / "online") == "1" for supply in own):
         return False
     return any(

@@ -140,9 +140,8 @@ def ask_whole(
 ) -> dict[str, Any]:
     """Return the whole response; ``more`` is added to the body. Raises Away, Refused."""
     message = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
-    body = json.dumps(message, ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )  # daemons reject lone surrogates
+    # Daemons reject lone surrogates.
+    body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
     try:
         answer = json.loads(post(home, f"/call/{operation}", body, seconds=seconds)[1])
     except ValueError as error:

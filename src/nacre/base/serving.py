@@ -67,7 +67,12 @@ class Names:
         is_tls: bool = False,
     ) -> Names:
         """Parse ``name`` and ``name:port``; ignore anything else."""
-        return cls(frozenset(_parsed(own)), frozenset(_parsed(further)), frozenset(origins), is_tls)
+        return cls(
+            frozenset(_parse_names(own)),
+            frozenset(_parse_names(further)),
+            frozenset(origins),
+            is_tls,
+        )
 
     def knows(self, host: str) -> bool:
         """Return True if a ``Host`` header names this server."""
@@ -208,7 +213,7 @@ def authority(text: str) -> tuple[str, int | None] | None:
     return None if port and port > _MAX_PORT else (match[1].lower(), port)
 
 
-def _parsed(names: Iterable[str]) -> Iterable[tuple[str, int | None]]:
+def _parse_names(names: Iterable[str]) -> Iterable[tuple[str, int | None]]:
     return (place for name in names if (place := authority(name)))
 
 

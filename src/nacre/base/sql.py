@@ -8,7 +8,7 @@ from pathlib import Path
 from sys import modules
 
 # -- SQL files -------------------------------------------------------------------------------------
-# Each statement has a line ``-- name --`` and comment lines with its purpose before it.
+# Each statement follows a line ``-- name --`` and comment lines with its purpose.
 
 
 _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)

@@ -406,7 +406,7 @@ def stem(word: str) -> str:
     word = singular(word)
     for ending, by in _VERB_ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_LETTERS:
-            word = _undoubled(word[: -len(ending)] + by)
+            word = _undouble(word[: -len(ending)] + by)
             break
     return word[:-1] if word.endswith("e") and len(word) > _MIN_LETTERS else word
 
@@ -423,7 +423,7 @@ def singular(word: str) -> str:
     return next(candidates, word)
 
 
-def _undoubled(word: str) -> str:
+def _undouble(word: str) -> str:
     """Return "plan" for the "plann" of "planned"; leave "call" and "miss"."""
     is_double = len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz"
     return word[:-1] if is_double else word
@@ -545,7 +545,7 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return a session's model after another one answered.
+    """Return a session's model after another model answered.
 
     This is the later one, but a model that is more likely local is never replaced.
     """

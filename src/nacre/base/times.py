@@ -263,27 +263,27 @@ def _find(text: str, now: datetime) -> Window | None:
         return span
     for pattern, required_words, reader in _PATTERNS:
         match = _search(pattern, required_words, text)
-        window = _read(reader, match, now) if match else None
+        window = _call_reader(reader, match, now) if match else None
         if window:
             return window
     return None
 
 
 def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
-    """Search a pattern, only if the text has one of the ``needed`` words, to save compiling it."""
+    """Search a pattern, only if the text has one of ``required_words``, to save compiling it."""
     return (
-        _compiled(pattern).search(text)
+        _compile(pattern).search(text)
         if any(word in text for word in required_words.split())
         else None
     )
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _read(reader: _Reader, match: re.Match[str], now: datetime) -> Window | None:
+def _call_reader(reader: _Reader, match: re.Match[str], now: datetime) -> Window | None:
     """Call a reader; return ``None`` for a time outside the calendar."""
     try:
         return reader(match, now)
@@ -450,7 +450,7 @@ def _year(match: re.Match[str], _: datetime) -> Window:
 
 def _quarter(match: re.Match[str], now: datetime) -> Window:
     """Read Q3 (of a year, or the latest that has begun), last quarter, and 上个季度."""
-    number, which = match.group("number"), match.groupdict().get("which")
+    number, wording = match.group("number"), match.groupdict().get("which")
 
     def span(year: int, quarter: int) -> tuple[datetime, datetime]:
         return _month(year, 3 * quarter + 1)[0], _month(year, 3 * quarter + 3)[1]
@@ -459,7 +459,7 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
         quarter = "一二三四".find(number) if number in "一二三四" else int(number) - 1
         return _yearly(match, now, lambda year: span(year, quarter))
     return _side(
-        match, *span(*divmod(4 * now.year + (now.month - 1) // 3 - _STEPS[which or "this"], 4))
+        match, *span(*divmod(4 * now.year + (now.month - 1) // 3 - _STEPS[wording or "this"], 4))
     )
 
 

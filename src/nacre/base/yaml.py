@@ -48,9 +48,8 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
     if len(document) > MAX_CHARACTERS:
         raise NotPlainError(f"it is longer than {MAX_CHARACTERS:,} characters")
     if document.startswith("\ufeff"):
-        raise NotPlainError(
-            "a byte order mark stands within the file"
-        )  # the parser does not count it in positions
+        # The parser does not count it in positions.
+        raise NotPlainError("a byte order mark stands within the file")
     try:
         return _Reader(document).read()
     except UnicodeEncodeError as error:

@@ -137,7 +137,7 @@ def _earlier_vectors(
     settings: Settings, open_home: Callable[[Settings], Home]
 ) -> Iterator[Vectors | None]:
     """Yield the vectors of the old database, which save hours or money of embedding again."""
-    home = _opened(settings, open_home) if settings.database.exists() else None
+    home = _open_old(settings, open_home) if settings.database.exists() else None
     if home is None:
         yield None
         return
@@ -237,7 +237,7 @@ def _put_in_place(
     lost: list[Problem] = []
     with contextlib.ExitStack() as stack:
         if database.exists():
-            home = _opened(settings, open_home)
+            home = _open_old(settings, open_home)
             if home:
                 with contextlib.closing(home.database):
                     stack.enter_context(home.vault_lock)
@@ -279,7 +279,7 @@ def set_aside(database: Path, name: Path) -> None:
             file.replace(kept_file)
 
 
-def _opened(settings: Settings, open_home: Callable[[Settings], Home]) -> Home | None:
+def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home | None:
     """Open the home with its old database; return ``None`` if that is unreadable."""
     try:
         return open_home(settings)
@@ -541,7 +541,7 @@ def upkeep(home: Home) -> Iterator[Check]:
     idle = home.usage.idle(now)
     yield from _recency(idle)
     yield from _stale_todos(home.usage.idle_todos(now - _STALE_TODO))
-    yield from _unused(idle)
+    yield from _report_unused(idle)
     near = home.memories.in_any_state(home.usage.may_end(now, consolidate.bounds(home.settings)))
     ending = (
         consolidate.ending(may_end(home, near), usage_of(home, near), now, home.settings)
@@ -584,7 +584,7 @@ def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
         )
 
 
-def _unused(idle: Sequence[Idle]) -> Iterator[Check]:
+def _report_unused(idle: Sequence[Idle]) -> Iterator[Check]:
     parts, lately = [], 0
     for kind, (recent, since) in IDLE_DAYS.items():
         of_kind = [group for group in idle if group.kind is kind]

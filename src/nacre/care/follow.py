@@ -65,7 +65,7 @@ class Territory:
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
         """Yield folders, and True if they are watched recursively.
 
-        Of a tool's folder, only the parts that patterns match are watched: caches and logs elsewhere change constantly.
+        In a tool's folder, only the parts that patterns match are watched: caches and logs elsewhere change constantly.
         """
         for root in self.roots:
             for pattern in root.patterns:
@@ -306,11 +306,11 @@ class Pace:
     def looked(self, began: float, now: float, *, polling: bool) -> None:
         """Schedule the next look at everything."""
         self._look_cost, self._looked = now - began, now
-        usual = self._polled(now) if polling else self.interval
+        usual = self._polling_interval(now) if polling else self.interval
         share = HINTED_SHARE if polling else SHARE
         self._due["look"] = now + max(usual, share * self._look_cost)
 
-    def _polled(self, now: float) -> float:
+    def _polling_interval(self, now: float) -> float:
         """Return the polling interval: a second while agents work, longer while nothing arrives."""
         return min(MOST_POLLED_SECONDS, max(POLLED_SECONDS, (now - self._last_read) / _IDLE_SHARE))
 

@@ -103,7 +103,7 @@ def format_checks(home: Home) -> Iterator[Check]:
         if odd.corrupt:
             lines = f"{odd.corrupt} lines of {label} were not understood or too long"
             yield Check(f"format {tool}", "warning", lines, None)
-    yield from _canary(home.sessions.heard(_COMPARED_SESSIONS))
+    yield from _silent_sessions(home.sessions.heard(_COMPARED_SESSIONS))
 
 
 def _odd_records(home: Home) -> dict[str, _Odd]:
@@ -120,7 +120,7 @@ def _odd_records(home: Home) -> dict[str, _Odd]:
     return records
 
 
-def _canary(sessions: Sequence[Heard]) -> Iterator[Check]:
+def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
     for tool, group in groupby(sessions, key=lambda session: session.tool):
         listed = list(group)
         silent = list(takewhile(lambda session: not session.owner_spoke, listed))
@@ -340,12 +340,12 @@ def judging(home: Home) -> Iterator[Check]:
     if not waiting.count:
         return
     since = f" since {shown_minute(waiting.since)}" if waiting.since else ""
-    many = (
+    new_memories = (
         "1 new memory is waiting"
         if waiting.count == 1
         else f"{waiting.count:,} new memories are waiting"
     )
-    finding = f"{many} for a model's judgement{since}"
+    finding = f"{new_memories} for a model's judgement{since}"
     if waiting.note:
         yield Check(
             "contradictions",
@@ -378,11 +378,11 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
     """
     return [
         *installation(home, repair=repair),
-        *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
-        *_checked(
+        *_run_checks(home, {"database": _integrity, "vault": _parity, "changes": _lost_memories}),
+        *_run_checks(
             home, {"forgetting": _forgetting, "history": _history, "sync": sync, "remote": remote}
         ),
-        *_checked(home, {"chats": _chats, "gateway": gateway}),
+        *_run_checks(home, {"chats": _chats, "gateway": gateway}),
         *contents(home),
     ]
 
@@ -406,7 +406,7 @@ def _chats(home: Home) -> list[Check]:
 _Look = Callable[[Home], Check | Iterable[Check]]
 
 
-def _checked(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
+def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
     """Run checks; an unreadable part is a failed check, and does not stop the others."""
     for name, look in looks.items():
         try:
@@ -434,7 +434,7 @@ def installation(home: Home, *, repair: bool = False) -> list[Check]:
 def contents(home: Home) -> list[Check]:
     """Check memories and their use, pending work, and records that were not understood."""
     return [
-        *_checked(
+        *_run_checks(
             home,
             {
                 "edits": _caught_up,
@@ -444,7 +444,7 @@ def contents(home: Home) -> list[Check]:
             },
         ),
         *_activity(home),
-        *_checked(
+        *_run_checks(
             home, {"ledger": damaged_ledger, "history": damaged_history, "archive": damaged_archive}
         ),
     ]
@@ -460,21 +460,21 @@ def problems(home: Home) -> list[Check]:
     """Return problems, without pending reviews, and without upkeep, which reads every memory."""
     return [
         finding
-        for finding in (*_checked(home, {"memories": _memories}), *_activity(home))
+        for finding in (*_run_checks(home, {"memories": _memories}), *_activity(home))
         if finding.state != OK
     ]
 
 
 def _activity(home: Home) -> list[Check]:
     return [
-        *_checked(home, {"sessions": _sessions, "vectors": _vectors}),
-        *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
+        *_run_checks(home, {"sessions": _sessions, "vectors": _vectors}),
+        *_run_checks(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
         *_held_out(home),
         *_daemon(home),
         *_watcher(home),
         *_chores(home),
         *verify.hosts_in_a_line(home.settings),
-        *_checked(home, {"formats": format_checks}),
+        *_run_checks(home, {"formats": format_checks}),
         *_problems(home),
     ]
 
@@ -562,7 +562,7 @@ def _forgetting(home: Home) -> Iterator[Check]:
         )
 
 
-def _lost(home: Home) -> Iterator[Check]:
+def _lost_memories(home: Home) -> Iterator[Check]:
     """Report memories that were lost because their replacement is not active."""
     lost = home.memories.lost()
     if lost:
@@ -787,11 +787,11 @@ def _watcher(home: Home) -> Iterator[Check]:
         return
     at = shown_minute(health.heartbeat)
     if state.state in ("running", "starting"):
-        how = f" by polling: {health.why_polling}" if health.why_polling else ""
+        polling_note = f" by polling: {health.why_polling}" if health.why_polling else ""
         yield Check(
             "watcher",
             OK,
-            f"running since {shown_minute(health.started)}, follows {health.folders} folders{how}",
+            f"running since {shown_minute(health.started)}, follows {health.folders} folders{polling_note}",
         )
     elif state.state == "stale":
         yield Check(
@@ -1093,12 +1093,12 @@ def status(settings: Settings) -> Status:
     )
     if not (settings.server or settings.database.is_file()):
         return Status(tuple(wired), not_wired)
-    with closing(_opened(settings)) as home:
+    with closing(_open_or_migrate(settings)) as home:
         return _page(home, tuple(wired), not_wired)
 
 
-def _opened(settings: Settings) -> Home:
-    """Open the home read-only, or migrate that of an older nacre. Raises StoreUnusable and its subclasses."""
+def _open_or_migrate(settings: Settings) -> Home:
+    """Open the home read-only, or migrate it from an older nacre. Raises StoreUnusable and its subclasses."""
     try:
         return open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
     except StoreUnusable:
@@ -1130,7 +1130,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
         ),
         sessions_today=len(lately),
         read=home.sessions.last_ingest(),
-        learned=_learned(home),
+        learned=_latest_memories(home),
         candidates=candidates,
         doubts=doubts,
         conflicts=conflicts,
@@ -1140,7 +1140,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
     )
 
 
-def _learned(home: Home) -> tuple[Memory, ...]:
+def _latest_memories(home: Home) -> tuple[Memory, ...]:
     rows, _ = home.selection.list_memories(
         Filter(), limit=_SHOWN_MEMORIES, offset=0, today=home.today()
     )

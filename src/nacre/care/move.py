@@ -50,7 +50,7 @@ class Documents:
 def documents_of(vault: Vault) -> Documents:
     """Count and hash the contents of a vault: paths and bytes in the order of paths, then the ledger."""
     digest, count, size = sha256(), 0, 0
-    for path, data in _read(vault):
+    for path, data in _read_documents(vault):
         digest.update(f"{path}\0{len(data)}\0".encode())
         digest.update(data)
         count, size = count + 1, size + len(data)
@@ -67,7 +67,7 @@ def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], o
     the target.
     """
     written, source_paths = 0, set()
-    for path, data in _read(source):
+    for path, data in _read_documents(source):
         source_paths.add(path)
         present = _present(target, path)
         if present != data:
@@ -96,7 +96,7 @@ def _carry_ledger(source: Vault, target: Vault) -> int:
     return len(missing)
 
 
-def _read(vault: Vault) -> Iterator[tuple[str, bytes]]:
+def _read_documents(vault: Vault) -> Iterator[tuple[str, bytes]]:
     for path in vault.paths():
         data = _present(vault, path)
         if data is not None:
@@ -394,7 +394,7 @@ def _to_server(
     local: Settings, remote: Settings, request: MoveRequest, notify: OnProgress
 ) -> MoveReport:
     address, tenant = without_password(remote.server), remote.text("storage.tenant")
-    with _opened(local, remote) as (folder, server), _locked(folder):
+    with _open_ends(local, remote) as (folder, server), _lock_ends(folder):
         moved = read_moved(local)
         if moved is None or (moved.server, moved.tenant) != (address, tenant):
             moved = Moved(str(folder.ids()), address, tenant, is_whole=False)
@@ -424,7 +424,7 @@ def _from_server(
         if former.exists() and not local.database.exists()
         else local
     )
-    with _opened(at_rest, remote) as (folder, server), _locked(folder, server):
+    with _open_ends(at_rest, remote) as (folder, server), _lock_ends(folder, server):
         require_own(folder, read_moved(local), address, tenant)
         write_moved(local, Moved(str(folder.ids()), address, tenant, is_whole=True))
         new = replace(local, database=local.database.with_name(f"{local.database.name}.moving"))
@@ -441,7 +441,7 @@ def _from_server(
 
 
 @contextlib.contextmanager
-def _opened(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
+def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
     folder, server = open_both(local, remote)
     try:
         yield folder, server
@@ -451,7 +451,7 @@ def _opened(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
 
 
 @contextlib.contextmanager
-def _locked(*homes: Home) -> Iterator[None]:
+def _lock_ends(*homes: Home) -> Iterator[None]:
     """Lock vaults, archives and writers; other changes are carried by another pass."""
     with ExitStack() as stack:
         for home in homes:

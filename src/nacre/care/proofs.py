@@ -202,9 +202,8 @@ def prove_vectors(home: Home) -> Proof:
         findings.append(Finding(FAILURE, sentence, "nacre ingest makes new ones"))
     elif waiting:
         findings.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
-    size = (
-        embedder.dimensions or home.vectors.dimensions()
-    )  # some models report it only with an answer
+    # Some models report it only with an answer.
+    size = embedder.dimensions or home.vectors.dimensions()
     wrong = sound.vectors_of_other_size(size)
     if wrong:
         sentence = f"{wrong} vectors have a different size from the model's"
@@ -273,7 +272,7 @@ def _spread(files: Sequence[SeenFile]) -> list[SeenFile]:
 def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> list[Finding]:
     path = Path(file.path)
     try:
-        lacking, total = _lacking(home, sound, path, file.tool)
+        lacking, total = _count_missing(home, sound, path, file.tool)
     except (NacreError, OSError, ValueError) as error:
         return [
             Finding(WARNING, f"{path} cannot be reread: {error}", f"nacre ingest --force {path}")
@@ -284,7 +283,9 @@ def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> lis
     return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", _reader(path))]
 
 
-def _lacking(home: Home, sound: maintenance.Soundness, path: Path, tool: str) -> tuple[int, int]:
+def _count_missing(
+    home: Home, sound: maintenance.Soundness, path: Path, tool: str
+) -> tuple[int, int]:
     """Return the number of turns missing from the index, and of all turns in the file."""
     turns: dict[bytes, None] = {}
     unknown = 0
@@ -317,10 +318,10 @@ def _counter(row: int) -> Mend:
 
 def _reader(path: Path) -> Mend:
     def mend(home: Home) -> None:
-        again = IngestOptions(
+        options = IngestOptions(
             paths=(path,), extract=False, vectors=False, force=True, remember_paths=False
         )
-        ingest(home, again)
+        ingest(home, options)
 
     return mend
 
@@ -367,7 +368,7 @@ def prove_files(home: Home) -> Proof:
                 Finding(FAILURE, f"{path} is missing in the index", "nacre admin db rebuild")
             )
         else:
-            findings += _compared(home, stat, seen_files[path])
+            findings += _compare_file(home, stat, seen_files[path])
     for path in seen_files.keys() - stats.keys() - home.files.pending_paths():
         findings.append(
             Finding(
@@ -375,16 +376,15 @@ def prove_files(home: Home) -> Proof:
             )
         )
     for memory in filter(None, map(home.memories.find, home.files.unfiled())):
-        sentence = f"{_named(memory)} is in the index but has no file"
+        sentence = f"{_label(memory)} is in the index but has no file"
         findings.append(Finding(FAILURE, sentence, deep_repair(), _writer(memory)))
     return Proof("vault", f"{len(stats):,} files", findings)
 
 
-def _compared(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
+def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
     row = home.memories.find(seen_file.memory)
-    modified = (
-        row.created if row else home.now()
-    )  # if the file has no date, only the index knows it
+    # If the file has no date, only the index knows it.
+    modified = row.created if row else home.now()
     try:
         data = home.vault.read(stat.path)
         written = redacted(
@@ -463,7 +463,7 @@ def prove_links(home: Home) -> Proof:
                 )
             )
         elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
-            sentence = f"{_named(memory)} names {_named(memories[newer])} as its successor, which does not confirm it"
+            sentence = f"{_label(memory)} names {_label(memories[newer])} as its successor, which does not confirm it"
             findings.append(
                 Finding(
                     WARNING,
@@ -475,7 +475,7 @@ def prove_links(home: Home) -> Proof:
             successor = memories.get(old)
             if successor and successor.is_active and not memory.retired:
                 sentence = (
-                    f"{_named(memory)} claims to supersede {_named(successor)}, which still holds"
+                    f"{_label(memory)} claims to supersede {_label(successor)}, which still holds"
                 )
                 findings.append(
                     Finding(
@@ -488,7 +488,7 @@ def prove_links(home: Home) -> Proof:
 
 
 def _dangling_link(memory: Memory, link: str, repair: str) -> Finding:
-    return Finding(WARNING, f"{_named(memory)}: dangling link {link}", repair)
+    return Finding(WARNING, f"{_label(memory)}: dangling link {link}", repair)
 
 
 def prove_projects(home: Home) -> Proof:
@@ -552,10 +552,10 @@ def prove_ledger(home: Home) -> Proof:
     for memory in home.memories.everything():
         last = last_actions.get(memory.id)
         if memory.retired and last not in ("retire", "import", "undo"):
-            sentence = f"{_named(memory)} is retired, but not in the ledger"
+            sentence = f"{_label(memory)} is retired, but not in the ledger"
             findings.append(Finding(WARNING, sentence, deep_repair(), _ledger_writer(memory)))
         elif not memory.retired and last == "retire":
-            sentence = f"{_named(memory)} is active, but retired in the ledger"
+            sentence = f"{_label(memory)} is active, but retired in the ledger"
             findings.append(
                 Finding(
                     WARNING, sentence, f"nacre retire {memory.id[-8:]}, unless it should be active"
@@ -575,7 +575,7 @@ def _ledger_writer(memory: Memory) -> Mend:
     return mend
 
 
-def _named(memory: Memory) -> str:
+def _label(memory: Memory) -> str:
     return f"{shorten(memory.subject, 50)!r} ({memory.id[-8:]})"
 
 

@@ -713,7 +713,7 @@ def send_turns(
     tell: Callable[[int], object],
 ) -> tuple[State, int]:
     """Send new turns and return their number. ``keep`` receives the state after each part."""
-    state = _checked(home, state)
+    state = _check_state(home, state)
     sent = 0
     while batch := _next(home, state.turn):
         for part in _parts_turns(
@@ -730,10 +730,12 @@ def send_turns(
 
 def count_waiting(home: Home, state: State) -> int:
     """Return the number of turns to be sent, at most a thousand."""
-    return len(home.database.all("list_turns_after", after=_checked(home, state).turn, limit=1_000))
+    return len(
+        home.database.all("list_turns_after", after=_check_state(home, state).turn, limit=1_000)
+    )
 
 
-def _checked(home: Home, state: State) -> State:
+def _check_state(home: Home, state: State) -> State:
     """Start over if the database was rebuilt, because row numbers changed; the server recognises the turns."""
     stored = home.sessions.by_rows([state.turn]).get(state.turn) if state.turn else None
     is_same = not state.turn or (stored is not None and stored.turn.id == state.turn_id)
@@ -850,11 +852,10 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
     """
     _require_files(home)
     notify = on_progress or (lambda _: None)
-    with FileLock(home.settings.home / SYNC_LOCK, _LOCK_WAIT_SECONDS), _outcome_kept(home):
+    with FileLock(home.settings.home / SYNC_LOCK, _LOCK_WAIT_SECONDS), _recording_outcome(home):
         state = _state(home)
-        (home.settings.home / REMOTE_LOCK).touch(
-            mode=0o600
-        )  # delays the next one in the background
+        # Delays the next background exchange.
+        (home.settings.home / REMOTE_LOCK).touch(mode=0o600)
         with contextlib.closing(Connection(state.url, key_for(home.settings))) as server:
             result, state = _documents(home, server, state, notify)
             turns = 0
@@ -894,7 +895,7 @@ def _documents(
             write_state(home.settings, state)
             before = what_is_here(home)
             if before == state.here:
-                return _exchanged(state, sent, received, notes, held_back), state
+                return _exchange_result(state, sent, received, notes, held_back), state
             state, went, held_back = give(
                 home,
                 server,
@@ -908,11 +909,11 @@ def _documents(
         sent += went
         state = replace(state, here=before)
         if not went:
-            return _exchanged(state, sent, received, notes, held_back), state
+            return _exchange_result(state, sent, received, notes, held_back), state
     raise RepositoryBusy(reason, hint="try again in a moment; nothing was lost")
 
 
-def _exchanged(
+def _exchange_result(
     state: State,
     sent: int,
     received: int,
@@ -940,7 +941,7 @@ def _require_files(home: Home) -> None:
 
 
 @contextlib.contextmanager
-def _outcome_kept(home: Home) -> Iterator[None]:
+def _recording_outcome(home: Home) -> Iterator[None]:
     """Record the outcome of an exchange."""
     now = stamp(home.now())
     try:
@@ -974,7 +975,7 @@ def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
     space = _require_own(home)
     newest = int((home.database.one("last_document_version") or (0,))[0])
     rows = home.database.all("list_changes_since", since=request.since, limit=_CHANGES_PER_RESPONSE)
-    changes = list(_bounded(rows))
+    changes = list(_limit_size(rows))
     is_cut = len(changes) < len(rows) or len(rows) == _CHANGES_PER_RESPONSE
     version = max(changes[-1][1] if is_cut else newest, request.since)
     lines = home.database.all(
@@ -1093,7 +1094,7 @@ def _require_own(home: Home) -> str:
     return caller.space
 
 
-def _bounded(
+def _limit_size(
     rows: Sequence[tuple[str, int, bytes | None]],
 ) -> Iterator[tuple[str, int, bytes | None]]:
     """Yield the rows that fit a response, at least one."""

@@ -207,7 +207,7 @@ def activity(home: Home, request: ActivityRequest) -> Activity:
         steps,
         sessions=_by_name(steps, ((day, tool, sessions) for day, tool, sessions, _ in talked)),
         turns=_by_name(steps, ((day, tool, turns) for day, tool, _, turns in talked)),
-        stored=_by_name(steps, _stored(period, remembered), _KINDS),
+        stored=_by_name(steps, _count_stored(period, remembered), _KINDS),
         held=_totals(steps, remembered),
         recalls=_added_up(steps, store.recalls(period)),
         questions=() if period.project else _questions(home, period, steps),
@@ -244,7 +244,7 @@ def _steps(period: Period) -> tuple[str, tuple[date, ...]]:
     return "month", tuple(date(month // 12, month % 12 + 1, 1) for month in range(first, last + 1))
 
 
-def _stored(period: Period, remembered: Sequence[Row]) -> _Counts:
+def _count_stored(period: Period, remembered: Sequence[Row]) -> _Counts:
     first = period.first.isoformat()
     return (
         (day, kind, count) for day, kind, change, count in remembered if change > 0 and day >= first
@@ -318,11 +318,10 @@ def today(home: Home, request: TodayRequest) -> Today:
     """Return the report of a day or period, and pending items. Raises InvalidInput if it ends before it begins."""
     fold_notes(home)
     period = period_of(home, request, timedelta())
-    waiting = listed(
-        home, ReviewRequest(project=period.project, limit=1)
-    )  # this reads edits by hand
-    learned, total = _learned(home, period, request.limit)
-    talked = SessionsRequest(
+    # Also reads edits by hand.
+    waiting = listed(home, ReviewRequest(project=period.project, limit=1))
+    learned, total = _learned_memories(home, period, request.limit)
+    sessions_request = SessionsRequest(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),
         limit=request.limit,
     )
@@ -341,7 +340,7 @@ def today(home: Home, request: TodayRequest) -> Today:
             )
         ),
         _by_tool(home.activity.sessions(period)),
-        list_sessions_answers(home, talked).lines,
+        list_sessions_answers(home, sessions_request).lines,
         waiting.conflicts,
         waiting.doubts,
         waiting.candidates,
@@ -351,7 +350,7 @@ def today(home: Home, request: TodayRequest) -> Today:
     )
 
 
-def _learned(home: Home, period: Period, limit: int) -> tuple[list[Memory], int]:
+def _learned_memories(home: Home, period: Period, limit: int) -> tuple[list[Memory], int]:
     selection = Filter(
         (period.project,) if period.project else (),
         strict=True,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any
@@ -79,11 +80,11 @@ def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, flo
     Differences are in standard errors, because the groups may differ in variance.
     """
     every = [_sums(times, of) for times, of in (*told, *held_out)]
-    whole = _added(every)
-    draws = (_added(random.sample(every, len(held_out))) for _ in range(DRAWS))
+    whole = _add_sums(every)
+    draws = (_add_sums(random.sample(every, len(held_out))) for _ in range(DRAWS))
     by_chance = sorted(_standardised(whole, drawn) for drawn in draws)
     outside = round((1 - CONFIDENCE) / 2 * (DRAWS + 1))
-    difference, error = _difference(whole, _added(every[len(told) :]))
+    difference, error = _difference(whole, _add_sums(every[len(told) :]))
     return difference - error * by_chance[-outside], difference - error * by_chance[outside - 1]
 
 
@@ -95,7 +96,7 @@ def _sums(times: int, of: int) -> _Sums:
     return 1, times, of, times * times, times * of, of * of
 
 
-def _added(sessions: Sequence[_Sums]) -> _Sums:
+def _add_sums(sessions: Sequence[_Sums]) -> _Sums:
     n, times, of, squares, products, of_squares = map(sum, zip(*sessions, strict=True))
     return n, times, of, squares, products, of_squares
 
@@ -208,7 +209,7 @@ class Counted:
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """Yield the sessions that began under a share; ``None`` for one that is not comparable."""
+    """Yield the sessions that began under a share; ``None`` for an incomparable one."""
     tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(ALL_HOSTS)
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))
@@ -232,8 +233,8 @@ def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | N
         if item.counts is None:
             yield None
             continue
-        again = sum(place in repeated for place in item.places)
-        counts = {**item.counts, Aspect.REPEATED: (again, item.counts[Aspect.MESSAGES][0])}
+        repetitions = sum(place in repeated for place in item.places)
+        counts = {**item.counts, Aspect.REPEATED: (repetitions, item.counts[Aspect.MESSAGES][0])}
         yield Counted(draw.takes(item.session.session.id, _began(item.session)), counts)
 
 
@@ -355,10 +356,10 @@ def usefulness(home: Home) -> Usefulness:
 
 def compare(sessions: Sequence[Counted], random: Random) -> tuple[Comparison, ...]:
     """Compare held-out sessions with the others, in each aspect."""
-    return tuple(_compared(aspect, sessions, random) for aspect in Aspect)
+    return tuple(_compare_aspect(aspect, sessions, random) for aspect in Aspect)
 
 
-def _compared(aspect: Aspect, sessions: Sequence[Counted], random: Random) -> Comparison:
+def _compare_aspect(aspect: Aspect, sessions: Sequence[Counted], random: Random) -> Comparison:
     told, held_out = (
         [
             session.counts[aspect]
@@ -369,10 +370,10 @@ def _compared(aspect: Aspect, sessions: Sequence[Counted], random: Random) -> Co
     )
     if not are_enough(told, held_out):
         return Comparison(aspect, Finding.TOO_FEW, len(told), len(held_out))
-    return _measured(aspect, told, held_out, random)
+    return _measure(aspect, told, held_out, random)
 
 
-def _measured(aspect: Aspect, told: Counts, held_out: Counts, random: Random) -> Comparison:
+def _measure(aspect: Aspect, told: Counts, held_out: Counts, random: Random) -> Comparison:
     with_memory, without = rate(told), rate(held_out)
     low, high = interval(told, held_out, random)
     finding = (
@@ -580,8 +581,8 @@ def ask(
     """
     answers = []
     for number, query in enumerate(queries, start=1):
-        answer = _SPECIAL.get(query.id, _recalled)(home, query, limit, budget)
-        expected = _expected(home, answer) if query.expects else ()
+        answer = _SPECIAL.get(query.id, _recall_answer)(home, query, limit, budget)
+        expected = _expected_results(home, answer) if query.expects else ()
         moves = _moves(query, answer.results, baseline) if baseline else None
         answers.append(replace(answer, expected=expected, moves=moves))
         notify(Progress("asking", number, len(queries)))
@@ -668,7 +669,7 @@ def _baseline_result(result: Result) -> dict[str, Any]:
     }
 
 
-def _recalled(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
+def _recall_answer(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
     return _answer(
         query, recall(home, RecallQuery(query.query, limit=limit, turns=0, update=False))
     )
@@ -686,32 +687,20 @@ def _answer(query: SavedQuery, result: RecallResult) -> Answer:
     return Answer(query, results, result.lanes)
 
 
-def _recent_decisions(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    return _newest(home, query, limit, Kind.DECISION)
-
-
-def _active_todos(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    return _newest(home, query, limit, Kind.TODO)
-
-
-def _preferences(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    return _newest(home, query, limit, Kind.PREFERENCE)
-
-
-def _newest(home: Home, query: SavedQuery, limit: int, kind: Kind) -> Answer:
+def _newest(kind: Kind, home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
     memories, _ = list_active(home, Filter(kinds=(kind,)), limit=limit)
     return Answer(query, tuple(Result(memory, None) for memory in memories))
 
 
 _SPECIAL: dict[str, Callable[[Home, SavedQuery, int, int], Answer]] = {
     "session-start": _session_start,
-    "recent-decisions": _recent_decisions,
-    "active-todos": _active_todos,
-    "preferences": _preferences,
+    "recent-decisions": partial(_newest, Kind.DECISION),
+    "active-todos": partial(_newest, Kind.TODO),
+    "preferences": partial(_newest, Kind.PREFERENCE),
 }
 
 
-def _expected(home: Home, answer: Answer) -> tuple[Expected, ...]:
+def _expected_results(home: Home, answer: Answer) -> tuple[Expected, ...]:
     ranks = {result.memory.id: rank for rank, result in enumerate(answer.results, start=1)}
     expected = []
     for memory_id in answer.query.expects:

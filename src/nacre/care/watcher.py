@@ -333,7 +333,7 @@ class Watcher:
         now = self._clock()
         self.health = follow.Health(os.getpid(), now, now, version)
         self._pace.interval = options.interval_seconds or _INTERVAL_SECONDS
-        self._notices = Notices(self._told, polling=options.polling)
+        self._notices = Notices(self._queue_paths, polling=options.polling)
         self._territory = Territory(())
         self._missing: list[Path] = []
         self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
@@ -342,7 +342,7 @@ class Watcher:
         self._hot: dict[Path, Stamp] = {}
         self._futile: dict[Path, Stamp] = {}
         self._followed: set[Path] = set()
-        self._told_problems: set[str] = set()
+        self._reported_problems: set[str] = set()
         self._has_much = False
         self._unnoted = options.paths
         self._is_ending = False
@@ -366,7 +366,7 @@ class Watcher:
         """Return True if it follows a transcript, and schedule reading it. Works in any thread."""
         if self._territory.transcript(path) is None:
             return False
-        self._told(frozenset({path}))
+        self._queue_paths(frozenset({path}))
         return True
 
     def _begin(self) -> None:
@@ -416,7 +416,7 @@ class Watcher:
         if self._home and now - self._pace.last_used > _IDLE_SECONDS:
             self._close()
 
-    def _told(self, paths: frozenset[Path]) -> None:
+    def _queue_paths(self, paths: frozenset[Path]) -> None:
         self._messages.put(paths)
 
     def _receive(self, seconds: float) -> None:
@@ -507,9 +507,8 @@ class Watcher:
             job.path: (job.size, job.mtime_ns)
             for job in unread(home, [f for f in files if f.path in requested])
         }
-        self._futile |= {
-            path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)
-        }  # until it changes
+        # They are ignored until they change.
+        self._futile |= {path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)}
         for problem in report.problems:
             self._complain(problem.message, problem.hint, problem.path)
         if not report.turns:
@@ -610,11 +609,10 @@ class Watcher:
         if self._pace.is_time("forgive", now):
             self._pace.again("forgive", now)
             self._futile.clear()
-            self._told_problems.clear()
+            self._reported_problems.clear()
         self.health = replace(self.health, heartbeat=self._clock())
-        with contextlib.suppress(
-            OSError
-        ):  # no report is possible; nacre admin watcher status detects that
+        # No report is possible; nacre admin watcher status detects that.
+        with contextlib.suppress(OSError):
             follow.write_health(self._settings.home, self.health)
 
     def _try(self, work: Callable[[], None]) -> None:
@@ -634,8 +632,8 @@ class Watcher:
     def _complain(self, message: str, hint: str | None, path: str | None = None) -> None:
         text = f"{path}: {message}" if path else message
         self.health = replace(self.health, last_error=text, last_error_at=self._clock())
-        if text not in self._told_problems:
-            self._told_problems.add(text)
+        if text not in self._reported_problems:
+            self._reported_problems.add(text)
             self._tell("problem", path=path, note=message, hint=hint)
 
     def _tell(self, kind: str, **fields: object) -> None:

@@ -33,10 +33,10 @@ LABEL = "nacre.watch"
 def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
     """Return a user unit of systemd."""
     lines = "\n".join(
-        f"Environment={_systemd_quoted(f'{name}={value}')}" for name, value in environ.items()
+        f"Environment={_quote_for_systemd(f'{name}={value}')}" for name, value in environ.items()
     )
-    program = " ".join(_systemd_quoted(word).replace("$", "$$") for word in words)
-    return _filled("nacre-watch.service", {"PROGRAM": program, "ENVIRONMENT": lines})
+    program = " ".join(_quote_for_systemd(word).replace("$", "$$") for word in words)
+    return _fill_template("nacre-watch.service", {"PROGRAM": program, "ENVIRONMENT": lines})
 
 
 def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -46,16 +46,20 @@ def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
         f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
         for name, value in environ.items()
     )
-    return _filled("nacre-watch.plist", {"LABEL": LABEL, "PROGRAM": program, "ENVIRONMENT": pairs})
+    return _fill_template(
+        "nacre-watch.plist", {"LABEL": LABEL, "PROGRAM": program, "ENVIRONMENT": pairs}
+    )
 
 
 def windows_task(words: Sequence[str]) -> str:
     """Return a task of Windows, which gets the environment of the user who logs on."""
     arguments = subprocess.list2cmdline(list(words[1:]))
-    return _filled("nacre-watch.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)})
+    return _fill_template(
+        "nacre-watch.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)}
+    )
 
 
-def _systemd_quoted(word: str) -> str:
+def _quote_for_systemd(word: str) -> str:
     return (
         '"'
         + word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("%", "%%")
@@ -63,7 +67,7 @@ def _systemd_quoted(word: str) -> str:
     )
 
 
-def _filled(name: str, places: Mapping[str, str]) -> str:
+def _fill_template(name: str, places: Mapping[str, str]) -> str:
     text = files(__package__).joinpath("units", name).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
 
@@ -192,7 +196,7 @@ def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
         _require(settings, service)
         _run(settings, service.start)
     else:
-        process = _detached(settings)
+        process = _start_detached(settings)
     deadline = time.monotonic() + wait_seconds
     while time.monotonic() < deadline:
         now = standing(settings.home, utc_now())
@@ -316,7 +320,7 @@ def _followed_by_daemon(settings: Settings) -> bool:
     return False
 
 
-def _detached(settings: Settings) -> subprocess.Popen[bytes]:
+def _start_detached(settings: Settings) -> subprocess.Popen[bytes]:
     """Start a process that outlives the terminal. Raises Unavailable."""
     try:
         return start_process(str(settings.home), settings.environ, "admin", "watch", "--log")

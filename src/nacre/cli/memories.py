@@ -872,7 +872,7 @@ def todo(context: click.Context, project: str | None, limit: int) -> None:
 def _list_todos(run: Run, project: str | None, limit: int) -> None:
     slug = find_project(run, project)
     wanted = recall.Filter(
-        kinds=(values_memory.Kind.TODO,), projects=() if slug is None else (slug,)
+        kinds=(values_memory.Kind.TODO,), projects=() if slug is None else (slug,), strict=True
     )
     found = ask(run, "list", filter=wanted, limit=limit, offset=0)
     memories, total = found.memories, found.total

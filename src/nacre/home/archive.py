@@ -83,7 +83,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
         bytes_done = 0
         work.waits = len(due) < _BATCH_FILES or not hasattr(os, "sync")
         home.database.relax()
-        with _ahead(home, due) as work.ahead:
+        with _prepared_portions(home, due) as work.ahead:
             for number, item in enumerate(due, 1):
                 _archive_safely(work, item)
                 bytes_done += item.size
@@ -109,7 +109,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
 
 
 @contextlib.contextmanager
-def _ahead(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
+def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
     """Yield worker processes that redact upcoming files, or ``None`` if there is too little to do."""
     jobs = [job for item in due if (job := _job(home, item))]
     processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
@@ -306,9 +306,8 @@ def _resume_at(
     length = int(state.fingerprint.split(":")[0] or 0)
     if length:
         return until if readers_adapter.fingerprint_of(file, length) == state.fingerprint else 0
-    first = next(
-        segment for segment in reversed(pack.segments) if segment.start == 0
-    )  # after a rebuild, compare the content
+    # After a rebuild, compare the content.
+    first = next(segment for segment in reversed(pack.segments) if segment.start == 0)
     file.seek(0)
     payload = work.cleaner.lines(file.read(first.until))
     return until if packs.digest_of(payload.pack()) == first.digest else 0
@@ -402,7 +401,7 @@ def _outlines_match(
     try:
         expected = reread.outline(adapter, source)
         actual = reread.outline_of(home, adapter, str(source.path), parts)
-    except Exception:  # noqa: BLE001 - third-party adapter; one that opens the file itself finds none
+    except Exception:  # noqa: BLE001 - third-party adapter; it may open the file itself and find none
         return False
     return actual.keys() == expected.keys() and all(
         facts == expected[session][0] and turns == expected[session][1][: len(turns)]
@@ -595,9 +594,10 @@ def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Pa
     """Return packs without a known transcript."""
     folder = archive_packs.folder_of(home)
     known_places = {folder / state.pack for state in states if state.pack}
+    # These are rewritten next.
     known_places |= {
         archive_packs.place_for(home, due.tool, due.path) for due in home.archive.due()
-    }  # rewritten next
+    }
     places = sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else []
     return [place for place in places if place not in known_places]
 

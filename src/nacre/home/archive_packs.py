@@ -41,9 +41,8 @@ def rows_of(home: Home, state: Archived) -> list[int]:
     path, _, native_id = state.path.partition(_INSIDE)
     if not native_id:
         return home.archive.sessions_of(state.tool, path)
-    sessions = home.sessions.find(
-        f"{state.tool}:{native_id}"
-    )  # found by id, because a database may have thousands of sessions
+    # Found by id, because a database may have thousands of sessions.
+    sessions = home.sessions.find(f"{state.tool}:{native_id}")
     return [
         stored.row
         for stored in sessions

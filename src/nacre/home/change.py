@@ -65,7 +65,7 @@ A crash may split a larger write.
 class Change:
     """One change of the vault. Its methods write while the vault lock is held.
 
-    Each method is a transaction of its own, or part of the open one.
+    Each method is a separate transaction, or part of the open one.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ def part_of(
     subject: str | None = None,
     why: str | None = None,
 ) -> AbstractContextManager[Change]:
-    """Return a part of ``run``, or a change of its own without a run."""
+    """Return a part of ``run``, or a separate change without a run."""
     return run.part() if run else change(home, action, subject=subject, why=why)
 
 
@@ -433,9 +433,8 @@ def read_pages(home: home.Home) -> None:
             if len(changed) > 1
             else set()
         )
-        for project, values in (
-            changed if len(changed) > 1 else ()
-        ):  # what one page lists no more, another may: in any order
+        # Another page may list a key that one page dropped, in any order.
+        for project, values in changed if len(changed) > 1 else ():
             unchanged = [
                 key for key in _keys(project.slug, values) if (project.slug, *key) in indexed_keys
             ]
@@ -466,7 +465,7 @@ def _read_changed(
         except FileNotFoundError:
             continue
         except (MemoryInvalid, VaultUnusable) as error:
-            home.problems.append(f"{_shown(page_path(slug))}: {error.message}")
+            home.problems.append(f"{_display_path(page_path(slug))}: {error.message}")
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
@@ -513,7 +512,7 @@ def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
     return (names[0] if names else None) or home.files.name_now(handoff.project)
 
 
-def _shown(path: str) -> str:
+def _display_path(path: str) -> str:
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
@@ -826,14 +825,14 @@ def _lists(values: dict[str, Any], name: str, value: str) -> bool:
 
 
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the project of that name is another one, with another remote or another local folder."""
+    """Return True if that name belongs to another project, with another remote or local folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
     if not place.root or not os.path.isdir(place.root):
         return False
-    here = os.path.realpath(place.root)
+    folder = os.path.realpath(place.root)
     return any(
-        os.path.isdir(root) and os.path.realpath(root) != here
+        os.path.isdir(root) and os.path.realpath(root) != folder
         for root in _page_list(home, slug, "roots")
     )
 
@@ -871,7 +870,7 @@ def put_in_place(fresh: Path, home: Path) -> Path | None:
 
     Return the folder where the previous home is kept, or ``None`` if it was missing or empty.
     """
-    ready = _staged(home)
+    ready = _staging_path(home)
     if ready.exists():
         shutil.rmtree(ready)  # left by a restore that was interrupted before the swap
     aside = (
@@ -897,9 +896,9 @@ def finish(home: Path) -> bool:
 
     Return True if there was one.
     """
-    if home.exists() or not _staged(home).is_dir():
+    if home.exists() or not _staging_path(home).is_dir():
         return False
-    _staged(home).rename(home)
+    _staging_path(home).rename(home)
     return True
 
 
@@ -910,7 +909,7 @@ def _move_aside(home: Path, aside: Path | None) -> None:
         home.rmdir()
 
 
-def _staged(home: Path) -> Path:
+def _staging_path(home: Path) -> Path:
     """Return the path of a complete home before the second step.
 
     Incomplete homes never have this name.
@@ -997,9 +996,8 @@ def place(home: home.Home, request: PlaceRequest) -> views.Place:
     """Return the project of a name or a folder. Nothing is created."""
     slugs = tuple(location.projects(home))
     if request.name in (None, "", HERE):
-        folder = (
-            None if home.actor.bearer else request.folder
-        )  # a client with a key works on another machine
+        # A client with a key works on another machine.
+        folder = None if home.actor.bearer else request.folder
         slug = location.project_of_folder(home, Path(folder)) if folder else None
         return views.Place(
             slug, slugs, namesake=_namesake(home, folder, slugs) if folder and not slug else None
@@ -1027,13 +1025,13 @@ def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | Non
     return slug if slug in slugs else None
 
 
-def project_called(home: home.Home, name: str, known: tuple[str, ...] | list[str]) -> str:
+def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str]) -> str:
     """Return the slug for a project name, even if no such project exists."""
     slug = files.slugify(home.redactor.clean(name))
-    if name in known:
+    if name in slugs:
         return name
     by_alias = home.files.project_by("alias", name)
-    return by_alias or next((other for other in known if files.slugify(other) == slug), slug)
+    return by_alias or next((other for other in slugs if files.slugify(other) == slug), slug)
 
 
 def page(home: home.Home, request: PageRequest) -> str:
@@ -1068,7 +1066,7 @@ class Exclusions:
         self._files = settings.texts("ingest.exclude")
         self._projects = tuple(name.lower() for name in settings.texts("ingest.exclude_projects"))
         self._paths = tuple(
-            _expanded(path, settings.user_home) for path in settings.texts("ingest.exclude_paths")
+            _expand(path, settings.user_home) for path in settings.texts("ingest.exclude_paths")
         )
 
     def reason(self, home: home.Home, session: Session) -> str | None:
@@ -1114,7 +1112,7 @@ def _names(session: Session, project: str | None) -> list[str]:
     return [name for name in names if name]
 
 
-def _expanded(path: str, home: Path) -> str:
+def _expand(path: str, home: Path) -> str:
     """Return a pattern with ``~`` expanded and forward slashes."""
     if path == "~" or path.startswith(("~/", "~\\")):
         path = f"{home}{path[1:]}"

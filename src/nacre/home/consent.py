@@ -195,12 +195,12 @@ def _over_budget(
     return EmbedderHeld(message, hint=hint, reason=reason, for_less=for_less)
 
 
-def note_held(home: Home, setting: str, held: EmbedderHeld) -> None:
+def note_held(home: Home, setting: str, error: EmbedderHeld) -> None:
     """Record in the ledger of calls that texts were not sent."""
-    if held.reason == "no yes" or home.database.unwritable:
+    if error.reason == "no yes" or home.database.unwritable:
         return
     with home.database.transaction():
-        home.spending.refuse(home.today(), VECTORS, setting, held.reason)
+        home.spending.refuse(home.today(), VECTORS, setting, error.reason)
 
 
 def asked(embedder: Embedder) -> Embedder:

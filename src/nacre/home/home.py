@@ -213,8 +213,8 @@ class Home(Stores):
     def folder(self) -> Path:
         """The folder of spools and handoffs.
 
-        A space on a server selected other than by the home's config has a folder of its own, so
-        that spools of different spaces are not mixed.
+        A space on a server selected other than by the home's config has its own folder, so that
+        spools of different spaces are not mixed.
         """
         origin = self.settings.values["storage.tenant"].origin
         if not self.database.is_server or origin in ("default", str(self.settings.config)):
@@ -298,7 +298,7 @@ class Home(Stores):
         return vectors
 
     def loaded_embedder(self, name: str) -> Embedder:
-        """Return an embedding model, loaded once, without the owner's limits on what may be sent to it.
+        """Return an embedding model, loaded once, without the owner's limits on texts sent to it.
 
         :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailable.
         """
@@ -314,7 +314,7 @@ class Home(Stores):
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Close the database and those of further spaces, but not the embedding models."""
+        """Close the databases of the home and of further spaces, but not the embedding models."""
         if "further_spaces" in self.__dict__:
             self.further_spaces.close()
         self.database.close()
@@ -348,7 +348,7 @@ def open_home(
     load_model: ModelLoader | None = None,
     observe: Observe | None = None,
 ) -> Home:
-    """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
+    """Open a home, creating missing parts. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
 
     An existing home on a full or read-only disk is opened read-only: every write raises
     ``database.unwritable``. ``observe`` receives how long locks were held.
@@ -462,9 +462,8 @@ def _load_configured(settings: Settings) -> Embedder:
     if name.startswith("onnx:"):
         folder = Path(name.removeprefix("onnx:")).expanduser()
         return cast("Embedder", _load_with_numpy("nacre.llm.local_model:load_folder")(folder))
-    open_embedder = _load_with_numpy(
-        "nacre.llm.embeddings:open_embedder"
-    )  # importing its library takes up to a second
+    # Importing its library takes up to a second.
+    open_embedder = _load_with_numpy("nacre.llm.embeddings:open_embedder")
     return cast("Embedder", open_embedder(settings, name))
 
 
@@ -491,9 +490,8 @@ def _load_configured_reranker(settings: Settings) -> Reranker | None:
 
 def load_configured_model(settings: Settings, name: str) -> LanguageModel:
     """Open a language model with its settings. Raises ModelRefused."""
-    model: LanguageModel = load("nacre.llm.providers:open_model")(
-        settings, name
-    )  # importing an SDK takes up to a second
+    # Importing an SDK takes up to a second.
+    model: LanguageModel = load("nacre.llm.providers:open_model")(settings, name)
     return model
 
 

@@ -75,18 +75,20 @@ def known_project(home: Home, place: Place) -> str | None:
     )
 
 
-def with_dependencies(home: Home, wanted: Filter) -> Filter:
+def with_dependencies(home: Home, criteria: Filter) -> Filter:
     """Return a filter that includes the direct dependencies of its projects, unless it is strict."""
-    if not wanted.projects or wanted.strict:
-        return wanted
-    dependencies = (other for slug in wanted.projects for _, other in home.files.dependencies(slug))
-    return replace(wanted, projects=tuple(dict.fromkeys((*wanted.projects, *dependencies))))
+    if not criteria.projects or criteria.strict:
+        return criteria
+    dependencies = (
+        other for slug in criteria.projects for _, other in home.files.dependencies(slug)
+    )
+    return replace(criteria, projects=tuple(dict.fromkeys((*criteria.projects, *dependencies))))
 
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:
     """Return the place of a folder. ``repository`` is its remote, if known."""
     if not cwd:
-        return Place(None, _normalised(repository))
+        return Place(None, _normalise(repository))
     main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
     for folder in dict.fromkeys((Path(cwd), Path(main))):
         # os.path returns False where Path raises, for too long names or null characters.
@@ -94,7 +96,7 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
             for candidate in (folder, *folder.parents):
                 if os.path.exists(candidate / ".git"):
                     return _repository_place(candidate, repository)
-    return Place(main, _normalised(repository))
+    return Place(main, _normalise(repository))
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
@@ -112,7 +114,7 @@ def _has_remotes(home: Home, slug: str) -> bool:
 
 
 def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:
-    """Return the place of a folder with ``.git``: its own, or that of the worktree's or local clone's origin."""
+    """Return the place of a folder with ``.git``: its own, or the place of a worktree's or local clone's origin."""
     git, root, outside = folder / ".git", folder, None
     if os.path.isfile(git):
         git = _read_pointer(git, folder, "gitdir:") or git
@@ -129,7 +131,7 @@ def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Plac
             _repository_place(Path(os.path.normpath(origin)), None, clones + 1),
             worktree=str(folder),
         )
-    return Place(str(root), _normalised(remote), is_repository=True, worktree=outside)
+    return Place(str(root), _normalise(remote), is_repository=True, worktree=outside)
 
 
 def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
@@ -162,7 +164,7 @@ def _remote_of(git: Path, root: Path) -> str | None:
     return url
 
 
-def _normalised(remote: str | None) -> str | None:
+def _normalise(remote: str | None) -> str | None:
     return normalise_remote(remote) if remote else None
 
 

@@ -187,9 +187,8 @@ def _lock_of(home: Home, operation_id: str) -> Path:
 
 def _subject(home: Home, operation: Operation) -> str | None:
     """Return a description of the memories or files that an operation touched."""
-    touched = sorted(
-        home.journal.touched(operation.id), key=lambda item: not item[1]
-    )  # memories before pages
+    # Memories come before pages.
+    touched = sorted(home.journal.touched(operation.id), key=lambda item: not item[1])
     if not touched:
         return None
     path, memory_id = touched[0]
@@ -372,13 +371,16 @@ def _keep_both(home: Home, intent: Intent) -> Applied:
         home.problems.append(f"{intent.path}: was edited meanwhile; that version is kept")
         return Applied(intent, is_done=False)
     home.problems.append(f"{intent.path}: was edited meanwhile; both versions are kept")
-    ours = replace(memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id)))
-    path = new_path(home, ours)
+    own_version = replace(
+        memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id))
+    )
+    path = new_path(home, own_version)
     with home.database.transaction():
-        home.memories.put(ours)
+        home.memories.put(own_version)
         home.files.forget(intent.path)
         write = replace(
-            write_memory(home, path, render(ours), None, ours), operation=intent.operation
+            write_memory(home, path, render(own_version), None, own_version),
+            operation=intent.operation,
         )
         home.files.intend([write])
         if intent.operation:

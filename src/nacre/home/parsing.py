@@ -51,7 +51,7 @@ _MAX_CACHED_NAMES = 4096
 
 @lru_cache(_MAX_CACHED_NAMES)
 def kept_name(redactor: Redactor, name: str) -> str:
-    """Return a path or session id as it is stored. A session id may come from a file name."""
+    """Return the stored form of a path or session id. A session id may come from a file name."""
     clean = redactor.clean(name)
     if clean == name:
         return name
@@ -60,7 +60,7 @@ def kept_name(redactor: Redactor, name: str) -> str:
 
 
 def kept_id(redactor: Redactor, name: str) -> str:
-    """Return a tool's id of a turn as it is stored. Short random ids need no redaction."""
+    """Return the stored form of a tool's turn id. Short random ids need no redaction."""
     return name if _PLAIN_ID.fullmatch(name) else kept_name(redactor, name)
 
 
@@ -171,15 +171,12 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
         return Problem(adapter.label, message, "report it with the tool's version")
 
 
-def count_processes(jobs: Sequence[Job], wanted: int = 0) -> int:
-    """Return the number of reading processes:
-
-    ``wanted``, or by the unread bytes and the cores. 1 means this process.
-    """
+def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
+    """Return the number of reading processes, by default from the unread bytes and cores. 1 means this process."""
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
-    if wanted:
-        return min(wanted, len(jobs))
+    if requested:
+        return min(requested, len(jobs))
     unread = sum(job.unread for job in jobs)
     return min(_count_cores(), MOST_PROCESSES, len(jobs)) if unread >= BORDER_BYTES else 1
 
@@ -213,14 +210,14 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
         is_empty = isinstance(error, Empty)
         is_problem = job.is_named or (job.is_expected and not is_empty)
         failed = FileFailed(job.path, job.size, None, is_empty=is_empty and job.is_expected)
-        yield _failed(job, redactor, error.message, error.hint) if is_problem else failed
+        yield _failure(job, redactor, error.message, error.hint) if is_problem else failed
     except NacreError as error:
-        yield _failed(job, redactor, error.message, error.hint)
+        yield _failure(job, redactor, error.message, error.hint)
     except OSError as error:
-        yield _failed(job, redactor, error.strerror or "cannot be read")
+        yield _failure(job, redactor, error.strerror or "cannot be read")
     except Exception as error:  # noqa: BLE001 - a format that drifted, or anybody's adapter, costs its own file only
         message = f"the adapter failed: {type(error).__name__}: {error}"
-        yield _failed(job, redactor, message, "report it with the tool's version")
+        yield _failure(job, redactor, message, "report it with the tool's version")
 
 
 def _is_own_call(path: Path, adapter: Adapter) -> bool:
@@ -319,10 +316,9 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
         yield database
 
 
-def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
-    shortened = shorten(
-        redactor.clean(message.removeprefix(f"{job.path} ")), 500
-    )  # the problem already has the path
+def _failure(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
+    # The problem already has the path.
+    shortened = shorten(redactor.clean(message.removeprefix(f"{job.path} ")), 500)
     return FileFailed(job.path, job.size, Problem(str(job.path), shortened, hint))
 
 
@@ -459,12 +455,12 @@ def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
     calls = tuple(
         ToolCall(
             _encodable(call.name),
-            _stripped(call.input),
-            _stripped(call.outcome) if call.outcome else call.outcome,
+            _strip(call.input),
+            _strip(call.outcome) if call.outcome else call.outcome,
             call.action,
-            tuple(map(_stripped, call.paths)),
-            _stripped(call.error) if call.error else None,
-            tuple(map(_stripped, call.made)),
+            tuple(map(_strip, call.paths)),
+            _strip(call.error) if call.error else None,
+            tuple(map(_strip, call.made)),
         )
         for call in turn.tool_calls
     )
@@ -478,7 +474,7 @@ def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
     )
 
 
-def _stripped(text: str) -> str:
+def _strip(text: str) -> str:
     return strip(_encodable(text)).text
 
 

@@ -261,7 +261,7 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
 
 
 def _fields_of_path(path: Path) -> tuple[str, str, str]:
-    """Return what a file's path determines: id, project, and whether it was given."""
+    """Return the fields in a file's path: id, project, and whether it was given."""
     is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
     folder = path.parents[1] if is_given else path.parent
     return path.stem, folder.name, "a session" if is_given else ""
@@ -337,7 +337,7 @@ class FurtherSpaces:
         self._open: dict[str, Home] = {}
 
     def homes(self) -> Mapping[str, Home | NacreError]:
-        """Return the spaces by name, or the error for one that cannot be read."""
+        """Return the spaces by name, or the error for an unreadable one."""
         tenant, names = (
             self._home.settings.text("storage.tenant"),
             self._home.settings.texts("storage.spaces"),
@@ -390,7 +390,7 @@ class _Snapshot:
             documents.discard(change.path)
             memories.pop(change.path, None)
             parts = change.path.split("/")
-            is_page = _is_page(parts)
+            is_page = len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
             if is_page:
                 pages.pop(parts[1], None)
             if change.present is None:
@@ -443,7 +443,7 @@ class ServerVault:
         """
         if path == LEDGER:
             return self._documents.ledger()
-        data = self._documents.read(_checked(path))
+        data = self._documents.read(_checked_path(path))
         if data is None:
             raise FileNotFoundError(path)
         if not whole and len(data) > MAX_FILE_BYTES:
@@ -485,7 +485,7 @@ class ServerVault:
         if path == LEDGER:
             self._reword_ledger(data, base)
             return
-        current = self._documents.read(_checked(path))
+        current = self._documents.read(_checked_path(path))
         if current == data:
             return
         if (bytes_hash(current) if current is not None else None) != base:
@@ -527,16 +527,14 @@ class ServerVault:
 
     def _seen_now(self) -> _Snapshot:
         """Return the current state. Each recall calls this twice, so only new changes are read."""
-        state = (
-            self._documents.state()
-        )  # first, so that concurrent writes are read twice rather than missed
+        # First, so that concurrent writes are read twice rather than missed.
+        state = self._documents.state()
         known_state, seen = self._seen
         if state is not None and state == known_state:
             return seen
         seen = seen.and_then(self._documents.changes(seen.until))
-        if (
-            len(seen.documents) != self._documents.count()
-        ):  # a forgotten document has no version for its deletion
+        # A forgotten document has no version for its deletion.
+        if len(seen.documents) != self._documents.count():
             seen = _Snapshot().and_then(
                 [
                     postgres.Change(head.path, head.version, head.version, head.size)
@@ -555,14 +553,10 @@ def _is_memory(path: str) -> bool:
     return above[0] in FOLDERS if above else name not in OWN_PAGES
 
 
-def _is_page(parts: Sequence[str]) -> bool:
-    return len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
-
-
 def _stat(head: postgres.Head) -> FileStat:
     return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS_PER_MS)
 
 
-def _checked(path: str) -> str:
+def _checked_path(path: str) -> str:
     parts_of(path)
     return path

@@ -165,7 +165,7 @@ def _is_missing(home: Home, state: Archived) -> bool:
 def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
     pairs = archive_packs.payloads(home, state)
     if state.kind != LINES:
-        yield from _kept(Path(state.path), (payload for _, payload in pairs))
+        yield from _kept_batches(Path(state.path), (payload for _, payload in pairs))
         return
     identities = tuple(home.settings.texts("owner.identities"))
     with _substitute_path(home, state.path) as path:
@@ -192,7 +192,7 @@ def _adapter_for(tool: str, head: Head) -> Adapter:
     return adapter
 
 
-def _kept(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
+def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
     kept: KeptSession | None = None
     turns: list[Turn] = []
     for payload in parts:

@@ -270,9 +270,8 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
         descriptor = files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "ab") as file:
             if at_most is None or file.tell() < at_most:
-                file.write(
-                    b"\n" + line
-                )  # the newline comes first so that a truncated line damages no other
+                # The newline comes first so that a truncated line damages no other.
+                file.write(b"\n" + line)
 
 
 def _lines(spool: Path) -> Iterator[dict[str, Any]]:
@@ -451,9 +450,9 @@ def _line(redactor: Redactor, text: str) -> str:
 
 # -- Budgets -------------------------------------------------------------------
 #
-# A background call reserves its maximum cost before it is made and records the actual cost
+# A background call reserves its maximum cost before it starts and records the actual cost
 # afterwards, each in a transaction on a separate connection, so that concurrent calls of several
-# processes respect the budget together. A failed call costs what was sent, unless the provider
+# processes respect the budget together. A failed call costs the tokens sent, unless the provider
 # rejected it. A call whose process ends keeps its reservation. Other calls go to the spool and are
 # not limited.
 
@@ -537,7 +536,7 @@ class HomeBooks:
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
         """Record a call that may cost at most ``most``.
 
-        Raises BudgetSpent, Unavailable if it may not be made.
+        Raises BudgetSpent, Unavailable if it is not allowed.
         """
         run = current()
         problem = self._permission.obstacle(prompt.task) if self._background else None
@@ -550,7 +549,7 @@ class HomeBooks:
             prompt.task.value,
             model,
             self._background,
-            tokens=self._expected(model, prompt),
+            tokens=self._expected_tokens(model, prompt),
             cost=most,
             trace=run.trace.id if run else None,
         )
@@ -622,7 +621,7 @@ class HomeBooks:
             raise refused[1]
 
     def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
-        """Return why a background call may not be made, as a word and as an error."""
+        """Return why a background call is not allowed, as a word and as an error."""
         total, task_total = spending.in_background(
             call.day, call.task, partial(is_priced, self._home.settings)
         )
@@ -630,9 +629,8 @@ class HomeBooks:
         if self._is_by_subscription(call.model):
             if refused := self._token_obstacle(spending, call):
                 return refused
-            budgets = budgets[
-                1:
-            ]  # a subscription's stated cost counts only within the task's own budget
+            # A subscription's stated cost counts only within the task's own budget.
+            budgets = budgets[1:]
         elif call.cost is None:
             return "no price", unpriced(call.model)
         cost = call.cost or 0
@@ -642,7 +640,7 @@ class HomeBooks:
                 return reason, self._over_budget(task, spent, limit, cost)
         return None
 
-    def _expected(self, model: str, prompt: Prompt) -> Tokens:
+    def _expected_tokens(self, model: str, prompt: Prompt) -> Tokens:
         """Return the tokens to reserve for a call, which only subscriptions need."""
         if not (self._background and self._is_by_subscription(model)):
             return Tokens()
@@ -760,14 +758,14 @@ def costs(home: Home, days: int = 30) -> CostReport:
         since,
         day,
         resets_at(home),
-        [_paid(home.settings, spent) for spent in spending.since(since)],
+        [_without_unpriced_cost(home.settings, spent) for spent in spending.since(since)],
         spending.refusals(since),
         budgets,
         home.settings.flag("models.background"),
     )
 
 
-def _paid(settings: Settings, spent: Spent) -> Spent:
+def _without_unpriced_cost(settings: Settings, spent: Spent) -> Spent:
     return (
         spent
         if is_priced(settings, spent.model)
@@ -987,10 +985,10 @@ class CallTrace(local):
         """Add a successful attempt."""
         step = Step(
             _title(prompt, completion),
-            _asked(prompt),
+            _brief_prompt(prompt),
             shorten(completion.text, _MAX_ANSWER_CHARACTERS)
             + (" (cut off)" if completion.is_cut else ""),
-            seconds=self._elapsed(),
+            seconds=self._restart_timer(),
             model=self._name,
             tokens=completion.tokens,
             cost=cost_of(completion, self._capabilities),
@@ -1002,17 +1000,17 @@ class CallTrace(local):
         tokens, cost = of_failed(prompt, error, self._capabilities)
         step = Step(
             _title(prompt),
-            _asked(prompt),
+            _brief_prompt(prompt),
             shorten(error.message, _MAX_ANSWER_CHARACTERS),
             "failed",
-            seconds=self._elapsed(),
+            seconds=self._restart_timer(),
             model=self._name,
             tokens=tokens,
             cost=cost,
         )
         self._add(step)
 
-    def _elapsed(self) -> float:
+    def _restart_timer(self) -> float:
         """Return the seconds since the last call and restart the timer."""
         before, self._began = self._began, time.perf_counter()
         return self._began - before
@@ -1029,7 +1027,7 @@ def _title(prompt: Prompt, completion: Completion | None = None) -> str:
     return "has an answer mended" if REPAIR in prompt.text else "asks the model"
 
 
-def _asked(prompt: Prompt) -> str:
+def _brief_prompt(prompt: Prompt) -> str:
     return (
         f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _MAX_QUESTION_CHARACTERS)}"
     )
@@ -1058,9 +1056,9 @@ class TurnTaking:
             seconds = self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
             prompt = replace(prompt, timeout_seconds=seconds)
         with self._turn.aside():
-            return self._traced(prompt)
+            return self._complete_traced(prompt)
 
-    def _traced(self, prompt: Prompt) -> Completion:
+    def _complete_traced(self, prompt: Prompt) -> Completion:
         if current() is None:
             return self._model.complete(prompt)
         self._call_trace.begin()

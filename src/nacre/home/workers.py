@@ -164,11 +164,8 @@ class _Pool:
             )
             with _without_main():
                 executor.submit(int).result()
-        except (
-            OSError,
-            NotImplementedError,
-            BrokenProcessPool,
-        ):  # a sandbox may forbid subprocesses
+        except (OSError, NotImplementedError, BrokenProcessPool):
+            # A sandbox may forbid subprocesses.
             self._is_possible = False
             return None
         self._executor = executor
@@ -216,7 +213,7 @@ def _read_group(group: Sequence[Job]) -> list[Event | Portion]:
 
 
 def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Group files in order, so that a group is worth a process. A large file is a group of its own."""
+    """Group files in order, so that a group is worth a process. A large file is a separate group."""
     groups: list[list[Job]] = []
     size = _GROUP_BYTES
     for job in jobs:

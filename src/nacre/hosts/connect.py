@@ -206,7 +206,7 @@ class _Books:
                 )
                 self.copies.append(self._copy_of[change.path])
         except Untouchable as error:
-            self._leave(change, error)
+            self._report_unchanged(change, error)
             return False
         return True
 
@@ -230,7 +230,7 @@ class _Books:
                 folders = files.write(change.path, change.after, mode=change.mode)
                 self._note(change, change.after, folders)
         except Untouchable as error:
-            self._leave(change, error)
+            self._report_unchanged(change, error)
 
     def _remove(self, change: FileChange) -> None:
         written = self.files.pop(str(change.path), None)
@@ -262,7 +262,7 @@ class _Books:
         if change.path not in rewritten and files.read(change.path).content != change.before:
             raise Untouchable("it changed meanwhile")
 
-    def _leave(self, change: FileChange, error: Untouchable) -> None:
+    def _report_unchanged(self, change: FileChange, error: Untouchable) -> None:
         self.left_alone.append(
             LeftAlone(change.path, ", ".join(change.hosts), str(error), "run it again")
         )
@@ -383,7 +383,7 @@ def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
 
 
 def _all_forms(settings: Settings, wish: WiringWish) -> Iterable[Target]:
-    """Return the files of a wiring in all forms in which it may have been made."""
+    """Return the files of a wiring in all its possible forms."""
     forms = dict.fromkeys(
         (
             replace(wish, plain=False, slot=True, tool_hook=True, isolates=True),

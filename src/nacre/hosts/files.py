@@ -17,7 +17,7 @@ _MAX_BYTES = 20_000_000
 _IS_POSIX = os.name == "posix"
 
 
-class Untouchable(Exception):  # noqa: N818 - what is the case
+class Untouchable(Exception):  # noqa: N818 - names a state
     """The file cannot be changed; the message gives the reason."""
 
 
@@ -159,7 +159,7 @@ _MAX_DEPTH = 200
 Path: TypeAlias = Sequence[str]
 
 
-class Unparsable(ValueError):  # noqa: N818 - what is the case
+class Unparsable(ValueError):  # noqa: N818 - names a state
     """The text is not JSON, even in the extended forms; the message gives the place."""
 
 
@@ -200,7 +200,7 @@ def find(text: str, path: Path) -> Any:
 def put(text: str, path: Path, value: Any) -> str:
     """Set the value at a path and create the objects above it. Raises Unparsable, also if one is not an object."""
     text = text if text.strip() else "{}" + _newline(text)
-    return _checked(text, _put(text, path, value), lambda old: _with(old, path, value))
+    return _check_change(text, _put(text, path, value), lambda old: _with(old, path, value))
 
 
 def drop(text: str, path: Path) -> str:
@@ -208,7 +208,7 @@ def drop(text: str, path: Path) -> str:
     if find(text, path) is None and not _is_there(text, path):
         return text
     above = list(path[:-1])
-    text = _checked(
+    text = _check_change(
         text,
         _drop_item(text, above, lambda item: item.key == path[-1]),
         lambda old: _without(old, path),
@@ -225,10 +225,10 @@ def add(text: str, path: Path, value: Any) -> str:
         raise Unparsable(f"{'.'.join(path)} is no list")
     if any(_equal(item, value) for item in present):
         return text
-    node = _at(_root(text), path)
-    return _checked(
+    node = _node_at(_root(text), path)
+    return _check_change(
         text,
-        _insert(text, node, lambda indent: _rendered(value, text, indent)),
+        _insert(text, node, lambda indent: _render(value, text, indent)),
         lambda old: _with(old, path, [*_walk(old, path), value]),
     )
 
@@ -247,7 +247,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
     return drop(text, path) if present == [] else text
 
 
-def _checked(before: str, after: str, change: Callable[[Any], Any]) -> str:
+def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
     """Return the changed text if it has this change and no other. Raises Unparsable."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise Unparsable("it cannot be changed without a risk to the rest")
@@ -282,7 +282,7 @@ def _is_there(text: str, path: Path) -> bool:
     return isinstance(above, dict) and path[-1] in above
 
 
-def _at(node: _Node, path: Path) -> _Node:
+def _node_at(node: _Node, path: Path) -> _Node:
     for key in path:
         node = next(item.node for item in reversed(node.items) if item.key == key)
     return node
@@ -300,7 +300,7 @@ def _put(text: str, path: Path, value: Any) -> str:
     if _equal(node.value, value):
         return text
     return (
-        text[: node.start] + _rendered(value, text, _indent_at(text, node.start)) + text[node.end :]
+        text[: node.start] + _render(value, text, _indent_at(text, node.start)) + text[node.end :]
     )
 
 
@@ -308,7 +308,7 @@ def _insert_member(text: str, node: _Node, path: Path, value: Any) -> str:
     for key in reversed(path[1:]):
         value = {key: value}
     name = json.dumps(path[0], ensure_ascii=False)
-    return _insert(text, node, lambda indent: f"{name}: {_rendered(value, text, indent)}")
+    return _insert(text, node, lambda indent: f"{name}: {_render(value, text, indent)}")
 
 
 def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
@@ -358,7 +358,7 @@ def _tail(text: str, at: int) -> str:
 
 def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
     """Remove the first member that matches, its comma, and the space before it."""
-    node = _at(_root(text), path)
+    node = _node_at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
     end = item.node.end
@@ -383,7 +383,7 @@ def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
     return head + (_newline(text) if ends_in_comment else "") + text[end:]
 
 
-def _rendered(value: Any, text: str, indent: str) -> str:
+def _render(value: Any, text: str, indent: str) -> str:
     unit = _unit(text)
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
     return (_newline(text) + indent).join(lines)
@@ -419,13 +419,13 @@ def _root(text: str) -> _Node:
     node, at = _value(text, _skip(text, 0), 0)
     at = _skip(text, at)
     if at < len(text):
-        raise _wrong(text, at, "something follows the end")
+        raise _syntax_error(text, at, "something follows the end")
     return node
 
 
 def _value(text: str, at: int, depth: int) -> tuple[_Node, int]:
     if depth > _MAX_DEPTH:
-        raise _wrong(text, at, "it is nested too deeply")
+        raise _syntax_error(text, at, "it is nested too deeply")
     sign = text[at : at + 1]
     if sign == "{":
         return _container(text, at, depth, "}")
@@ -440,7 +440,7 @@ def _container(text: str, begin: int, depth: int, close: str) -> tuple[_Node, in
     at, has_comma = _skip(text, begin + 1), False
     while text[at : at + 1] != close:
         if items and not has_comma:
-            raise _wrong(text, at, f"a comma or {close} is missing")
+            raise _syntax_error(text, at, f"a comma or {close} is missing")
         start, key = at, ""
         if close == "}":
             key, at = _key(text, at)
@@ -462,16 +462,16 @@ def _key(text: str, at: int) -> tuple[str, int]:
     key, end = _scalar(text, at, is_key=True)
     end = _skip(text, end)
     if text[end : end + 1] != ":":
-        raise _wrong(text, end, "a colon is missing")
+        raise _syntax_error(text, end, "a colon is missing")
     return str(key), _skip(text, end + 1)
 
 
 def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
     if match := _STRING.match(text, at):
-        return _unquoted(text, match), match.end()
+        return _unquote(text, match), match.end()
     bare = _BARE.match(text, at)
     if not bare:
-        raise _wrong(text, at, "a value is missing")
+        raise _syntax_error(text, at, "a value is missing")
     if is_key:
         return bare[0], bare.end()
     try:
@@ -480,7 +480,7 @@ def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
         return _number(text, bare), bare.end()
 
 
-def _unquoted(text: str, match: re.Match[str]) -> Any:
+def _unquote(text: str, match: re.Match[str]) -> Any:
     quoted = match[0]
     if quoted[0] == "'":
         inner = quoted[1:-1].replace("\\'", "'")
@@ -488,7 +488,7 @@ def _unquoted(text: str, match: re.Match[str]) -> Any:
     try:
         return json.loads(quoted, strict=False)
     except ValueError as error:
-        raise _wrong(text, match.start(), "a text is not well formed") from error
+        raise _syntax_error(text, match.start(), "a text is not well formed") from error
 
 
 def _number(text: str, bare: re.Match[str]) -> Any:
@@ -497,7 +497,7 @@ def _number(text: str, bare: re.Match[str]) -> Any:
         return int(bare[0], 16)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", bare[0]):
         return float(bare[0])
-    raise _wrong(text, bare.start(), f"{bare[0][:20]!r} is no value")
+    raise _syntax_error(text, bare.start(), f"{bare[0][:20]!r} is no value")
 
 
 def _skip(text: str, at: int) -> int:
@@ -505,7 +505,7 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _wrong(text: str, at: int, problem: str) -> Unparsable:
+def _syntax_error(text: str, at: int, problem: str) -> Unparsable:
     line = text.count("\n", 0, at) + 1
     return Unparsable(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: {problem}")
 
@@ -526,7 +526,7 @@ def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
     whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
     if not spans:
-        return _appended(text, whole, line)
+        return _append_block(text, whole, line)
     first, *others = spans
     for start, end in reversed(others):
         text = _cut(text, start, end)
@@ -607,7 +607,7 @@ def _cut(text: str, start: int, end: int) -> str:
     return before + after
 
 
-def _appended(text: str, whole: str, line: str) -> str:
+def _append_block(text: str, whole: str, line: str) -> str:
     """Append a block after an empty line. It ends with a line ending only if the text does."""
     if text and not text.endswith("\n"):
         return text + line * 2 + whole

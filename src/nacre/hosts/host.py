@@ -231,13 +231,13 @@ class TomlSetting:
 
     def put(self, text: str) -> str:
         """See Piece."""
-        return text if self.found(text) == self.value else self._changed(text, self.value)
+        return text if self.found(text) == self.value else self._change(text, self.value)
 
     def drop(self, text: str) -> str:
         """See Piece."""
-        return text if self.found(text) != self.value else self._changed(text, self.before)
+        return text if self.found(text) != self.value else self._change(text, self.before)
 
-    def _changed(self, text: str, value: Any) -> str:
+    def _change(self, text: str, value: Any) -> str:
         before = _toml(text)
         expected = _without(before, self.path) if value is None else _with(before, self.path, value)
         for after in self._ways(text, before, value):
@@ -308,12 +308,11 @@ class TomlServer:
             return text
         expected = _with(before, self.path, self.value)
         bare = self.drop(text)
-        after = json_text.put_block(bare, self._rendered(), json_text.TOML)
+        after = json_text.put_block(bare, self._render(), json_text.TOML)
         if _reads_as(after, expected):
             return after
-        after = self._put_inline(
-            bare
-        )  # the table above it is written inline, without room for marks
+        # The table above it is written inline, without room for marks.
+        after = self._put_inline(bare)
         if not _reads_as(after, expected):
             raise Unparsable(f"{'.'.join(self.path)} cannot be set without a risk to the rest")
         return after
@@ -324,7 +323,7 @@ class TomlServer:
         if _at(before, self.path) is None and not json_text.has_block(text, json_text.TOML):
             return text
         expected = _without(before, self.path)
-        for after in self._dropped(text):
+        for after in self._drop_table_variants(text):
             if self._is_out(after, expected):
                 return after
         raise Unparsable(f"{'.'.join(self.path)} cannot be taken out without a risk to the rest")
@@ -337,13 +336,13 @@ class TomlServer:
             return False
         return _at(rest, self.path) is None and _without(rest, self.path) == expected
 
-    def _dropped(self, text: str) -> Iterator[str]:
+    def _drop_table_variants(self, text: str) -> Iterator[str]:
         """Yield the text without the table, changed in different ways; the first correct one is used."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, (".".join(self.path),))
         yield self._drop_inline(text)
 
-    def _rendered(self) -> str:
+    def _render(self) -> str:
         document = tomlkit.document()
         table = tomlkit.table()
         for key, value in self.value.items():
@@ -532,7 +531,7 @@ class Programs:
     def given_environ(self) -> dict[str, str]:
         """Return the variables for a host's settings; empty if the command itself can set them.
 
-        Some hosts refuse variables that could change what a program loads.
+        Some hosts refuse variables that affect the code that a program loads.
         """
         return dict(self.environ) if self.platform == "win32" else {}
 

@@ -156,7 +156,7 @@ def _plugin(way: Way) -> Iterator[Target]:
                 {"source": {"source": "directory", "path": str(folder)}},
             ),
             JsonKey(("enabledPlugins", PLUGIN), True),
-            *_allowed(f"mcp__plugin_{SERVER}_{SERVER}__"),
+            *_allow_tools(f"mcp__plugin_{SERVER}_{SERVER}__"),
         ),
         "plugin enabled, tools allowed",
     )
@@ -165,7 +165,7 @@ def _plugin(way: Way) -> Iterator[Target]:
 def _plain(way: Way) -> Iterator[Target]:
     hooks = hook_groups(way, NAME, _seconds(way), _MATCHERS)
     server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **_server(way)})
-    allowed = _allowed(f"mcp__{SERVER}__")
+    allowed = _allow_tools(f"mcp__{SERVER}__")
     if way.project:
         folder = way.project / ".claude"
         yield Target(way.project / ".mcp.json", (server,), "MCP server")
@@ -201,7 +201,7 @@ def _seconds(way: Way) -> dict[str, int]:
     return {**_HOOK_SECONDS, _TOOL: 2} if way.tool_hook else _HOOK_SECONDS
 
 
-def _allowed(prefix: str) -> tuple[JsonItem, ...]:
+def _allow_tools(prefix: str) -> tuple[JsonItem, ...]:
     return tuple(JsonItem(("permissions", "allow"), prefix + tool) for tool in FREE_TOOLS)
 
 
@@ -628,10 +628,9 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
     source = files("nacre.hosts") / "plugins" / host
     if not source.is_dir():
         return
-    for name, content in _shipped(source):
-        if (
-            way.slot and name == "openclaw.plugin.json"
-        ):  # a plugin that may take the slot is not loaded without it
+    for name, content in _shipped_files(source):
+        # A plugin that may take the slot is not loaded without it.
+        if way.slot and name == "openclaw.plugin.json":
             content = (
                 json.dumps({**json.loads(content), "kind": "memory"}, indent=2, ensure_ascii=False)
                 + "\n"
@@ -642,7 +641,7 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
     yield Target(folder / PLUGIN_TOLD, (WholeFile(text),), "plugin")
 
 
-def _shipped(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
+def _shipped_files(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
     for item in sorted(source.iterdir(), key=lambda entry: entry.name):
         if (
             item.name.startswith((".", "_"))
@@ -651,7 +650,7 @@ def _shipped(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
         ):
             continue
         if item.is_dir():
-            yield from _shipped(item, f"{above}{item.name}/")
+            yield from _shipped_files(item, f"{above}{item.name}/")
         else:
             yield above + item.name, item.read_text(encoding="utf-8")
 

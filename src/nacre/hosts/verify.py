@@ -52,11 +52,11 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
     """Yield the findings on a host's hooks, and in Codex on its trust in them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
-        tried = _run_until_in_time(settings, wish, event, line)
-        slowest = max(slowest, tried.seconds)
-        failed += [f"{event}: {tried.problem}"] if tried.problem else []
-        late += tried.is_late
-        traces += bool(tried.how)
+        hook_run = _run_until_in_time(settings, wish, event, line)
+        slowest = max(slowest, hook_run.seconds)
+        failed += [f"{event}: {hook_run.problem}"] if hook_run.problem else []
+        late += hook_run.is_late
+        traces += bool(hook_run.how)
     if failed:
         yield Check(
             "hooks", FAILURE, failed[0] + (f" (and {len(failed) - 1} more)" if failed[1:] else "")
@@ -80,7 +80,7 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
             "hooks", OK, f"{len(written.hooks)} answer, the slowest in {slowest * 1000:.0f} ms"
         )
     if wish.host == registry.NAME_CODEX and written.hooks and program_of(settings, "codex"):
-        yield from _trusted(settings, wish)
+        yield from _prove_trust(settings, wish)
 
 
 def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: str) -> _HookRun:
@@ -89,16 +89,18 @@ def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: s
     Repeat a late run: its files are cached then.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
-    tried = _HookRun(None, "", 0.0)
+    hook_run = _HookRun(None, "", 0.0)
     for _ in range(_MAX_RUNS):
         began, noted = time.monotonic(), _log_size(settings)
         problem = run_hook(settings, line, hook_input, wish.project)
-        tried = _HookRun(
-            problem, "" if problem else _how(settings, noted), time.monotonic() - began
+        hook_run = _HookRun(
+            problem,
+            "" if problem else _last_answer_source(settings, noted),
+            time.monotonic() - began,
         )
-        if not tried.is_late:
+        if not hook_run.is_late:
             break
-    return tried
+    return hook_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class _HookRun:
         return not self.problem and self.how in ("late", "failed", "")
 
 
-def _trusted(settings: Settings, wish: WiringWish) -> Iterator[Check]:
+def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     trust = trust_in(settings, wish)
     hint = f"{init_command(wish, '--trust-hooks')}, or open codex and type /hooks"
     if trust is None:
@@ -148,11 +150,10 @@ def _log_size(settings: Settings) -> int:
     return _log(settings).stat().st_size if _log(settings).exists() else 0
 
 
-def _how(settings: Settings, since: int) -> str:
+def _last_answer_source(settings: Settings, since: int) -> str:
     """Return how the last hook run was answered, by its log; empty without a new line."""
-    until = (
-        time.monotonic() + _LOG_WAIT_SECONDS
-    )  # the daemon writes the line after the hook has its answer
+    # The daemon writes the line after the hook has its answer.
+    until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
         time.sleep(_LOG_POLL_SECONDS)
     try:
@@ -494,7 +495,7 @@ def warmed(settings: Settings) -> Iterator[None]:
 
 
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    """Stop the daemon. If another one was faster, this one has ended already, and the other stays."""
+    """Stop the daemon. If another daemon was faster, this one has ended already, and the other stays."""
     if daemon.poll() is None:
         with suppress(Away, Refused):
             ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
@@ -555,7 +556,7 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     if not wired.wishes:
         return []
     broken = dict.fromkeys(
-        wish.host for wish in wired.wishes if _differences(plan(settings, [wish]))
+        wish.host for wish in wired.wishes if _has_differences(plan(settings, [wish]))
     )
     if broken and (other := written_by_another(settings, wired)):
         return [
@@ -575,13 +576,13 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
                 "nacre admin doctor hosts",
             )
         ]
-    again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
-    if again:
+    enabled_again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
+    if enabled_again:
         return [
             Check(
                 "hosts",
                 WARNING,
-                f"the own memory of {', '.join(again)} was turned on again",
+                f"the own memory of {', '.join(enabled_again)} was turned on again",
                 "nacre admin doctor hosts",
             )
         ]
@@ -662,7 +663,7 @@ def _is_on_again(settings: Settings, wish: WiringWish) -> bool:
     )
 
 
-def _differences(expected: WiringPlan) -> bool:
+def _has_differences(expected: WiringPlan) -> bool:
     """Return True if any file is not as expected."""
     return bool(expected.left_alone) or any(
         change.action in _DIFFERS for change in expected.changes

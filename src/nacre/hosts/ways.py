@@ -281,9 +281,8 @@ def own_programs(settings: Settings) -> Programs:
     }
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
     if server_address(environ):
-        del environ[
-            "NACRE_DB"
-        ]  # an address contains a password, which does not belong in hosts' files
+        # An address contains a password, which does not belong in hosts' files.
+        del environ["NACRE_DB"]
     if modules := settings.environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(module_path) for module_path in modules.split(os.pathsep) if module_path
@@ -513,16 +512,17 @@ class Servers:
             server = piece.server(words)
             if server and not self._is_own(path, words, wish, piece, server):
                 if self._is_removal or (is_put and piece.put(words) != words):
+                    hint = f"agents use that one; to have nacre's, take it out and run {init_command(wish)}"
                     self._keep(
                         path,
                         wish,
-                        f"{_FOREIGN_REASON}{_how(server)}",
-                        _FOREIGN_HINT if self._is_removal else _hint(wish),
+                        f"{_FOREIGN_REASON}{_runs(server)}",
+                        _FOREIGN_HINT if self._is_removal else hint,
                     )
                 continue
             pieces.append(piece)
-            if is_put and (mine := piece.server(piece.put(words))):
-                self.put.append((path, mine.words))
+            if is_put and (new_server := piece.server(piece.put(words))):
+                self.put.append((path, new_server.words))
         return replace(target, pieces=tuple(pieces))
 
     def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
@@ -534,7 +534,7 @@ class Servers:
                 if isinstance(piece, ServerPiece) and (
                     server := _server_at(piece, words_at(target.path))
                 ):
-                    reason = f"{_FOREIGN_REASON}{_how(server)}; with the plugin's, agents have nacre's tools twice"
+                    reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin's, agents have nacre's tools twice"
                     self._keep(target.path, wish, reason, _TWICE_HINT)
 
     def _is_own(
@@ -576,11 +576,7 @@ def _server_at(piece: ServerPiece, words: str) -> Server | None:
         return None
 
 
-def _hint(wish: WiringWish) -> str:
-    return f"agents use that one; to have nacre's, take it out and run {init_command(wish)}"
-
-
-def _how(server: Server) -> str:
+def _runs(server: Server) -> str:
     """Describe the server's command without its arguments, which may be secret."""
     return f": it runs {server.words[0]}" if server.words else ""
 
@@ -619,7 +615,7 @@ class OwnMemories:
         self._of_target = [], []
         for piece in target.pieces:
             if isinstance(piece, SettingPiece):
-                pieces += (self._put if is_put else self._dropped)(path, words, wish, piece)
+                pieces += (self._put if is_put else self._drop_pieces)(path, words, wish, piece)
             else:
                 pieces.append(piece)
         return replace(target, pieces=tuple(pieces))
@@ -651,28 +647,28 @@ class OwnMemories:
     def _put(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
     ) -> Iterator[Piece]:
-        current, recorded = piece.found(words), self._recorded(path, piece)
+        current, recorded = piece.found(words), self._recorded_value(path, piece)
         before = self._before.get(wish.place)
         if current == piece.value:
             if recorded is not None:  # without a record the user had turned it off before
-                yield replace(piece, before=_decoded(recorded))
+                yield replace(piece, before=_decode(recorded))
         elif recorded is not None and before and before.isolates:
             self._conflicts[wish.host] = f"{path} ({_name(piece)})"
         else:
-            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encoded(current)))
+            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encode(current)))
             yield replace(piece, before=current)
 
-    def _dropped(
+    def _drop_pieces(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
     ) -> Iterator[Piece]:
-        recorded = self._recorded(path, piece)
+        recorded = self._recorded_value(path, piece)
         if recorded is None:
             return
         self._of_target[1].append(HostSetting(wish.host, path, _name(piece)))
         if piece.found(words) == piece.value:
-            yield replace(piece, before=_decoded(recorded))
+            yield replace(piece, before=_decode(recorded))
 
-    def _recorded(self, path: Path, piece: SettingPiece) -> str | None:
+    def _recorded_value(self, path: Path, piece: SettingPiece) -> str | None:
         """Return a setting's value before nacre as JSON, or ``None`` if nacre did not change it."""
         return self._wired.settings.get(str(path), {}).get(_name(piece))
 
@@ -703,11 +699,11 @@ def _name(piece: SettingPiece) -> str:
     return ".".join(piece.path)
 
 
-def _encoded(value: Any) -> str:
+def _encode(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _decoded(value: str) -> Any:
+def _decode(value: str) -> Any:
     return msgspec.json.decode(value) if value else None
 
 
@@ -771,11 +767,11 @@ class Drafts:
             target = self.servers.spared(path, before, wish, target, is_put=change is put)
             target = self.own_memories.spared(path, before, wish, target, is_put=change is put)
             words = change(before, target)
-            draft = draft or self._opened(path, wish, target, text)
+            draft = draft or self._open_draft(path, wish, target, text)
         except (Untouchable, Unparsable) as error:
             self.own_memories.fail(wish, target)
             if change is put or _may_hold(target):
-                self._leave(target.path, wish, error)
+                self._report_unchanged(target.path, wish, error)
             return
         self.own_memories.settle()
         if change is dropped and words == draft.words:
@@ -802,18 +798,18 @@ class Drafts:
             command.touches
         )
 
-    def _leave(self, path: Path, wish: WiringWish, error: Exception) -> None:
-        again = init_command(wish, *(["--uninstall"] if self._is_removal else []))
+    def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
+        command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
         if isinstance(error, Unparsable):
-            hint = f"mend the file, then run {again}"
+            hint = f"mend the file, then run {command}"
         elif self._is_removal:
             hint = "take out by hand what is nacre's in it"
         else:
-            hint = f"change it by hand, or make it a file of your own, then run {again}"
+            hint = f"change it by hand, or make it a file of your own, then run {command}"
         skipped_file = LeftAlone(path, wish.host, str(error), hint)
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 
-    def _opened(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
+    def _open_draft(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
         mode = _PROJECT_MODE if wish.project and path.is_relative_to(wish.project) else _OWN_MODE
         is_pristine = text.content is None or dropped(text.words, target) == text.words
         return _Draft(text, text.words, text.content is not None, mode, is_pristine)
@@ -829,7 +825,7 @@ class Drafts:
             if is_bare and (draft.is_whole or (written and not written.before)):
                 draft.is_there = False
             elif written and digest(draft.text.content) == written.after and written.backup:
-                before = _as_before(Path(written.backup), written.before)
+                before = _original_text(Path(written.backup), written.before)
                 draft.words = draft.words if before is None else before
 
     def changes(self) -> tuple[FileChange, ...]:
@@ -848,7 +844,7 @@ class Drafts:
         )
 
 
-def _as_before(backup: Path, expected: str) -> str | None:
+def _original_text(backup: Path, expected: str) -> str | None:
     try:
         text = files_module.read(backup)
         return text.words if digest(text.content) == expected else None
@@ -875,7 +871,7 @@ UNSEEN = "it does not trust the folder; start codex there, and say that it may"
 """The reason why Codex sees no hook of a project."""
 
 
-class _Refusal(Exception):  # noqa: N818 - what is the case
+class _Refusal(Exception):  # noqa: N818 - names a state
     """Codex refused; the message gives the reason."""
 
 
@@ -888,7 +884,7 @@ class Trust:
 
 
 def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
-    """Return Codex's trust in nacre's hooks, or ``None`` if it cannot be asked."""
+    """Return Codex's trust in nacre's hooks, or ``None`` if it is unavailable."""
     try:
         with _Server(settings, wish) as server:
             hooks = server.own_hooks()
@@ -908,7 +904,7 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
             if not hooks:
                 return "it sees no hook of nacre's" + (f": {UNSEEN}" if wish.project else "")
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
-            with _mode_kept(config_file(settings)):
+            with _keeping_mode(config_file(settings)):
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
             untrusted = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
             return "it still does not trust them" if untrusted else None
@@ -1031,7 +1027,7 @@ def _hooks_in_codex_trust(answer: Any) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _mode_kept(path: Path) -> Iterator[None]:
+def _keeping_mode(path: Path) -> Iterator[None]:
     """Keep the mode of Codex's file, which Codex recreates readable only by the owner."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     yield

@@ -62,15 +62,15 @@ class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
     confidence: float
 
 
-def claim_prompt(memory: Memory, known: Sequence[str], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt for the claim of a memory, with ``known`` entities and the answer's schema."""
+def claim_prompt(memory: Memory, entities: Sequence[str], answer: dict[str, Any]) -> Prompt:
+    """Return the prompt for the claim of a memory, with known ``entities`` and the answer's schema."""
     return Prompt(
         Task.CLAIMS,
         system("claim-1"),
         f"The memory:\n{as_data(memory)}",
         answer,
         name="claim",
-        shared=f"Known entities: {json.dumps(list(known)[:MOST_HINTS], ensure_ascii=False)}",
+        shared=f"Known entities: {json.dumps(list(entities)[:MOST_HINTS], ensure_ascii=False)}",
         version="claim/1",
         output_tokens=_MAX_OUTPUT_TOKENS,
     )

@@ -251,9 +251,9 @@ class EdgesRequest(Request, frozen=True, kw_only=True):
 
 # -- Decisions by a language model ---------------------------------------------
 #
-# The model is asked only where the rules are unsure how a new memory relates to the stored ones. No
+# The model decides only if the rules are unsure how a new memory relates to the stored ones. No
 # lock or transaction is held meanwhile, so the decision is checked again under the lock when the
-# memory is placed (:mod:`nacre.memories.placement`). If no model may be asked, or it fails or times
+# memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or it fails or times
 # out, the rules alone place the memory.
 
 

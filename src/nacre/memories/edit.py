@@ -269,7 +269,7 @@ def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
 def _journal(change: Change, intents: list[Intent]) -> None:
     """Record people's edits in the journal.
 
-    A text with a secret is withheld in an operation of its own until fixed.
+    A text with a secret is withheld in a separate operation until fixed.
     """
     change.intend(
         [intent for intent in intents if intent.action == "remove" or intent.document], applied=True
@@ -301,7 +301,9 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
         home.files.save(replace(seen, mtime_ns=stat.mtime_ns, size=stat.size))
         return None
     try:
-        return _parsed(home, data, digest, stat, seen)
+        text = data.decode("utf-8")
+        memory = _memory_in(home, text, stat, seen)
+        return _ReadFile(stat, text, digest, memory, stated(text), has_id=_has_key(text, "id"))
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except MemoryInvalid as error:
@@ -312,22 +314,13 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
     return None
 
 
-def _parsed(
-    home: Home, data: bytes, digest: bytes, stat: FileStat, seen: SeenMemoryFile | None
-) -> _ReadFile:
-    """Parse a file. Raises UnicodeDecodeError, MemoryInvalid."""
-    text = data.decode("utf-8")
-    memory = _memory_in(home, text, stat, seen)
-    return _ReadFile(stat, text, digest, memory, stated(text), has_id=_has_key(text, "id"))
-
-
 def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | None) -> Memory:
     """Return the memory in a file without secrets.
 
     A file without an id keeps the id last seen at its path.
     """
     new_id = (lambda: seen.memory) if seen else home.ids
-    written = parse(text, stat.path, new_id=new_id, modified=_modified(home, stat))
+    written = parse(text, stat.path, new_id=new_id, modified=_modification_time(home, stat))
     memory = redacted(home.redactor, written)
     if memory.content != written.content:
         home.problems.append(
@@ -336,7 +329,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
     return memory
 
 
-def _modified(home: Home, stat: FileStat) -> datetime:
+def _modification_time(home: Home, stat: FileStat) -> datetime:
     """Return a file's modification time, by the clock of its writer."""
     try:
         return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
@@ -366,9 +359,8 @@ def _with_own_id(
         change.intend([Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
         return file
     home.problems.append(f"{path} has the same id as {twin.path}; it was read as a separate memory")
-    has_reserved_id = (
-        seen is not None and not seen.hash
-    )  # the id was assigned before a crash but not written
+    # The id was assigned before a crash but not written.
+    has_reserved_id = seen is not None and not seen.hash
     copy = replace(memory, id=seen.memory if seen and has_reserved_id else home.ids())
     if not has_reserved_id:
         follow_up.entries.append(change.entry("copy", memory=copy.id, of=memory.id, path=path))
@@ -467,7 +459,7 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
     change.put(agreed(home, follow_up.changed))
-    retired = [_retired(home, memory) for memory in follow_up.retired]
+    retired = [_as_retired(home, memory) for memory in follow_up.retired]
     entries = [change.entry("retire", memory=memory.id, reason=MOVED) for memory in retired]
     entries += [change.entry("restore", memory=memory.id) for memory in follow_up.returned]
     if entries:
@@ -475,7 +467,7 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
         change.put([*retired, *returned, *released(home, retired)], entries)
 
 
-def _retired(home: Home, memory: Memory) -> Memory:
+def _as_retired(home: Home, memory: Memory) -> Memory:
     """Return a memory whose file was moved to ``retired/``, with time and reason."""
     present = home.memories.find(memory.id) or memory
     reason = present.retired.reason if present.retired else None
@@ -560,9 +552,8 @@ def scan(
         return 0
     read_pages(home)
     if is_ledger_new(home) or home.tombstones.due():
-        apply_tombstones(
-            home, patient=False
-        )  # first, so that forgotten files do not count as deleted by a person
+        # First, so that forgotten files do not count as deleted by a person.
+        apply_tombstones(home, patient=False)
     count = _catch_edits(home, patience_seconds, from_remote=from_remote)
     reported = set(home.problems)
     unreadable = (f"{path}: {reason}" for path, reason in home.files.seen_now()[2].items())

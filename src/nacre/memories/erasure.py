@@ -55,14 +55,13 @@ _NAME = re.compile(rb'"([^"\\]{6,200})"')
 def withdraw(home: Home, affected: Affected) -> None:
     """Mark packs with forgotten content before anything is deleted.
 
-    :func:`settle` then rewrites them.
+    :func:`nacre.home.archive.settle` then rewrites them.
     """
     places = [*affected.sessions, *affected.turns, *affected.untitled]
     if not places or not home.archive.all():
         return
-    names = {
-        place.native_id.encode() for place in places
-    }  # short ids are unique to a file, which its path finds
+    # Short ids are unique to a file, which its path finds.
+    names = {place.native_id.encode() for place in places}
     for session in affected.sessions:
         names |= {place.id.encode() for place in home.erasing.places_in(session.row)}
     for session, rows in affected.turns.items():
@@ -87,7 +86,8 @@ def withdraw_matching(home: Home, match: Pattern) -> None:
     states = [
         state
         for state in home.archive.all()
-        if state.kind == packs.LINES and _holds(home, state, lambda payload: _says(payload, match))
+        if state.kind == packs.LINES
+        and _holds(home, state, lambda payload: _contains_match(payload, match))
     ]
     _withhold(home, states)
     archive.settle(home)
@@ -108,7 +108,7 @@ def _holds(home: Home, state: sessions.Archived, test: Callable[[packs.Payload],
         return True
 
 
-def _says(payload: packs.Payload, match: Pattern) -> bool:
+def _contains_match(payload: packs.Payload, match: Pattern) -> bool:
     return any(match.search(text) for text in _texts(payload))
 
 
@@ -131,14 +131,16 @@ def held(home: Home, barred: Barred, match: Pattern | None = None) -> int:
     if not (home.settings.home / gateway.DATABASE).exists():
         return 0
     with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
-        return len(_held(store, barred, match)) + len(_matching_names(store, match))
+        return len(_forgotten_items(store, barred, match)) + len(_matching_names(store, match))
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
     """Erase matching text that only the gateway's database has."""
     if (home.settings.home / gateway.DATABASE).exists():
         with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
-            store.erase_held(_held(store, Barred(), match), _matching_names(store, match))
+            store.erase_held(
+                _forgotten_items(store, Barred(), match), _matching_names(store, match)
+            )
 
 
 def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
@@ -158,7 +160,7 @@ def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
         FileLock(folder / gateway.TRANSCRIPTS_LOCK),
         closing(maintenance.GatewayErasure.open(home.settings.home)) as store,
     ):
-        store.erase_held(_held(store, barred, None))
+        store.erase_held(_forgotten_items(store, barred, None))
         for session in changed:
             _Chat(folder, session, store).erase(barred)
         for session in forgotten:
@@ -245,7 +247,7 @@ class _Chat:
         return barred_by_id or barred.is_before(_time(record), None, session)
 
 
-def _held(
+def _forgotten_items(
     store: maintenance.GatewayErasure, barred: Barred, match: Pattern | None
 ) -> list[maintenance.Held]:
     """Return the forgotten items, by text, time or conversation."""
@@ -419,9 +421,8 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     archive.settle(home)
     erase_chats(home, affected, barred)
     with home.vault_lock:
-        for handoff in handed_over(
-            home, (*affected.sessions, *affected.turns), barred
-        ):  # written while sessions were deleted
+        # Written while sessions were deleted.
+        for handoff in handed_over(home, (*affected.sessions, *affected.turns), barred):
             home.handoffs.remove(handoff)
         _clear_pages(home, barred)
         gone_ids = barred.memories | {memory.id for memory in affected.memories}

@@ -801,7 +801,7 @@ def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
     edit.catch_up(home)
     with home.change("invalidate") as change:
         source, matches = _find(home, request)
-        ended = [_ended(match, request.at or home.today()) for match in matches]
+        ended = [_with_end(match, request.at or home.today()) for match in matches]
         if not all(_is_allowed(home, source, match.link) for match in matches):
             return LinkChange(
                 _as_lines(home, ended), waiting=_request_review(home, ended, "removed the link")
@@ -812,7 +812,7 @@ def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
         return LinkChange(_as_lines(home, ended), changed=changed)
 
 
-def _ended(item: _NewLink, day: date) -> _NewLink:
+def _with_end(item: _NewLink, day: date) -> _NewLink:
     if item.link.rel in _DECISIVE:
         raise Conflict(f"{item.link.rel} links cannot have an end", hint=_REMEDY[item.link.rel])
     valid = replace(item.link.valid, until=day)

@@ -3,7 +3,7 @@
 Without a model, only clear cases are decided. Two statements are the same if their words are equal,
 or if their vectors are close and their numbers, names and negations agree. A statement supersedes
 another if it says that something rare that the other asserts is gone, or if it gives another value
-in the same slot. If an earlier statement may be outdated, the owner is asked; in all other cases
+in the same slot. If an earlier statement may be outdated, the owner decides; in all other cases
 both are kept.
 """
 
@@ -456,12 +456,12 @@ def compare(
     """Compare a memory with others that hold in the same place.
 
     ``cosines`` are by id, for vectors of ``model``. ``seen`` holds measurements for a model without
-    a built-in calibration. ``rarity`` tells rare words.
+    a built-in calibration. ``rarity`` finds rare words.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
     comparisons = [
-        _compared(memory, other, cosines.get(other.id), limits, rarity)
+        _compare_pair(memory, other, cosines.get(other.id), limits, rarity)
         for other in others
         if other.id != memory.id and other.shares_place(memory) and not _are_apart(memory, other)
     ]
@@ -485,12 +485,11 @@ def _supersede_one(memory: Memory, comparisons: list[Comparison]) -> list[Compar
         else max(superseding, key=lambda item: item.verdict.likeness, default=None)
     )
     return [
-        _doubted(item) if item in superseding and item is not best else item for item in comparisons
+        replace(item, verdict=_weaken(item.verdict))
+        if item in superseding and item is not best
+        else item
+        for item in comparisons
     ]
-
-
-def _doubted(comparison: Comparison) -> Comparison:
-    return replace(comparison, verdict=replace(comparison.verdict, relation=Relation.DOUBTS))
 
 
 def last_said(memory: Memory) -> datetime:
@@ -498,12 +497,11 @@ def last_said(memory: Memory) -> datetime:
     return memory.last_said
 
 
-def _compared(
+def _compare_pair(
     memory: Memory, other: Memory, cosine: float | None, limits: Calibration, rarity: Rarity | None
 ) -> Comparison:
-    is_later = (
-        vouches(memory, other) or memory.last_said >= other.last_said
-    )  # at one moment: the new one
+    # At the same time, the new memory counts as later.
+    is_later = vouches(memory, other) or memory.last_said >= other.last_said
     earlier, later = (other, memory) if is_later else (memory, other)
     if vouches(other, memory):
         return Comparison(other, _UNTRUSTED, is_later)
@@ -514,7 +512,7 @@ def _compared(
     if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
         verdict = Verdict(Relation.SUPERSEDES, f"has the key {later.canonical_key}")
     if outranks(earlier, later):
-        verdict = _weakened(verdict)
+        verdict = _weaken(verdict)
     if vouches(memory, other) and verdict.relation is Relation.SAME:
         verdict = replace(
             verdict, relation=Relation.SUPERSEDES, reason="the same, from a trusted source"
@@ -532,7 +530,7 @@ def outranks(memory: Memory, other: Memory) -> bool:
     return memory.speaker is Speaker.OWNER and not other.is_worded
 
 
-def _weakened(verdict: Verdict) -> Verdict:
+def _weaken(verdict: Verdict) -> Verdict:
     """Weaken a supersession to a doubt: words that the owner did not say cannot end the owner's statement."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
@@ -543,7 +541,7 @@ _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
 def _share_a_key(memory: Memory, other: Memory) -> bool:
-    """Return True if both were given the same key on purpose, so that only one of them holds it.
+    """Return True if both have the same explicit key, which only one of them can hold.
 
     A learned key is only a reason to compare: a rule and its special case may share one.
     """
@@ -704,11 +702,11 @@ def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[
     for before, after in changed:
         if after.retired:
             continue
-        now, before_edit = superseded(after), superseded(before) if before else {}
-        for old in _unretired(home, now.keys() ^ before_edit.keys()):
-            if old.id in before_edit and old.superseded_by == after.id:
+        superseded_now, superseded_before = superseded(after), superseded(before) if before else {}
+        for old in _find_unretired(home, superseded_now.keys() ^ superseded_before.keys()):
+            if old.id in superseded_before and old.superseded_by == after.id:
                 updates[old.id] = active_again(old)
-            elif old.id in now and not old.superseded_by:
+            elif old.id in superseded_now and not old.superseded_by:
                 updates[old.id] = ended(old, after)
         newer = (
             home.memories.find(before.superseded_by or "")
@@ -721,7 +719,7 @@ def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[
     return list(updates.values())
 
 
-def _unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
+def _find_unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
     memories = (home.memories.find(memory_id) for memory_id in sorted(memory_ids))
     return [memory for memory in memories if memory and not memory.retired]
 
@@ -876,16 +874,16 @@ def _refuse_update(decision: Decision, memory: Memory, target: Memory) -> str | 
         return why
     if (memory.speaker, memory.is_worded) != (target.speaker, target.is_worded):
         return "one is from the owner, the other from an agent"
-    merged, both = decision.merged, (target.content, memory.content)
-    shortest = min(SHORTEST, *map(len, both))
-    if not shortest <= len(merged) <= min(sum(map(len, both)) + MOST_ADDED, LONGEST):
+    merged, contents = decision.merged, (target.content, memory.content)
+    shortest = min(SHORTEST, *map(len, contents))
+    if not shortest <= len(merged) <= min(sum(map(len, contents)) + MOST_ADDED, LONGEST):
         return "the merged text is too short or too long"
-    for original in both:
+    for original in contents:
         if missing := lost(original, [merged]):
             return f"the merged text leaves out {missing}"
         if leaves_out(original, merged) > MOST_LEFT_OUT:
             return "the merged text leaves out most of one memory"
-    added = adds(merged, both)
+    added = adds(merged, contents)
     return f"the merged text adds {added}" if added else None
 
 
@@ -1075,7 +1073,7 @@ def _unretired_ids(home: Home) -> set[str]:
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """Return a memory as it is stored under a standing retirement."""
+    """Return a memory in its stored form under a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

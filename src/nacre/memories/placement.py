@@ -400,9 +400,8 @@ def confirm(
 ) -> None:
     """Count a repeated memory and record where, in its file at once or later with all ``touched`` ones."""
     home = change.home
-    if existing.expires_on and existing.expires_on <= day_of(
-        memory.created
-    ):  # no longer expired, as stated now
+    # It is no longer expired, because it was stated now.
+    if existing.expires_on and existing.expires_on <= day_of(memory.created):
         existing = replace(existing, expires_on=memory.expires_on)
         update(change, existing)
     if existing.speaker is Speaker.OWNER and memory.is_worded and not existing.is_worded:

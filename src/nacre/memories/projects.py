@@ -119,7 +119,7 @@ def renamed(home: Home, page: Page | None, old: str, slug: str, name: str) -> Wr
         if first.rstrip() == f"# {former_name}"
         else page.body
     )
-    return _written(page, slug, changed, body)
+    return _as_written_page(page, slug, changed, body)
 
 
 def merged(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> Written:
@@ -144,7 +144,7 @@ def merged(home: Home, old: str, page: Page | None, into: str, other: Page | Non
     if not other.values.get("id"):
         changed["id"] = home.ids()
     body = f"{other.body.rstrip()}\n{_section(old, text)}" if text else other.body
-    return _written(other, into, changed, body)
+    return _as_written_page(other, into, changed, body)
 
 
 def edited(home: Home, slug: str, page: Page | None, text: str) -> Written:
@@ -168,7 +168,7 @@ def depending(home: Home, slug: str, page: Page | None, dependencies: list[str])
     if page is None:
         return _new(home, slug, slug, {"dependencies": dependencies})
     id_change = {} if page.values.get("id") else {"id": home.ids()}
-    return _written(page, slug, {"dependencies": dependencies, **id_change}, page.body)
+    return _as_written_page(page, slug, {"dependencies": dependencies, **id_change}, page.body)
 
 
 def write(
@@ -181,7 +181,7 @@ def write(
     elif moved_from is None:
         change.intend([Intent("write", path, written.text, before.hash, former=before.text)])
     else:
-        change.intend([Intent("write", path, written.text), _removed(moved_from, before)])
+        change.intend([Intent("write", path, written.text), _removal(moved_from, before)])
     if moved_from is not None:
         change.home.files.forget_project(moved_from)
     index_page(change.home, Project(str(written.values["id"]), written.slug, 0), written.values)
@@ -195,12 +195,12 @@ def retire_page(change: Change, slug: str, page: Page, into: str, reason: str) -
         path = f"retired/projects/{slug}/{number}/project.md"
     changes = {"retired": {"at": stamp(home.now()), "reason": reason, "into": into}}
     text = join(page.text, merge_front(page.front, changes, []), page.body)
-    change.intend([Intent("write", path, text, None), _removed(slug, page)])
+    change.intend([Intent("write", path, text, None), _removal(slug, page)])
     home.files.forget_project(slug)
     return path
 
 
-def _removed(slug: str, page: Page) -> Intent:
+def _removal(slug: str, page: Page) -> Intent:
     return Intent("remove", page_path(slug), base=page.hash, former=page.text)
 
 
@@ -209,7 +209,7 @@ def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> Written:
     return Written(slug, f"---\n{dump(values)}---\n# {name}\n", values)
 
 
-def _written(page: Page, slug: str, changed: dict[str, Any], body: str) -> Written:
+def _as_written_page(page: Page, slug: str, changed: dict[str, Any], body: str) -> Written:
     text = join(page.text, merge_front(page.front, changed, []), body)
     return Written(slug, text, {**page.values, **changed})
 

@@ -235,7 +235,7 @@ class _Deciding:
     """Answers about new memories, in the order in which the memories will be placed.
 
     All questions describe the present state. If an earlier decision changes the target of a later
-    one, that question is asked again with the new state.
+    one, that question is repeated with the new state.
     """
 
     def __init__(
@@ -271,14 +271,14 @@ class _Deciding:
 
     def take(self, item: Doubtful, answer: _Answer) -> None:
         """Record a decision, or the reason for its absence."""
-        decision = self._made(item, answer)
+        decision = self._decision_of(item, answer)
         target = next(
             (other for other in item.near if decision and other.id == decision.target), None
         )
         if target and self._outcomes.of(target) != target:
             item = replace(item, near=self._outcomes.all(item.near))
             (answer,) = self.ask([item])
-            decision = self._made(item, answer)
+            decision = self._decision_of(item, answer)
             target = next(
                 (other for other in item.near if decision and other.id == decision.target), None
             )
@@ -293,7 +293,7 @@ class _Deciding:
             self._model, prompt_for(item.memory, item.near, seconds=self._seconds_each), Choice
         )
 
-    def _made(self, item: Doubtful, answer: _Answer) -> Decision | None:
+    def _decision_of(self, item: Doubtful, answer: _Answer) -> Decision | None:
         if not isinstance(answer, Answered):
             self._result.note = self._result.note or (_note(answer) if answer else None)
             step = (

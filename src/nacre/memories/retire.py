@@ -330,11 +330,10 @@ def edit(home: Home, request: EditRequest) -> Memory:
 
 
 def _describe(changes: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_plainly(value)}" for name, value in changes.items())
-
-
-def _plainly(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return ", ".join(
+        f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}"
+        for name, value in changes.items()
+    )
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a statement is made of as far as code can tell: words, names, numbers with their slots, denials, departures."""
+"""Parts of a statement that code can recognize: words, names, numbers with their slots, denials, departures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or number: as written, its stem, and whether it is a name."""
+    """A word or number as written, with its stem."""
 
     text: str
     stem: str
@@ -48,7 +48,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """What a statement says to be gone, as stems and as written, what else it says up to there, and of which case."""
+    """Something that a statement declares gone: its stems, its text, the other stems of the clause, and its case."""
 
     gone: frozenset[str]
     text: str
@@ -57,10 +57,10 @@ class Departure:
 
 
 class Cues:
-    """The table ``departures.toml``."""
+    """The cues of ``departures.toml``."""
 
     def __init__(self, table: dict[str, Any]) -> None:
-        self.departures = [_phrases(one) for one in table["departures"]]
+        self.departures = [_phrases(pattern) for pattern in table["departures"]]
         self.border = frozenset(table["border"].split())
         self.silent = frozenset(
             form for word in table["silent"].split() for form in (word, stem(word))
@@ -87,7 +87,7 @@ class Cues:
             "condition",
         )
         self.pattern = {name: re.compile(table[name], re.IGNORECASE) for name in named}
-        days = "|".join(f"(?P<d{at}>{_bounded(day)})" for at, day in enumerate(table["days"]))
+        days = "|".join(f"(?P<d{at}>{_word_pattern(day)})" for at, day in enumerate(table["days"]))
         self.calendar = frozenset(
             stem(word) for word in re.findall(r"[a-zäöüß]{3,}", f"{days} {table['months']}".lower())
         ) | frozenset(stem(word[:-1]) for word in re.findall(r"[a-zäöüß]+s(?=\?)", days))
@@ -95,20 +95,20 @@ class Cues:
             rf"{days}|(?P<date>\d{{4}}-\d\d-\d\d|\b(?:{table['months']}) \d{{1,2}}\b)"
             r"|(?P<time>\b\d{1,2}:\d\d(?: ?[ap]m)?|\b\d{1,2} ?[ap]m\b)"
             r"|(?P<path>(?<![\w/])(?:/[\w.-]+)+)"
-            rf"|(?P<label>{_bounded(table['labels'])}) ?(?:is |to |of |: ?)?(?P<labelled>v?\d[\d.]*\d|\d)"
+            rf"|(?P<label>{_word_pattern(table['labels'])}) ?(?:is |to |of |: ?)?(?P<labelled>v?\d[\d.]*\d|\d)"
             r"|(?P<version>\bv?\d+(?:\.\d+)+)"
-            rf"|(?P<money>[$€£¥] ?\d[\d.,]*)|(?P<number>\b\d+(?:\.\d+)?) ?(?P<unit>{_bounded(table['units'])})",
+            rf"|(?P<money>[$€£¥] ?\d[\d.,]*)|(?P<number>\b\d+(?:\.\d+)?) ?(?P<unit>{_word_pattern(table['units'])})",
             re.IGNORECASE,
         )
 
 
-def _bounded(words: str) -> str:
-    """Words as one pattern that ends at borders of words in scripts with spaces."""
+def _word_pattern(words: str) -> str:
+    """Return a pattern that matches whole words in scripts with spaces."""
     return rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])"
 
 
 def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
-    """A pattern of a departure, and whether it begins with what is gone."""
+    """Return the pattern of a departure, and True if the departed subject comes first."""
     text = pattern
     for name in ("GONE", "COME"):
         end = "" if text.endswith(name) else "?"
@@ -118,16 +118,16 @@ def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
 
 @cache
 def cues() -> Cues:
-    """The table."""
+    """Return the cues of ``departures.toml``."""
     return Cues(tomllib.loads((files(__package__) / "departures.toml").read_text(encoding="utf-8")))
 
 
 class Statement:
-    """A text and its parts, each found when it is asked for. Words of the project it belongs to say nothing."""
+    """A text and its parts, computed on first use. The words of its project are ignored."""
 
     def __init__(self, text: str, project: str | None = None) -> None:
         self.text = text.replace("’", "'")
-        self._project = frozenset(stem(one) for one in re.split(r"\W+", (project or "").lower()))
+        self._project = frozenset(stem(word) for word in re.split(r"\W+", (project or "").lower()))
 
     @cached_property
     def tokens(self) -> list[Token]:
@@ -136,109 +136,113 @@ class Statement:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The stems of the words that tell what it is about."""
-        return self._telling(self.text)
+        """The stems of topical words."""
+        return self._topical_stems(self.text)
 
     @cached_property
     def order(self) -> list[str]:
-        """The same in order, each as often as it stands there."""
-        return [one.stem for one in self.tokens if one.stem in self.words]
+        """The same in order, with repetitions."""
+        return [token.stem for token in self.tokens if token.stem in self.words]
 
     @property
     def names(self) -> list[str]:
         """Names and numbers in order, in lower case."""
-        return [one.text.lower() for one in self.tokens if one.is_name]
+        return [token.text.lower() for token in self.tokens if token.is_name]
 
     @property
     def signs(self) -> list[str]:
-        """Options, and signs that compare, in order: one in other letters is something else."""
+        """Options and comparison signs in order, case sensitive."""
         return _SIGNS.findall(self.text)
 
     @cached_property
     def slots(self) -> list[Slot]:
         """Days, times, versions and measures in order."""
-        return [_slot(one) for one in cues().slots.finditer(self.text)]
+        return [_slot(match) for match in cues().slots.finditer(self.text)]
 
     @cached_property
     def frame(self) -> list[Token]:
-        """All words but those that may be left out, with one for each slot, the stem of which is its sort."""
+        """All words except optional ones. A slot is one token whose stem is its sort."""
         text = cues().pattern["lead"].sub(" ", self.text)
-        found: list[Token] = []
+        tokens: list[Token] = []
         at = 0
         for match in cues().slots.finditer(text):
             slot = _slot(match)
-            found += (
+            tokens += (
                 *_tokens(text[at : match.start()]),
                 Token(slot.text, f"\x00{slot.sort}", at, is_name=True),
             )
             at = match.end()
-        return [one for one in (*found, *_tokens(text[at:])) if one.stem not in cues().silent]
+        tokens += _tokens(text[at:])
+        return [token for token in tokens if token.stem not in cues().silent]
 
     @property
     def negations(self) -> int:
-        """How often it denies or forbids something."""
+        """The number of denials and prohibitions."""
         return len(cues().pattern["denial"].findall(self.text))
 
     def has(self, sort: str) -> bool:
-        """Whether a cue of the table is there."""
+        """Return True if the text contains a cue of a sort."""
         return cues().pattern[sort].search(self.text) is not None
 
     def cues(self, sort: str) -> frozenset[str]:
-        """The cues of a sort that are there, in lower case."""
-        return frozenset(one.group().lower() for one in cues().pattern[sort].finditer(self.text))
+        """Return the cues of a sort in the text, in lower case."""
+        matches = cues().pattern[sort].finditer(self.text)
+        return frozenset(match.group().lower() for match in matches)
 
     @cached_property
     def departures(self) -> list[Departure]:
-        """What it says to be gone."""
+        """The things that it declares gone."""
         if self.has("condition"):
             return []
-        found = [self._departure(one, leads=leads) for one, leads in cues().departures]
+        departures = [self._departure(pattern, leads=leads) for pattern, leads in cues().departures]
         for clause in _CLAUSE.split(self.text):
             if cues().pattern["unsure"].search(clause):
                 break
             if not cues().pattern["ended"].search(clause):
                 continue
-            gone = self._telling(clause) - cues().calendar
-            told = " ".join(one.text for one in _tokens(clause) if one.stem in gone)
-            found.append(Departure(gone, told))
-        return [one for one in found if one and one.gone]
+            gone = self._topical_stems(clause) - cues().calendar
+            words = " ".join(token.text for token in _tokens(clause) if token.stem in gone)
+            departures.append(Departure(gone, words))
+        return [departure for departure in departures if departure and departure.gone]
 
     def _departure(self, pattern: re.Pattern[str], *, leads: bool) -> Departure | None:
         match = pattern.search(self.text)
         if match is None:
             return None
         phrase, come = match["gone"].strip(), match.groupdict().get("come") or ""
-        places = [one for one in _tokens(phrase) if one.text.lower() in cues().border]
-        if places:
-            last = places[-1]
-            phrase = phrase[last.start + len(last.text) :] if leads else phrase[: places[0].start]
-        gone = self._telling(phrase) - cues().calendar
+        borders = [token for token in _tokens(phrase) if token.text.lower() in cues().border]
+        if borders:
+            last = borders[-1]
+            phrase = phrase[last.start + len(last.text) :] if leads else phrase[: borders[0].start]
+        gone = self._topical_stems(phrase) - cues().calendar
         end = match.end() + len(_CLAUSE.split(self.text[match.end() :], maxsplit=1)[0])
         around = match.group().replace(phrase, "")
         if cues().pattern["unsure"].search(self.text[:end]) or read(around).negations:
             return None
-        began = max((one.end() for one in _CLAUSE.finditer(self.text[: match.start()])), default=0)
-        said = self.text[began:end]
-        beside = self._telling(said) - gone - self._telling(come) - cues().calendar
-        case = beside & self._telling(" ".join(_CASE.findall(said)))
+        ends = (border.end() for border in _CLAUSE.finditer(self.text[: match.start()]))
+        clause = self.text[max(ends, default=0) : end]
+        beside = self._topical_stems(clause) - gone - self._topical_stems(come) - cues().calendar
+        case = beside & self._topical_stems(" ".join(_CASE.findall(clause)))
         return Departure(gone, phrase.strip(" ."), beside, case)
 
-    def _telling(self, text: str) -> frozenset[str]:
-        small = cues().plain
-        told = (
-            one for one in _tokens(text) if one.is_name or not {one.text.lower(), one.stem} & small
+    def _topical_stems(self, text: str) -> frozenset[str]:
+        plain = cues().plain
+        topical = (
+            token.stem
+            for token in _tokens(text)
+            if token.is_name
+            or (
+                not {token.text.lower(), token.stem} & plain
+                and len(token.text) > 1
+                and not token.text.endswith("n't")
+            )
         )
-        telling = (
-            one.stem
-            for one in told
-            if one.is_name or (len(one.text) > 1 and not one.text.endswith("n't"))
-        )
-        return frozenset(telling) - self._project
+        return frozenset(topical) - self._project
 
 
 @lru_cache(maxsize=4096)
 def read(text: str, project: str | None = None) -> Statement:
-    """A statement of a project."""
+    """Return the statement of a text."""
     return Statement(text, project)
 
 
@@ -261,7 +265,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _pairs(run: str, start: int) -> Iterator[Token]:
-    """A run of Chinese as overlapping pairs of characters between words without a topic."""
+    """Yield overlapping pairs of Chinese characters, without words that have no topic."""
     at = 0
     for border in [*cues().unspaced.finditer(run), None]:
         piece = run[at : border.start() if border else len(run)]
@@ -293,126 +297,127 @@ def _slot(match: re.Match[str]) -> Slot:
 
 
 def negations(text: str) -> int:
-    """How often a text denies or forbids something."""
+    """Return the number of denials and prohibitions in a text."""
     return read(text).negations
 
 
 def firm_words(text: str) -> frozenset[str]:
-    """The words by which a text denies, forbids, or says that there is no other case."""
+    """Return the words by which a text denies, forbids, or excludes other cases."""
     return read(text).cues("denial") | read(text).cues("firm")
 
 
 def binds(text: str, firm: Set[str], about: str) -> bool:
-    """Whether a sentence has one of some firm words, and right behind it a word of another text: "no worries, commit
-    it" denies no commit.
+    """Return True if a firm word in a sentence directly precedes a word of another text.
+
+    "no worries, commit it" does not deny a commit.
     """
-    known = {token.stem for token in read(about).tokens}
+    stems = {token.stem for token in read(about).tokens}
     for sort in ("denial", "firm"):
-        for one in cues().pattern[sort].finditer(text):
-            following = next(_tokens(_CLAUSE.split(text[one.end() :], maxsplit=1)[0]), None)
-            if one.group().lower() in firm and following and following.stem in known:
+        for match in cues().pattern[sort].finditer(text):
+            following = next(_tokens(_CLAUSE.split(text[match.end() :], maxsplit=1)[0]), None)
+            if match.group().lower() in firm and following and following.stem in stems:
                 return True
     return False
 
 
 def whole_numbers(text: str) -> str:
-    """A text with its long numbers in one piece."""
+    """Return a text without separators in long numbers."""
     return _BETWEEN_DIGITS.sub("", text)
 
 
-# ----------------------------------------------------------------------------
-# Whether one text keeps what others say: numbers, names, denials and words, as they are spelt.
+# -- Comparing texts by spelling: numbers, names, denials and words ---------------
 
 
 MOST_LEFT_OUT = 0.5
-"""A text that leaves out more of another's topical words than this share does not stand for it."""
+"""Largest share of another text's topical words that a text may omit and still replace it."""
 
 _VALUE = re.compile(r"[a-z]*[A-Z0-9](?:[\w.,:%/-]*\w)?")
 _KIN = 5
-"""Letters that two forms of a word begin with, at least, and more than which their endings do not differ."""
+"""Minimum number of initial letters that two forms of a word share; their lengths differ by fewer."""
 
 
 def lost(text: str, kept: Sequence[str]) -> str | None:
-    """The first thing of a text that none of those ``kept`` has: a name, an identifier, a number, a denial.
+    """Return the first name, identifier, number or denial of a text that none of ``kept`` contains.
 
-    Spellings count, meanings do not: what is said in other words may be called lost.
+    Only spellings are compared, so a paraphrase may count as lost.
     """
-    mine, there = read(whole_numbers(text)), [read(whole_numbers(one)) for one in kept]
-    whole = " ".join(one.text for one in there).lower()
-    stems = {token.stem for one in there for token in one.tokens}
-    for name in identifiers(mine.text):
+    statement = read(whole_numbers(text))
+    kept_statements = [read(whole_numbers(kept_text)) for kept_text in kept]
+    whole = " ".join(kept_statement.text for kept_statement in kept_statements).lower()
+    stems = {token.stem for kept_statement in kept_statements for token in kept_statement.tokens}
+    for name in identifiers(statement.text):
         if not any(name.lower().replace("-", by) in whole for by in ("-", " ", "")):
             return name
-    given = {(slot.sort, slot.value) for one in there for slot in one.slots}
-    told = {
+    kept_values = {
+        (slot.sort, slot.value)
+        for kept_statement in kept_statements
+        for slot in kept_statement.slots
+    }
+    value_stems = {
         token.stem
-        for slot in mine.slots
-        if (slot.sort, slot.value) in given
+        for slot in statement.slots
+        if (slot.sort, slot.value) in kept_values
         for token in read(slot.text).tokens
     }
-    for token in mine.tokens:
-        if token.stem in stems | told or any(sign in token.text for sign in "-/_."):
+    for token in statement.tokens:
+        if token.stem in stems | value_stems or any(sign in token.text for sign in "-/_."):
             continue
         is_first = (
             token.text[:1].isupper()
-            and token.stem in mine.words
+            and token.stem in statement.words
             and not has_word(stems, token.stem)
         )
         if token.is_name or is_first:
             return token.text
-    for slot in mine.slots:
-        if (slot.sort, slot.value) not in given:
+    for slot in statement.slots:
+        if (slot.sort, slot.value) not in kept_values:
             return slot.text
-    return "a denial" if mine.negations > sum(one.negations for one in there) else None
+    kept_negations = sum(kept_statement.negations for kept_statement in kept_statements)
+    return "a denial" if statement.negations > kept_negations else None
 
 
 def leaves_out(text: str, kept: str) -> float:
-    """The share of a text's topical words that another one has not: 0 to 1."""
-    mine, there = read(text).words, {token.stem for token in read(kept).tokens}
-    return sum(not has_word(there, word) for word in mine) / len(mine) if mine else 0.0
+    """Return the share (0 to 1) of a text's topical words that ``kept`` lacks."""
+    words, kept_stems = read(text).words, {token.stem for token in read(kept).tokens}
+    return sum(not has_word(kept_stems, word) for word in words) / len(words) if words else 0.0
 
 
 def lost_denial(text: str, left: str) -> str | None:
-    """That a text denies something and what is left of it nothing; ``None`` where that is not so."""
+    """Return a reason if a text contains a denial and ``left`` contains none, else ``None``."""
     return "a denial is lost" if read(text).negations and not read(left).negations else None
 
 
 def adds(text: str, both: Sequence[str]) -> str | None:
-    """The first thing that a text says and none of the others does; ``None`` where it only says what they say."""
+    """Return the first addition of a text to the others, or ``None``."""
     if new := new_word(text, both) or swaps(text, both) or lost(text, both):
         return new
-    said, others = read(text), [read(one) for one in both]
-    for sort, told in (
+    statement, others = read(text), [read(other) for other in both]
+    for sort, addition in (
         ("firm", "that it has no other case"),
         ("unsure", "a guess"),
         ("now", "a change"),
     ):
-        if said.cues(sort).difference(*(one.cues(sort) for one in others)):
-            return told
-    return (
-        "that something has gone"
-        if said.departures and not any(one.departures for one in others)
-        else None
-    )
+        if statement.cues(sort).difference(*(other.cues(sort) for other in others)):
+            return addition
+    if statement.departures and not any(other.departures for other in others):
+        return "that something has gone"
+    return None
 
 
 def new_word(text: str, both: Sequence[str]) -> str | None:
-    """The first topical word of a text that none of the others has."""
-    said, there = read(text), {token.stem for one in both for token in read(one).tokens}
-    return next(
-        (
-            one.text
-            for one in said.tokens
-            if one.stem in said.words and not has_word(there, one.stem)
-        ),
-        None,
-    )
+    """Return the first topical word of a text that none of the others contains."""
+    statement = read(text)
+    stems = {token.stem for other in both for token in read(other).tokens}
+    for token in statement.tokens:
+        if token.stem in statement.words and not has_word(stems, token.stem):
+            return token.text
+    return None
 
 
-def has_word(there: Set[str], word: str) -> bool:
-    """Whether a word is among some, be it with another ending: "expire" and "expiry"."""
-    return word in there or (
-        len(word) >= _KIN and word.isalpha() and any(_is_kin(word, one) for one in there)
+def has_word(words: Set[str], word: str) -> bool:
+    """Return True if a word is among words, perhaps with another ending: "expire" and "expiry"."""
+    return word in words or (
+        len(word) >= _KIN and word.isalpha() and any(_is_kin(word, other) for other in words)
     )
 
 
@@ -423,49 +428,50 @@ def _is_kin(word: str, other: str) -> bool:
 
 
 def swaps(text: str, others: Sequence[str]) -> str | None:
-    """Two things that a text has in each other's place: it says "the hub asks the door" where another says "the door
-    asks the hub". ``None`` where it does so nowhere, or says both, as another one does.
+    """Return two things that a text exchanges, or ``None``.
+
+    For example "the hub asks the door", if another text says "the door asks the hub" and none says both.
     """
-    told = {deed for one in others for deed in _deeds(read(one))}
-    for first, verb, last in _deeds(read(text)):
-        if (last, verb, first) in told and (first, verb, last) not in told:
+    other_triples = {triple for other in others for triple in _triples(read(other))}
+    for first, verb, last in _triples(read(text)):
+        if (last, verb, first) in other_triples and (first, verb, last) not in other_triples:
             return f"{first} and {last} swapped"
     return None
 
 
-def _deeds(one: Statement) -> list[tuple[str, str, str]]:
-    """What does what to what: three words that follow each other in a phrase."""
-    found: list[tuple[str, str, str]] = []
+def _triples(statement: Statement) -> list[tuple[str, str, str]]:
+    """Return topical words in groups of three (subject, verb, object) that follow each other in a phrase."""
+    triples: list[tuple[str, str, str]] = []
     run: list[str] = []
-    for token in one.tokens:
-        run = (
-            []
-            if token.text.lower() in cues().border
-            else [*run, token.stem]
-            if token.stem in one.words
-            else run
-        )
+    for token in statement.tokens:
+        if token.text.lower() in cues().border:
+            run = []
+        elif token.stem in statement.words:
+            run = [*run, token.stem]
         if token.stem in run[-1:] and len(run) > 2 and run[-1] != run[-3]:
-            found.append((run[-3], run[-2], run[-1]))
-    return found
+            triples.append((run[-3], run[-2], run[-1]))
+    return triples
 
 
 def exchanges(text: str, other: str) -> str | None:
-    """A number or name that stands in a text where another one of both stood in the other text: "7 days in staging, 30
-    in production" where it was the other way round. ``None`` where what both have of them stands in one order.
+    """Return a number or name of a text that replaces another of both texts, or ``None`` if their order is the same.
+
+    For example "7 days in staging, 30 in production" against the reverse.
     """
-    mine, theirs = _values(text), _values(other)
+    values, other_values = _values(text), _values(other)
     for now, before in zip(
-        (one for one in mine if one in theirs), (one for one in theirs if one in mine), strict=True
+        (value for value in values if value in other_values),
+        (value for value in other_values if value in values),
+        strict=True,
     ):
         if now != before:
-            return f"{mine[now]} in place of {theirs[before]}"
+            return f"{values[now]} in place of {other_values[before]}"
     return None
 
 
 def _values(text: str) -> dict[str, str]:
-    """Numbers and words with a capital, in the order in which they come first, as they are spelt."""
-    found: dict[str, str] = {}
+    """Return numbers and capitalized words by lower case, in order of first occurrence."""
+    values: dict[str, str] = {}
     for match in _VALUE.finditer(text):
-        found.setdefault(match.group().lower(), match.group())
-    return found
+        values.setdefault(match.group().lower(), match.group())
+    return values

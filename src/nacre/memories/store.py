@@ -106,9 +106,8 @@ def spool_use(
     with contextlib.suppress(StoreBusy, OSError), _spool_lock(home):
         descriptor = files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            file.write(
-                f"\n{json.dumps(record)}"
-            )  # the newline comes first so that a truncated line damages no other
+            # The newline comes first so that a truncated line damages no other.
+            file.write(f"\n{json.dumps(record)}")
 
 
 def session_name(session: str) -> str:
@@ -397,7 +396,7 @@ class Said:
     mixed: bool = False
 
 
-def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutcome:
+def store(home: Home, new: StoreRequest, statement: Said | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
     If another process is writing, wait for it and leave the vector to the next ingest.
@@ -405,17 +404,17 @@ def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutco
     A memory that repeats another one of the same project is not stored twice, and one that
     contradicts it replaces it, except with ``force``. Once durable, it gets a vector if the model
     is available, and is compared by meaning too. A memory from an agent is a proposal, unless the
-    owner ``said`` it in a session. If the rules are unsure, a language model may be asked first
+    owner made the ``statement`` in a session. If the rules are unsure, a language model may be asked first
     (``asking``), for at most ``dedup.model_seconds``. Raises MemoryInvalid, and StoreBusy after 30
     seconds.
     """
-    memory = new_memory(home, new, project_of_work, said)
+    memory = new_memory(home, new, project_of_work, statement)
     model_decisions = _model_decisions(home, memory, new)
     with home.vault_lock.if_free() as was_free, home.vault_lock:
         catch_up(home, _STORE_PATIENCE_SECONDS)
         fold_usage(home, _FOLDING_SECONDS)
         with home.change("store", subject=memory.subject) as change, change.transaction():
-            outcome = _placed(change, memory, beside=new.force, decision=model_decisions.of(memory))
+            outcome = _place(change, memory, beside=new.force, decision=model_decisions.of(memory))
             change.explain(outcome.in_words())
     outcome = replace(outcome, note=model_decisions.note)
     if not was_free:  # under load no model is started, which takes a second of CPU and 100 MB
@@ -424,10 +423,10 @@ def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutco
     outcome_by_meaning = embed_memories(home, begins=True).get(memory.id)
     if new.force or outcome.action != "stored" or outcome_by_meaning is None:
         return outcome
-    return _combined(outcome, outcome_by_meaning)
+    return _combine(outcome, outcome_by_meaning)
 
 
-def _combined(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
+def _combine(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
     """Combine the outcome by words with the later outcome by vectors."""
     supersedes = (*outcome.supersedes, *by_meaning.supersedes)
     replaced_ids = {other.memory.id for other in supersedes}
@@ -447,19 +446,19 @@ def _combined(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
     )
 
 
-def rehearse(home: Home, new: StoreRequest, said: Said | None = None) -> Rehearsal:
+def rehearse(home: Home, new: StoreRequest, statement: Said | None = None) -> Rehearsal:
     """Return what :func:`store` would do and why, without writing.
 
     A model may be asked. Raises MemoryInvalid.
     """
-    memory = new_memory(home, new, known_or_named, said)
+    memory = new_memory(home, new, known_or_named, statement)
     model_decisions = _model_decisions(home, memory, new)
     rehearsals: list[Rehearsal] = []
     with home.change("store") as change:
         catch_up(home, _STORE_PATIENCE_SECONDS)
         with suppress(_Rollback), change.transaction():
             decision = model_decisions.of(memory)
-            outcome = _placed(change, memory, beside=new.force, decision=decision)
+            outcome = _place(change, memory, beside=new.force, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
             rehearsals.append(Rehearsal(replace(outcome, note=model_decisions.note), after))
             raise _Rollback
@@ -500,7 +499,10 @@ def _model_decisions(home: Home, memory: Memory, new: StoreRequest) -> requests.
 
 
 def new_memory(
-    home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None], said: Said | None
+    home: Home,
+    new: StoreRequest,
+    project_of: Callable[[Home, Path], str | None],
+    statement: Said | None,
 ) -> Memory:
     """Return the memory to store, without secrets, as a proposal if an agent states it.
 
@@ -526,19 +528,19 @@ def new_memory(
         "updated": now,
         "project": project,
         "tags": tuple(dict.fromkeys(new.tags)),
-        "speaker": Speaker.OWNER if said else new.speaker or home.actor.speaker,
+        "speaker": Speaker.OWNER if statement else new.speaker or home.actor.speaker,
         "source": replace(new.source, session=new.source.session or home.settings.session),
     }
     memory = Memory(**values | computed)
-    if said:
-        memory = as_quoted(memory, said.source, said.at or now)
-        memory = replace(memory, extra={BESIDE_PASTE: True}) if said.mixed else memory
+    if statement:
+        memory = as_quoted(memory, statement.source, statement.at or now)
+        memory = replace(memory, extra={BESIDE_PASTE: True}) if statement.mixed else memory
     elif home.actor.is_agent or memory.speaker is Speaker.AGENT:
         memory = as_proposed(memory)
     return redacted(home.redactor, memory)
 
 
-def _placed(
+def _place(
     change: Change, memory: Memory, *, beside: bool, decision: Decision | None
 ) -> StoreOutcome:
     """Place a memory, or store it next to all others with ``beside``.
@@ -689,13 +691,13 @@ def open_todo(home: Home, reference: str) -> Memory:
 
 
 def list_active(
-    home: Home, wanted: Filter, *, limit: int, offset: int = 0, words: str = ""
+    home: Home, criteria: Filter, *, limit: int, offset: int = 0, words: str = ""
 ) -> tuple[list[Memory], int]:
     """Return a page of active memories, newest first, and the total number, optionally containing each of ``words``."""
     catch_up(home)
-    wanted, today = with_dependencies(home, wanted), home.today()
+    criteria, today = with_dependencies(home, criteria), home.today()
     rows, total = home.selection.list_memories(
-        wanted, limit=limit, offset=offset, today=today, words=words.split()
+        criteria, limit=limit, offset=offset, today=today, words=words.split()
     )
     memories = home.memories.by_rows(rows)
     return [memories[row] for row in rows if row in memories], total
@@ -721,7 +723,7 @@ def refuse_broken(home: Home, memory: Memory) -> None:
 def project_asked_for(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None] = known_or_named
 ) -> str | None:
-    """Return the project that a request names, else that of its folder, or ``None``."""
+    """Return the project that a request names, else its folder's project, or ``None``."""
     return _project_slug(home, new.project) or (
         project_of(home, Path(new.folder)) if new.folder else None
     )

@@ -455,13 +455,13 @@ def survey(home: Home, barred: Barred) -> Affected:
     whole_rows = {session.row for session in forgotten}
     by_row = {session.row: session for session in sessions}
     turns: dict[int, set[int]] = {}
-    for row, session in _turns_barred(home, barred, by_row):
+    for row, session in _find_barred_turns(home, barred, by_row):
         if session not in whole_rows:
             turns.setdefault(session, set()).add(row)
     emptied = [
         by_row[row] for row, turn_rows in turns.items() if len(turn_rows) >= by_row[row].turns
     ]
-    memories, changed = _memories_barred(home, barred)
+    memories, changed = _find_barred_memories(home, barred)
     now = home.now()
     affected = (*forgotten, *map(by_row.__getitem__, turns))
     return Affected(
@@ -521,7 +521,7 @@ def _parent(session: SessionPlace) -> str | None:
     )
 
 
-def _turns_barred(
+def _find_barred_turns(
     home: Home, barred: Barred, sessions: Mapping[int, SessionPlace]
 ) -> Iterable[tuple[int, int]]:
     if barred.turns:
@@ -539,7 +539,7 @@ def _turns_barred(
                 yield row, session
 
 
-def _memories_barred(home: Home, barred: Barred) -> tuple[list[Memory], list[Memory]]:
+def _find_barred_memories(home: Home, barred: Barred) -> tuple[list[Memory], list[Memory]]:
     forgotten, changed = [], []
     ids = sorted(home.memories.all_ids())
     for start in range(0, len(ids), 500):

@@ -164,10 +164,10 @@ def hold_again(change: change.Change, reference: str) -> Memory:
             hint=f"nacre show {memory.id[-8:]}",
         )
     followers = _followers(home, memory)
-    shown = tuple(
+    other_contexts = tuple(
         context for context in memory.suppressed_contexts if context not in judge.SUPPRESSED
     )
-    contexts = shown if memory.retired else memory.suppressed_contexts
+    contexts = other_contexts if memory.retired else memory.suppressed_contexts
     restored = replace(judge.active_again(memory) if memory.superseded_by else memory, retired=None)
     restored = replace(restored, suppressed_contexts=contexts)
     links_between = tuple(

@@ -160,12 +160,11 @@ def is_switching(home: Home) -> bool:
 
 
 def _switch(home: Home, work: _Work) -> None:
-    """Complete the current vectors, compute those of the new model, and exchange both."""
+    """Complete the current vectors, compute the new model's vectors, and exchange both."""
     setting = home.settings.text("embedding.model")
     try:
-        work.fill(
-            home.vectors, embedder_in_use(home)
-        )  # not as requested by the user, since they will be replaced
+        # Not as requested by the user, since they will be replaced.
+        work.fill(home.vectors, embedder_in_use(home))
     except EmbedderHeld as error:
         work.stop(error)
     except EmbedderUnavailable as error:  # the new vectors replace them anyway
@@ -469,7 +468,7 @@ def plan(home: Home, name: str) -> Plan:
 
     Raises EmbedderUnavailable, SettingsInvalid.
     """
-    setting = _named(name)
+    setting = _full_name(name)
     place = place_of(home.settings, setting)
     model = _model_of(home, setting, place)
     texts = tokens = 0
@@ -493,7 +492,7 @@ def plan(home: Home, name: str) -> Plan:
 def try_one(home: Home, name: str) -> Trial:
     """Embed one short text. Raises EmbedderUnavailable."""
     started = time.perf_counter()
-    vectors = asked(embedder_of(home, _named(name))).embed(["Does this model answer?"])
+    vectors = asked(embedder_of(home, _full_name(name))).embed(["Does this model answer?"])
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
@@ -504,7 +503,7 @@ def switch(home: Home, name: str, notify: OnProgress) -> Embedded:
     :func:`resume`, the next ingest or the watcher continues. Naming the current model abandons a
     switch. Raises SettingsInvalid.
     """
-    return embed_pending(_with_model(home, _named(name)), notify, is_asked=True)
+    return embed_pending(_with_model(home, _full_name(name)), notify, is_asked=True)
 
 
 def resume(home: Home, notify: OnProgress) -> Embedded:
@@ -512,7 +511,7 @@ def resume(home: Home, notify: OnProgress) -> Embedded:
     return embed_pending(say_yes(home, home.settings[_KEY]), notify, is_asked=True)
 
 
-def _named(name: str) -> str:
+def _full_name(name: str) -> str:
     """Return a model's name as in the settings, with an absolute path for a folder."""
     if name == "none":
         raise InvalidInput(

@@ -300,7 +300,7 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     at = conversation.get("current_node")
     if not isinstance(at, str) or at not in nodes:
         leaves = [key for key, node in nodes.items() if not node.get("children")]
-        at = max(leaves, key=lambda key: _written(nodes[key]), default=None)
+        at = max(leaves, key=lambda key: _write_time(nodes[key]), default=None)
     path: dict[Any, Mapping[str, Any]] = {}
     while isinstance(at, str) and at in nodes and at not in path:
         path[at] = nodes[at]
@@ -310,7 +310,7 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield node["message"]
 
 
-def _written(node: Mapping[str, Any]) -> float:
+def _write_time(node: Mapping[str, Any]) -> float:
     time = parse_time(_mapping(node, "message").get("create_time"))
     return time.timestamp() if time else 0.0
 
@@ -370,7 +370,7 @@ ADAPTER = Adapter(
 
 
 # -- Claude.ai: messages with a parent, if the owner edited or retried ---------
-# Of several branches, the one to the leaf that the export names is read, or else to the newest
+# If there are several branches, the branch to the leaf named by the export is read, or else to the newest
 # leaf.
 
 

@@ -123,7 +123,7 @@ _ANY = msgspec.json.Decoder()
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to look for transcripts: the user's home folder, environment variables, and
+    """Places to search for transcripts: the user's home folder, environment variables, and
     ``sys.platform``.
 
     ``projects`` are folders of known sessions, because some tools keep transcripts there. ``own``
@@ -558,7 +558,7 @@ def document(source: Source) -> Any:
     Raises TranscriptUnreadable if it is incomplete, for example while the tool writes it. The
     earlier content then stays.
     """
-    value = decode(_ANY_WHOLE_JSON, _encoded(source.text()))
+    value = decode(_ANY_WHOLE_JSON, _encode(source.text()))
     if value is None:
         raise torn(source.path)
     return value
@@ -570,24 +570,24 @@ def documents(source: Source) -> Iterator[dict[str, Any]]:
     Raises TranscriptUnreadable if not even the first object is complete.
     """
     text = source.text()
-    whole = decode(_ANY_WHOLE_JSON, _encoded(text))
+    whole = decode(_ANY_WHOLE_JSON, _encode(text))
     if whole is not None:
         yield from [whole] if isinstance(whole, dict) else ()
         return
     *lines, last = text.split("\n")
-    first = split_objects(_encoded(next(filter(str.strip, lines), "")))
+    first = split_objects(_encode(next(filter(str.strip, lines), "")))
     if not any(decode(_ANY_WHOLE_JSON, raw) for raw in first.objects):
         raise torn(source.path)
-    lines += [last] if decode(_ANY_WHOLE_JSON, _encoded(last)) is not None else []
+    lines += [last] if decode(_ANY_WHOLE_JSON, _encode(last)) is not None else []
     for line in filter(str.strip, lines):
         yield from (
             record
-            for record in records(source, _encoded(line), _ANY_WHOLE_JSON)
+            for record in records(source, _encode(line), _ANY_WHOLE_JSON)
             if isinstance(record, dict)
         )
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", errors="replace")
 
 

@@ -492,8 +492,8 @@ class Reader:
         for side in list(self.open):
             yield from self.close(side)
         spoken = self.carry["spoken"]
-        for when, text in self.carry["queue"]:
-            yield from self.say_queued(Record(), when, text)
+        for time, text in self.carry["queue"]:
+            yield from self.say_queued(Record(), time, text)
         yield from self.say_first(
             self.source.path.stem if _UUID.fullmatch(self.source.path.stem) else None
         )

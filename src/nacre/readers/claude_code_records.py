@@ -338,7 +338,7 @@ class First:
     trust: Trust
 
 
-# -- Sessions: the owner's, and those of sub-agents in the same transcript -----
+# -- Sessions of the owner, and of sub-agents in the same transcript -----
 
 
 TOOL = "claude-code"
@@ -541,31 +541,31 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
     return words[1].strip() if words else ""
 
 
-def answers_in(output: str, asked: Form, beside: msgspec.Raw) -> list[Answer]:
-    """Return the owner's answers to the questions of the form ``asked``: those in ``beside`` if
+def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
+    """Return the owner's answers to the questions of ``form``: those in ``beside`` if
     present, else parsed from the output. A question may contain text that looks like another
     question with its answer.
     """
     answers = (decode_raw(beside, dict) or {}).get("answers")
     pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
-    return _to_questions(pairs, asked)
+    return _to_questions(pairs, form)
 
 
-def listed_answers(text: str, asked: Form) -> list[Answer]:
+def listed_answers(text: str, form: Form) -> list[Answer]:
     """Return the answers that the host lists when the owner prefers to talk, or is done. The rest
     is the host's text.
     """
-    return _to_questions(_LISTED_ANSWER.findall(text), asked)
+    return _to_questions(_LISTED_ANSWER.findall(text), form)
 
 
-def _to_questions(pairs: Iterable[tuple[str, object]], asked: Form) -> list[Answer]:
+def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answer]:
     """Return the answers to known questions. A question that occurs twice is skipped, since its
     answer is ambiguous.
     """
-    known_pairs = [(question, answer) for question, answer in pairs if question in asked]
+    known_pairs = [(question, answer) for question, answer in pairs if question in form]
     times = Counter(question for question, _ in known_pairs)
     return [
-        answered(question, answer, asked[question])
+        answered(question, answer, form[question])
         for question, answer in known_pairs
         if times[question] == 1 and isinstance(answer, str) and answer.strip()
     ]

@@ -59,9 +59,7 @@ editors' variables.
 
 
 def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
-    """Return the folders of tasks: the extension's in each editor, and those of Cline's own
-    programs.
-    """
+    """Return the folders of tasks: the extension's in each editor, and Cline's own programs'."""
     patterns = tuple(f"*/{name}" for name in names)
     users = user_folders(places)
     folders = [
@@ -278,8 +276,8 @@ class _Reader:
         """Return a message's id and start time, which stay the same while it grows."""
         name = f"{message.get('ts')}-{_kind(message)}"
         self.seen[name] = self.seen.get(name, 0) + 1
-        again = self.seen[name]
-        return name if again == 1 else f"{name}-{again}", parse_time(message.get("ts"))
+        occurrence = self.seen[name]
+        return name if occurrence == 1 else f"{name}-{occurrence}", parse_time(message.get("ts"))
 
     def answer(self, message: Message, text: str) -> Items:
         words = (

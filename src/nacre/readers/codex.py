@@ -403,7 +403,7 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
 # -- Reading rollouts ----------------------------------------------------------
 # Messages are written twice, as UI events and as items of the model's history. The owner's words
 # are read from the events if the file has any, because the history also has text injected by Codex.
-# The agent's are read from whichever comes first, and the duplicate is skipped.
+# The agent's are read from the first of both, and the duplicate is skipped.
 
 
 _NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")

@@ -673,9 +673,9 @@ def telling(output: str) -> str:
 @cache
 def _actions() -> dict[str, Action]:
     """Return the tool names of every ``actions.toml``, without loading an adapter."""
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     actions: dict[str, Action] = {}
-    for file in sorted((here / "actions").glob("*.toml")):
+    for file in sorted((folder / "actions").glob("*.toml")):
         for action, names in tomllib.loads(file.read_text(encoding="utf-8")).items():
             for name in names:
                 if actions.setdefault(name, Action(action)).value != action:

@@ -113,7 +113,7 @@ class _Reader:
         self.requests = objects(values, "requests")
         first = self.requests[0] if self.requests else {}
         native_id = string(values, "sessionId") or turn_hash(
-            "session", str(first.get("requestId") or _typed(first)), 0
+            "session", str(first.get("requestId") or _typed_text(first)), 0
         )
         model = None
         for request in self.requests:
@@ -149,7 +149,7 @@ class _Reader:
     def request(self, request: Values) -> Items:
         time = parse_time(request.get("timestamp")) or self.talk.session.started
         own = string(request, "requestId")
-        cleaned = self.talk.clean(_typed(request))
+        cleaned = self.talk.clean(_typed_text(request))
         claims = {
             **request,
             "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation"),
@@ -254,7 +254,7 @@ def _outcome(part: Values, specific: Values, output: str) -> str | None:
     return outcome(output, is_error=failed) if part.get("isComplete", True) else None
 
 
-def _typed(request: Values) -> str:
+def _typed_text(request: Values) -> str:
     message = request.get("message")
     return message if isinstance(message, str) else string(message, "text") or ""
 
@@ -541,7 +541,7 @@ class _CliReader:
         """Add the tokens of a run at its end. Earlier messages only have the output tokens, which
         are subtracted.
         """
-        spent = _spent(data)
+        spent = _tokens_spent(data)
         written = self.source.carry.pop("written", 0)
         if spent.total:
             self.talk.spend(spent - Tokens(output=written))
@@ -661,7 +661,7 @@ class _CliReader:
         )
 
 
-def _spent(data: Mapping[str, Any]) -> Tokens:
+def _tokens_spent(data: Mapping[str, Any]) -> Tokens:
     """Return the tokens of a run, by model or else by kind. By model, cached tokens are included in
     the input.
     """

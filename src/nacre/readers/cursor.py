@@ -282,7 +282,7 @@ ADAPTER = Adapter(
 
 
 # -- Transcripts ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``
-# They have no ids, times, models or results. The session's id and time are those of the file. If a
+# They have no ids, times, models or results. The session's id and time come from the file. If a
 # result from outside may be missing, later words of the agent are not trusted.
 
 

@@ -156,7 +156,7 @@ def bubble_of(raw: bytes) -> Bubble | None:
 
 
 class Talk:
-    """Converts bubbles into a session's turns. A missing time is that of the previous bubble."""
+    """Converts bubbles into a session's turns. A missing time is taken from the previous bubble."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -575,7 +575,9 @@ class _Reader:
         """
         if self._folders is None:
             self._folders = (
-                dict(_listed(self.tables, HEADERS, None)) if has_editor_table(self.tables) else {}
+                dict(_list_conversations(self.tables, HEADERS, None))
+                if has_editor_table(self.tables)
+                else {}
             )
             workspaces = self.source.path.parent.parent / "workspaceStorage"
             for path in sorted(workspaces.glob("*/state.vscdb")) if workspaces.is_dir() else ():
@@ -584,7 +586,7 @@ class _Reader:
                 if tables and has_editor_table(tables):
                     self._folders |= {
                         key: value
-                        for key, value in _listed(tables, COMPOSERS, folder)
+                        for key, value in _list_conversations(tables, COMPOSERS, folder)
                         if key not in self._folders
                     }
         return self._folders
@@ -689,7 +691,7 @@ def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[
     return bubbles if any(bubble.words or bubble.is_owners is False for bubble in bubbles) else ()
 
 
-def _listed(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
+def _list_conversations(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
     """Yield the conversations at a key, with their folders."""
     composers = decode(_COMPOSERS, as_bytes(item(tables, key))) or Composers()
     for raw in composers.allComposers:

@@ -105,13 +105,13 @@ class _Log:
             str(item.get("id") or f"#{number}"): item for number, item in enumerate(listed)
         }
         if any(_SNAPSHOT in _words(item.get("content")) for item in listed):
-            known = {
+            present = {
                 (item.get("type"), _words(item.get("content"))) for item in self.messages.values()
             }
             self.messages |= {
                 key: item
                 for key, item in new_messages.items()
-                if (item.get("type"), _words(item.get("content"))) not in known
+                if (item.get("type"), _words(item.get("content"))) not in present
             }
         else:
             kept = {

@@ -68,7 +68,7 @@ class Line:
 def read_line(record: Mapping[str, Any]) -> Line | None:
     """Return the message in a record, or None if there is none."""
     record = unwrapped(record)
-    speaker, author = _who(record)
+    speaker, author = _speaker_of(record)
     if speaker is None:
         return None
     is_tools = speaker is Speaker.TOOL
@@ -152,7 +152,7 @@ def unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**{key: value for key, value in record.items() if key != "message"}, **inner}
 
 
-def _who(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
+def _speaker_of(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
     speaker: Speaker | None = None
     author: str | None = None
     for key in _ROLE_KEYS:
@@ -206,7 +206,7 @@ def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 
 # -- JSON lines: one message or one whole session per line ---------------------
-# Field names may be those of any tool. A file may have several sessions.
+# Field names may come from any tool. A file may have several sessions.
 
 
 TOOL = "jsonl"
@@ -395,7 +395,7 @@ ADAPTER = Adapter(
 
 
 # -- Plain text of any origin: notes, chat logs, minutes -----------------------
-# The text counts as the owner's. The session's id is made from the file's name and path, so that it
+# The text counts as the owner's. The session's id is derived from the file's name and path, so that it
 # stays the same while the text is edited.
 
 
@@ -529,7 +529,7 @@ def parse_markdown(source: Source) -> Items:
     time = parse_time(facts.get("date") or facts.get("created")) or date_in_name(source.path.name)
     is_rendered = _SPECSTORY.search(body[:500])
     turns = list(
-        _rendered(body, time, source.identities)
+        _section_turns(body, time, source.identities)
         if is_rendered
         else make_turns(_sections(body), time)
     )
@@ -596,7 +596,7 @@ def _sections(body: str) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-def _rendered(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
+def _section_turns(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
     seen: dict[str, Any] = {}
     exchange = Exchange()
     marks = list(_SPEAKER_HEADING.finditer(body))

@@ -79,7 +79,7 @@ def session_of(info: Values, *, project: str | None = None) -> Session:
 
 
 class Talk:
-    """Converts messages with their parts into a session's turns. A missing time is that of the
+    """Converts messages with their parts into a session's turns. A missing time is taken from the
     previous message.
     """
 
@@ -117,7 +117,7 @@ class Talk:
             elif names_another(part):
                 self.talk.exchange.saw(self.talk.clean(_text(part)).text)
             else:
-                typed.append(_unquoted(_text(part)))
+                typed.append(_unquote(_text(part)))
         cleaned = self.talk.clean("\n\n".join(text for text in typed if text.strip()))
         if cleaned.text:
             is_inner = self.talk.session.kind is SessionKind.SUBAGENT
@@ -255,7 +255,7 @@ def data_folders(places: Places) -> list[Path]:
     return [folder / "opencode" for folder in folders]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Return a prompt as typed: ``opencode run`` quotes one with spaces, and escapes the quotes
     within.
     """

@@ -57,7 +57,7 @@ class _Part:
 def parse(source: Source) -> Items:
     """Parse one transcript."""
     start = date_in_name(source.path.name)
-    turns = list(_turns(_joined(_parts(source.text())), start))
+    turns = list(_turns(_join(_parts(source.text())), start))
     if turns:
         first = f"{source.path.stem if start is None else start.isoformat()}\n{turns[0].text}"
         yield Session(TOOL, turn_hash("session", first, 0), title=source.path.stem, started=start)
@@ -112,7 +112,7 @@ def _complete(part: _Part, lines: Sequence[str]) -> _Part:
     )
 
 
-def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
+def _join(parts: Iterator[_Part]) -> Iterator[_Part]:
     """Join consecutive parts of one speaker, since subtitles split a speech, up to
     ``TURN_CHARACTERS``.
     """

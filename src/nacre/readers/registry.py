@@ -97,8 +97,8 @@ def get_adapter(tool: str) -> Adapter:
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """Return the adapter for a file that was read as a tool's before. Of several, the one that
-    recognises it.
+    """Return the adapter for a file that was read as a tool's before. If there are several, return
+    the first that recognises it.
 
     A guess is repeated, because a file that was nearly empty may have looked like a note.
     """

@@ -651,13 +651,13 @@ def attribute(
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
-    turn, others = _attributed(turn, tool, identities, claims)
+    turn, others = _attribute_turn(turn, tool, identities, claims)
     for other in others:
         exchange.saw(other)
     return turn
 
 
-def _attributed(
+def _attribute_turn(
     turn: Turn, tool: str, identities: Sequence[str], claims: Iterable[Claims | Mapping[str, Any]]
 ) -> tuple[Turn, tuple[str, ...]]:
     if names_another(*claims):
@@ -842,17 +842,17 @@ class Conversation:
     def interrupted(self, identity: str, time: datetime | None) -> adapter.Items:
         """Record that the owner stopped the agent, unless the session has no turn yet."""
         flags = Flag.META | Flag.INTERRUPTED
-        if self._begun:
+        if self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
     def failed(self, identity: str, text: str, time: datetime | None) -> adapter.Items:
         """Record an error of the model's provider, as the host reports it."""
         words = shorten(self.clean(text).text, _MAX_ERROR_CHARACTERS)
-        if words and self._begun:
+        if words and self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
 
     @property
-    def _begun(self) -> bool:
+    def _has_begun(self) -> bool:
         return self.opened is not None or bool(self.source.carry.get("begun"))
 
     def open(self, turn: OpenTurn, before: Before | None = None) -> adapter.Items:

@@ -254,7 +254,7 @@ def phrased(home: Home, question: str) -> tuple[list[str], Lane]:
     with tracing(home, TraceKind.RECALL, clean), advised(home, SECONDS) as adviser:
         phrasings = other_phrasings(adviser, clean)
         if phrasings is None:
-            return [], _failed("expansion", adviser)
+            return [], _unavailable_lane("expansion", adviser)
         note = f"also asked: {'; '.join(phrasings)}" if phrasings else "no other way to ask it"
         return phrasings, Lane("expansion", LaneState.RAN, note)
 
@@ -284,7 +284,7 @@ def regraded(
     with tracing(home, TraceKind.RECALL, clean), advised(home, SECONDS) as adviser:
         order = graded(adviser, clean, ranked)
         if order is None:
-            return list(ranked), _failed("reranker", adviser)
+            return list(ranked), _unavailable_lane("reranker", adviser)
         name = adviser.model.name if adviser.model else ""
     left_out = len(ranked) - len(order)
     note = f"{name}; {left_out} left out, as about something else" if left_out else name
@@ -293,5 +293,5 @@ def regraded(
     return placed, Lane("reranker", LaneState.RAN, note)
 
 
-def _failed(lane: str, adviser: Adviser) -> Lane:
+def _unavailable_lane(lane: str, adviser: Adviser) -> Lane:
     return Lane(lane, LaneState.UNAVAILABLE, adviser.problem or _NO_MODEL)

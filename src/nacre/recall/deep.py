@@ -80,17 +80,17 @@ def block(
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
     for title, text in (("The owner", pages.owner), (f"The project {project}", pages.project)):
-        quoted_text = _truncated(text.strip(), min(PAGE_CHARACTERS, remaining))
+        quoted_text = _truncate(text.strip(), min(PAGE_CHARACTERS, remaining))
         remaining -= len(quoted_text)
         if quoted_text:
-            parts.append(f"## {harmless(one_line(title))}\n\n{_quoted(quoted_text)}")
+            parts.append(f"## {harmless(one_line(title))}\n\n{_quote(quoted_text)}")
     for hit in hits:
         memory = hit.memory
-        quoted_text = _truncated(memory.content.strip(), min(FILE_CHARACTERS, remaining))
+        quoted_text = _truncate(memory.content.strip(), min(FILE_CHARACTERS, remaining))
         remaining -= len(quoted_text)
         if quoted_text:
             title = harmless(shorten(memory.subject, _TITLE_CHARACTERS))
-            parts.append(f"## {title}\n\n{_origin(hit)}\n\n{_quoted(quoted_text)}")
+            parts.append(f"## {title}\n\n{_origin(hit)}\n\n{_quote(quoted_text)}")
     if not parts:
         return ""
     about = f"Recalled for: {route.value}" + (f" · {harmless(project)}" if project else "")
@@ -106,7 +106,7 @@ def clarification(projects: Sequence[str]) -> str:
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a text, so that no line can pass for a heading or the end of the block."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
@@ -137,7 +137,7 @@ def _doubts(hit: MemoryHit) -> Sequence[str]:
     return [text for text in (newer, doubt) if text]
 
 
-def _truncated(text: str, characters: int) -> str:
+def _truncate(text: str, characters: int) -> str:
     return (
         text
         if len(text) <= characters
@@ -315,7 +315,7 @@ def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
 
     "billing-api" does not name "billing", but "billing api" may name both.
     """
-    folded = _folded(text)
+    folded = _fold(text)
     mentions = [
         mention
         for project in projects
@@ -330,7 +330,10 @@ def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
 
 
 def shortlist(
-    query: str, recent: Sequence[Said], projects: Sequence[KnownProject], here: str | None = None
+    query: str,
+    recent: Sequence[Said],
+    projects: Sequence[KnownProject],
+    current_project: str | None = None,
 ) -> list[Candidate]:
     """Return at most five projects that the question, or the owner's recent messages, mention, likeliest first.
 
@@ -349,7 +352,7 @@ def shortlist(
             _score(text, project, project.slug in slugs)
             for text, slugs in zip(texts, named, strict=True)
         )
-        score += HERE if project.slug == here else 0.0
+        score += HERE if project.slug == current_project else 0.0
         if score > 0:
             candidates.append(Candidate(project.slug, score, project.slug in exact))
     return sorted(candidates, key=lambda candidate: (not candidate.named, -candidate.score))[
@@ -383,7 +386,7 @@ def chosen_by_model(
     query: str,
     recent: Sequence[Said],
     candidates: Sequence[tuple[Candidate, KnownProject]],
-    here: str | None,
+    current_project: str | None,
 ) -> tuple[bool, str | None]:
     """Let a model choose. Return whether it answered, and the project, if it chose one."""
     numbered = [
@@ -391,7 +394,7 @@ def chosen_by_model(
             "number": number,
             "names": list(project.names[:_MAX_NAMES_SHOWN]),
             "description": project.description[:_DESCRIPTION_CHARACTERS],
-            "here": project.slug == here,
+            "here": project.slug == current_project,
         }
         for number, (_, project) in enumerate(candidates, start=1)
     ]
@@ -412,23 +415,23 @@ def chosen_by_model(
 
 def _score(text: str, project: KnownProject, named: bool) -> float:
     folded, content = (
-        _folded(text),
+        _fold(text),
         {word for word in words(text) if word not in STOP_WORDS and not asks(word)},
     )
     score = ALIAS if named else 0.0
-    if len(folded) >= _MIN_TEXT_CHARACTERS and any(
-        folded in _folded(name) for name in project.names
-    ):
+    if len(folded) >= _MIN_TEXT_CHARACTERS and any(folded in _fold(name) for name in project.names):
         score += PART_OF_ALIAS
     own = {word for name in project.names for word in words(name)}
-    score += ALIAS_WORD * len(_long(own & content, _MIN_ALIAS_WORD_CHARACTERS))
+    score += ALIAS_WORD * len(_long_words(own & content, _MIN_ALIAS_WORD_CHARACTERS))
     return score + DESCRIPTION_WORD * len(
-        _long(content.intersection(words(project.description)), _MIN_DESCRIPTION_WORD_CHARACTERS)
+        _long_words(
+            content.intersection(words(project.description)), _MIN_DESCRIPTION_WORD_CHARACTERS
+        )
     )
 
 
-def _long(candidates: set[str], minimum: int) -> list[str]:
-    """Return the words with at least ``least`` characters; in unspaced scripts a character pair is enough."""
+def _long_words(candidates: set[str], minimum: int) -> list[str]:
+    """Return the words with at least ``minimum`` characters; in unspaced scripts a character pair is enough."""
     return [word for word in candidates if len(word) >= minimum or is_unspaced(word)]
 
 
@@ -436,7 +439,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
     pattern = _pattern(name)
     if pattern is None:
         return []
-    own = _folded(name)
+    own = _fold(name)
     return [
         _Mention(*match.span(), project.slug, match[0] == own) for match in pattern.finditer(folded)
     ]
@@ -445,7 +448,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
     """Return the pattern of a name as a separate word, with any joints between its parts; none for generic words."""
-    parts = re.findall(r"[^\W_]+", _folded(name))
+    parts = re.findall(r"[^\W_]+", _fold(name))
     if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
         return None
     body = r"[\W_]{1,3}".join(map(re.escape, parts))
@@ -457,7 +460,7 @@ def _pattern(name: str) -> re.Pattern[str] | None:
 
 
 @lru_cache(512)
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return one_line(unicodedata.normalize("NFKC", text).lower())
 
 
@@ -536,7 +539,7 @@ def deep_recall(
     started = time.perf_counter()
     text = query.text
     check(RecallQuery(text, query.filter))
-    query = _redacted(home, query)
+    query = _redact(home, query)
     catch_up(home, _CATCH_UP_SECONDS)
     key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())
     result = home.deep_answers.get(key)
@@ -571,7 +574,7 @@ def recent_of(home: Home, session: str) -> tuple[Said, ...]:
     return tuple(messages[-MESSAGES:])
 
 
-def _redacted(home: Home, query: DeepQuery) -> DeepQuery:
+def _redact(home: Home, query: DeepQuery) -> DeepQuery:
     """Redact the query, which is sent to a provider, and restrict it to trusted memories."""
     clean = home.redactor.clean
     recent = tuple(
@@ -754,10 +757,10 @@ def _by_content(run: _Run) -> tuple[Candidate, ...]:
     return tuple(Candidate(slug, confidences[slug]) for slug in ranked)[:MOST_PROJECTS]
 
 
-def _sureness(run: _Run, wanted: Filter) -> dict[str, float]:
+def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
     """Return the confidence of the best answer of each project."""
     confidences: dict[str, float] = {}
-    for hit in run.recalled(wanted).hits:
+    for hit in run.recalled(criteria).hits:
         if hit.memory.project:
             confidences[hit.memory.project] = max(
                 confidences.get(hit.memory.project, 0.0), hit.components.get("sure", 0.0)
@@ -789,13 +792,13 @@ def _memories(
     return project, ranked[:CHOSEN]
 
 
-def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
+def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
     """Return at most 200 memories, newest first: the hits of a plain recall and the latest memories."""
     if run.adviser.model is None:
         return []
     home = run.home
     rows = home.selection.latest_memories(
-        with_dependencies(home, wanted), limit=MOST, today=home.today()
+        with_dependencies(home, criteria), limit=MOST, today=home.today()
     )
     latest = home.memories.by_rows(rows)
     shown = {
@@ -807,9 +810,9 @@ def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Me
     )
 
 
-def _hits(run: _Run, wanted: Filter) -> tuple[MemoryHit, ...]:
+def _hits(run: _Run, criteria: Filter) -> tuple[MemoryHit, ...]:
     """Return the best five hits of a plain recall."""
-    return run.recalled(wanted).hits[:CHOSEN]
+    return run.recalled(criteria).hits[:CHOSEN]
 
 
 def _hits_of(
@@ -844,14 +847,14 @@ def _block(
     return block(route, project, Pages(owner, page), other_hits)
 
 
-def _known_projects(home: Home, wanted: Filter) -> list[KnownProject]:
+def _known_projects(home: Home, criteria: Filter) -> list[KnownProject]:
     """Return the projects with memories in the caller's scope, with all names, the latest changed first."""
-    slugs = home.selection.projects_of_memories(replace(wanted, strict=True), today=home.today())
+    slugs = home.selection.projects_of_memories(replace(criteria, strict=True), today=home.today())
     names: dict[str, dict[str, None]] = {slug: {slug: None} for slug in slugs}
     for key, value, slug in home.files.project_keys():
         if key == "alias" and slug in names:
             names[slug][value] = None
-    is_private = wanted.scope is Scope.PRIVATE
+    is_private = criteria.scope is Scope.PRIVATE
     return [
         KnownProject(
             slug, tuple(names[slug]), page_text(home, slug, own=True) if is_private else ""

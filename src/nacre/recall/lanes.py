@@ -110,12 +110,12 @@ def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
 
-def saturate(held: Held, length: float, weights: Weights) -> float:
+def saturate(counts: Held, length: float, weights: Weights) -> float:
     """Return the BM25 score of a row with these term counts."""
     k1, b, idf = weights.bm25.k1, weights.bm25.b, weights.idf
     slope = k1 * (1 - b + b * length / weights.average_length)
     score = 0.0
-    for at, count in held.items():
+    for at, count in counts.items():
         score += idf[at] * count * (k1 + 1) / (count + slope)
     return score
 
@@ -528,7 +528,7 @@ class MemoryRecall:
     def rank(
         self,
         question: Question,
-        wanted: Filter,
+        criteria: Filter,
         ranking: Ranking,
         *,
         vector: QueryVector | None,
@@ -537,17 +537,17 @@ class MemoryRecall:
         """Return all memories that any lane found, best first."""
         if question.is_open:
             in_window = self._by_time(
-                self._rows_of(within(wanted, ranking.window), ranking), ranking
+                self._rows_of(within(criteria, ranking.window), ranking), ranking
             )
             if in_window or ranking.window is None or question.is_prompt:
                 return in_window
-            near_window = self._by_time(self._rows_of(wanted, ranking), ranking)
+            near_window = self._by_time(self._rows_of(criteria, ranking), ranking)
             return [item for item in near_window if item.components["x_time"] >= NEAR_WINDOW]
-        where = memory_clause(wanted, ranking.today)
-        admitted = self._selection.admitted_memories(wanted, today=ranking.today)
+        where = memory_clause(criteria, ranking.today)
+        admitted = self._selection.admitted_memories(criteria, today=ranking.today)
         former = (
             {}
-            if wanted.as_of
+            if criteria.as_of
             else {old: row for old, row in self._memories.former().items() if row in admitted}
         )
         matches, weights, coverage = (
@@ -584,21 +584,23 @@ class MemoryRecall:
         memories = self._memories.by_rows(
             lanes.worth_reading(parts) if question.is_prompt else list(parts)
         )
-        linked = self._follow_links(parts, memories, admitted, wanted.as_of or ranking.today)
-        return self._scored(parts, memories, lanes, ranking, linked)
+        linked = self._follow_links(parts, memories, admitted, criteria.as_of or ranking.today)
+        return self._score_all(parts, memories, lanes, ranking, linked)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Rank memories without a question: by importance and a half-life of 30 days (seed facts 1.2.2)."""
-        browsed = [_browsed(memory, ranking) for memory in self._memories.by_rows(rows).values()]
+        browsed = [
+            _browse_score(memory, ranking) for memory in self._memories.by_rows(rows).values()
+        ]
         return sorted(browsed, key=lambda item: (-item.score, item.memory.id))
 
-    def _rows_of(self, wanted: Filter, ranking: Ranking) -> list[int]:
-        return self._selection.browse_memories(wanted, limit=CANDIDATES, today=ranking.today)
+    def _rows_of(self, criteria: Filter, ranking: Ranking) -> list[int]:
+        return self._selection.browse_memories(criteria, limit=CANDIDATES, today=ranking.today)
 
     def _by_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Score the memories of a question that names only a time or a kind."""
         parts = {row: {"time": 1.0} for row in rows}
-        return self._scored(parts, self._memories.by_rows(rows), _LaneResults(), ranking, {})
+        return self._score_all(parts, self._memories.by_rows(rows), _LaneResults(), ranking, {})
 
     def _lexical(
         self, question: Question, where: Clause, former: Mapping[int, int]
@@ -711,7 +713,7 @@ class MemoryRecall:
                 linked[row] = tuple(sources[memory.id])
         return linked
 
-    def _scored(
+    def _score_all(
         self,
         parts: Mapping[int, dict[str, float]],
         memories: Mapping[int, Memory],
@@ -752,9 +754,9 @@ class MemoryRecall:
         return sorted(scored, key=lambda item: (-item.score, item.memory.id))
 
 
-def within(wanted: Filter, window: Window | None) -> Filter:
+def within(criteria: Filter, window: Window | None) -> Filter:
     """Return the filter with the times of a window."""
-    return replace(wanted, since=window.since, until=window.until) if window else wanted
+    return replace(criteria, since=window.since, until=window.until) if window else criteria
 
 
 def shares(word_share: float | None) -> Mapping[str, float]:
@@ -762,7 +764,7 @@ def shares(word_share: float | None) -> Mapping[str, float]:
     return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
 
 
-def _browsed(memory: Memory, ranking: Ranking) -> ScoredMemory:
+def _browse_score(memory: Memory, ranking: Ranking) -> ScoredMemory:
     worth = importance_score(memory.importance)
     now = ranking.as_seen or ranking.now
     age = age_factor(memory, now, around=ranking.around, radius_days=ranking.radius_days)

@@ -96,10 +96,10 @@ _QUALIFIERS = frozenset(
 """Words in such a question that do not restrict the list: every recalled memory is active."""
 
 
-def kinds_listed(text: str, known: Collection[str]) -> tuple[Kind, ...]:
+def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
     """Return the kinds of memories that a question asks to list, or none for a specific question.
 
-    ``known`` are words from names of people and projects.
+    ``names`` are words from names of people and projects.
     """
     kinds: dict[Kind, None] = {}
     rest = without_particles(text.lower())
@@ -110,7 +110,7 @@ def kinds_listed(text: str, known: Collection[str]) -> tuple[Kind, ...]:
     for word in words(rest):
         if word in _KINDS:
             kinds[_KINDS[word]] = None
-        elif not (word in STOP_WORDS or word in known or word in _QUALIFIERS or asks(word)):
+        elif not (word in STOP_WORDS or word in names or word in _QUALIFIERS or asks(word)):
             return ()
     return tuple(kinds)
 
@@ -650,7 +650,7 @@ def _in_english(question: Question, read: Reading) -> Question:
 def parts_of(prompt: str) -> list[str]:
     """Return the sentences of a prompt, since each may concern another memory, or none for one sentence.
 
-    Of a long prompt, return the first three and the last two: subjects come first, requests last.
+    From a long prompt, return the first three and the last two: subjects come first, requests last.
     """
     parts = [
         part.strip()
@@ -833,15 +833,15 @@ def _pairs(word: str) -> set[str]:
     return {framed[at : at + 2] for at in range(len(framed) - 1)}
 
 
-def slip_count(one: str, other: str) -> int:
+def slip_count(word: str, other: str) -> int:
     """Return the optimal string alignment distance: letters added, omitted, exchanged or swapped with a neighbour."""
     before: Sequence[int] = ()
     last = list(range(len(other) + 1))
-    for row, letter in enumerate(one, start=1):
+    for row, letter in enumerate(word, start=1):
         line = [row]
         for column, against in enumerate(other, start=1):
             cost = min(line[-1] + 1, last[column] + 1, last[column - 1] + (letter != against))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
+            if row > 1 and column > 1 and letter == other[column - 2] and word[row - 2] == against:
                 cost = min(cost, before[column - 2] + 1)
             line.append(cost)
         before, last = last, line

@@ -108,10 +108,10 @@ def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
 @cache
 def _patterns() -> dict[Aspect, re.Pattern[str]]:
     table = tomllib.loads(Path(__file__).with_name("aspects.toml").read_text(encoding="utf-8"))
-    return {Aspect(name): _compiled(kinds) for name, kinds in table.items() if any(kinds.values())}
+    return {Aspect(name): _compile(kinds) for name, kinds in table.items() if any(kinds.values())}
 
 
-def _compiled(kinds: dict[str, list[str]]) -> re.Pattern[str]:
+def _compile(kinds: dict[str, list[str]]) -> re.Pattern[str]:
     words = rf"\b(?:{'|'.join(kinds['words'])})\b"
     return re.compile("|".join([words, *kinds["signs"]]), re.IGNORECASE)
 
@@ -211,15 +211,15 @@ def _note(
     )
 
 
-def _asking_step(home: Home, wanted: Filter) -> models.Step:
+def _asking_step(home: Home, criteria: Filter) -> models.Step:
     """Return the step that records the caller, the projects and the filters."""
     more = {
-        models.PROJECTS: ",".join(wanted.projects),
-        models.NARROWED: ",".join(_narrowing(wanted)),
+        models.PROJECTS: ",".join(criteria.projects),
+        models.NARROWED: ",".join(_narrowing(criteria)),
     }
     about = (
-        f"{home.actor.in_words}; of {', '.join(wanted.projects)}"
-        if wanted.projects
+        f"{home.actor.in_words}; of {', '.join(criteria.projects)}"
+        if criteria.projects
         else home.actor.in_words
     )
     return models.Step(
@@ -227,10 +227,10 @@ def _asking_step(home: Home, wanted: Filter) -> models.Step:
     )
 
 
-def _narrowing(wanted: Filter) -> list[str]:
+def _narrowing(criteria: Filter) -> list[str]:
     """Return the filters in use, except projects and trust: an empty filtered answer reveals no gap in the memory."""
-    names = [name for name in _NARROWING_FILTERS if getattr(wanted, name)]
-    return [*names, "scope"] if wanted.scope is not Scope.PRIVATE else names
+    names = [name for name in _NARROWING_FILTERS if getattr(criteria, name)]
+    return [*names, "scope"] if criteria.scope is not Scope.PRIVATE else names
 
 
 def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> None:
@@ -317,11 +317,11 @@ def lift(hits: Sequence[ScoredMemory], drawn: Mapping[str, float]) -> list[Score
 def companions(
     hits: Sequence[ScoredMemory],
     others: Sequence[ScoredMemory],
-    found: Sequence[Memory],
+    unranked_memories: Sequence[Memory],
     drawn: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """Return memories to show below the hits: unsure hits of lanes (``others``) and memories of no lane (``found``)."""
-    unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in found]
+    """Return memories to show below the hits: unsure hits of lanes (``others``) and ``unranked_memories``."""
+    unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
     lifted = [
         _with_gain(item, drawn[item.memory.id], ceiling)
@@ -548,18 +548,18 @@ def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
     Same as :func:`nacre.recall.recall.recall` in the mode ``lexical``, without importing manual edits, and without
     resolving the dates of events in the question.
     """
-    question = _read(home, query, query.text)
+    question = _read_question(home, query, query.text)
     ranking = ranking_of(home, query, question)
-    ranked, wanted = rank_memories(home, query, question, ranking)
+    ranked, criteria = rank_memories(home, query, question, ranking)
     parts = (
-        [_read(home, query, part) for part in recall_question.parts_of(query.text)]
+        [_read_question(home, query, part) for part in recall_question.parts_of(query.text)]
         if query.is_prompt
         else []
     )
     if parts:
         engine = engine_of(home)
         ranked = most_of(
-            [ranked, *(engine.rank(part, wanted, ranking, vector=None) for part in parts)]
+            [ranked, *(engine.rank(part, criteria, ranking, vector=None) for part in parts)]
         )
     sure = confident(ranked, query, question)
     sure = newest_first(home, query, sure)
@@ -571,7 +571,7 @@ def engine_of(home: Home) -> MemoryRecall:
     return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
 
 
-def _read(home: Home, query: RecallQuery, text: str) -> recall_question.Question:
+def _read_question(home: Home, query: RecallQuery, text: str) -> recall_question.Question:
     question = read_plainly(home, text)
     return recall_question.as_prompt(question) if query.is_prompt else question
 
@@ -628,21 +628,21 @@ def rank_memories(
         limit = max(3 * query.limit, 50)
         rows = home.selection.browse_memories(query.filter, limit=limit, today=ranking.today)
         return engine.browse(rows, ranking), query.filter
-    wanted = narrowed(query, question)
-    return engine.rank(question, wanted, ranking, vector=vector, lexical=lexical), wanted
+    criteria = narrowed(query, question)
+    return engine.rank(question, criteria, ranking, vector=vector, lexical=lexical), criteria
 
 
 def _with_date_window(query: RecallQuery) -> Filter:
-    """Return the filter with the window around the query's date, unless it has times of its own (seed facts 1.2.1)."""
+    """Return the filter with the window around the query's date, unless it has its own times (seed facts 1.2.1)."""
     filter_, reach = query.filter, timedelta(days=query.radius_days)
     if query.around is None or filter_.since or filter_.until:
         return filter_
     return replace(
-        filter_, since=_moved(query.around, -reach), until=_moved(query.around, reach + _MOMENT)
+        filter_, since=_move(query.around, -reach), until=_move(query.around, reach + _MOMENT)
     )
 
 
-def _moved(moment: datetime, by: timedelta) -> datetime | None:
+def _move(moment: datetime, by: timedelta) -> datetime | None:
     """Return the moved moment, or ``None`` outside the supported years."""
     try:
         return moment + by

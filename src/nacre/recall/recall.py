@@ -101,12 +101,12 @@ from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 
 
 def rank_candidates(
-    home: Home, query: RecallQuery, question: Question, wanted: Filter, lanes: Lanes
+    home: Home, query: RecallQuery, question: Question, criteria: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
     """Return the pending candidates that a filter admits, with their confidence. The full-text index omits them."""
     if query.mode is Mode.BROWSE or question.is_open:
         return []
-    pending = [item.memory for item in home.candidates.waiting() if _admits(wanted, item.memory)]
+    pending = [item.memory for item in home.candidates.waiting() if _admits(criteria, item.memory)]
     if not pending:
         return []
     stems = [
@@ -136,17 +136,15 @@ def rank_candidates(
     return scored
 
 
-def less_likely(
-    found: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]
-) -> list[ScoredMemory]:
+def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     """Return candidates and weak hits, surest first, for display after the likely memories.
 
     If any hit is sure, include a weak hit only if it contains every word of the question.
     """
-    shows_weak = not any(map(is_sure, (*found, *likely)))
+    shows_weak = not any(map(is_sure, (*hits, *likely)))
     shown = [
         item
-        for item in found
+        for item in hits
         if item.confidence >= BORDER or item.signals.whole or (shows_weak and matches(item))
     ]
     return sorted(shown, key=lambda item: (item.signals.whole, item.confidence), reverse=True)
@@ -165,27 +163,27 @@ def _cosines(home: Home, vector: QueryVector | None) -> dict[str, float]:
     return best
 
 
-def _admits(wanted: Filter, memory: Memory) -> bool:
+def _admits(criteria: Filter, memory: Memory) -> bool:
     """Return True if a candidate passes a filter. Mirrors :func:`nacre.store.schema.memory_clause`."""
     session, tags = memory.source.session or "", {tag.lower() for tag in memory.tags}
     return (
-        not (wanted.as_of or wanted.settled or wanted.scope is not Scope.PRIVATE)
+        not (criteria.as_of or criteria.settled or criteria.scope is not Scope.PRIVATE)
         and (
-            not wanted.projects
-            or memory.project in wanted.projects
-            or not (memory.project or wanted.strict)
+            not criteria.projects
+            or memory.project in criteria.projects
+            or not (memory.project or criteria.strict)
         )
-        and (not memory.project or memory.project not in wanted.exclude_projects)
-        and (not wanted.since or memory.created >= wanted.since)
-        and (not wanted.until or memory.created < wanted.until)
-        and (not wanted.kinds or memory.kind in wanted.kinds)
-        and (not wanted.tags or not tags.isdisjoint(tag.lower() for tag in wanted.tags))
-        and (not wanted.min_importance or memory.importance >= wanted.min_importance)
-        and (not wanted.expiry or memory.expiry in wanted.expiry)
-        and (not wanted.owner_only or memory.speaker is Speaker.OWNER)
-        and (not wanted.trusted or memory.trust is Trust.TRUSTED)
-        and (not wanted.tools or session.partition(":")[0] in wanted.tools)
-        and (not wanted.sessions or session in wanted.sessions)
+        and (not memory.project or memory.project not in criteria.exclude_projects)
+        and (not criteria.since or memory.created >= criteria.since)
+        and (not criteria.until or memory.created < criteria.until)
+        and (not criteria.kinds or memory.kind in criteria.kinds)
+        and (not criteria.tags or not tags.isdisjoint(tag.lower() for tag in criteria.tags))
+        and (not criteria.min_importance or memory.importance >= criteria.min_importance)
+        and (not criteria.expiry or memory.expiry in criteria.expiry)
+        and (not criteria.owner_only or memory.speaker is Speaker.OWNER)
+        and (not criteria.trusted or memory.trust is Trust.TRUSTED)
+        and (not criteria.tools or session.partition(":")[0] in criteria.tools)
+        and (not criteria.sessions or session in criteria.sessions)
     )
 
 
@@ -213,26 +211,26 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         catch_up(home, _CATCH_UP_SECONDS)
     text = query.text
     query, spelling = _with_spelling(home, query)
-    question = _read(home, query)
+    question = _read_question(home, query)
     lanes = open_lanes(home, query, question)
     ranking = ranking_of(home, query, question)
-    ranked, wanted = rank_memories(
+    ranked, criteria = rank_memories(
         home, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical
     )
-    ranked = _with_parts(home, query, ranked, wanted, ranking)
-    ranked, expansion = _with_expansion(home, query, question, ranked, wanted, ranking)
+    ranked = _with_parts(home, query, ranked, criteria, ranking)
+    ranked, expansion = _with_expansion(home, query, question, ranked, criteria, ranking)
     likely = confident(ranked, query, question)
-    sure = _reranked(lanes, likely, _memory_text)
+    sure = _rerank(lanes, likely, _memory_text)
     graded: tuple[Lane, ...] = ()
     if query.rerank and query.mode is not Mode.BROWSE and sure:
         sure, lane = regraded(home, query.text, sure)
         graded = (lane,)
     sure = newest_first(home, query, sure)
-    kept, along = _with_companions(home, query, wanted, ranked, sure)
-    shown = [*diverse(kept, query), *along]
-    pending = [] if query.confident else rank_candidates(home, query, question, wanted, lanes)
+    raised, companion_hits = _with_companions(home, query, criteria, ranked, sure)
+    shown = [*diverse(raised, query), *companion_hits]
+    pending = [] if query.confident else rank_candidates(home, query, question, criteria, lanes)
     if not query.confident and query.mode is not Mode.BROWSE:
-        shown_ids = {item.memory.id for item in (*likely, *along)}
+        shown_ids = {item.memory.id for item in (*likely, *companion_hits)}
         shown += less_likely(
             [*(item for item in ranked if item.memory.id not in shown_ids), *pending], shown
         )
@@ -252,7 +250,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
         lanes=(*lanes.told(), *spelling, *expansion, *graded),
         around=query.around,
-        **_time_range(wanted, ranking.window),
+        **_time_range(criteria, ranking.window),
         truncated=truncated,
         took_ms=(time.perf_counter() - started) * 1000,
     )
@@ -280,7 +278,7 @@ def search_sessions(
     check(query)
     text = query.text
     query, spelling = _with_spelling(home, _in_scope(home, query))
-    question = _read(home, query)
+    question = _read_question(home, query)
     lanes = open_lanes(home, query, question)
     if offset or admits:
         query = replace(query, diversify=False)
@@ -311,9 +309,9 @@ def search_sessions(
     )
 
 
-def _time_range(wanted: Filter, window: Window | None) -> dict[str, Any]:
+def _time_range(criteria: Filter, window: Window | None) -> dict[str, Any]:
     """Return the time range of an answer: read from the question if it names one, else from the filter."""
-    span = window or wanted
+    span = window or criteria
     return {
         "since": span.since,
         "until": span.until,
@@ -322,7 +320,7 @@ def _time_range(wanted: Filter, window: Window | None) -> dict[str, Any]:
 
 
 def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
-    """Return the query extended to the project's dependencies; that of a prompt keeps the filter of its context."""
+    """Return the query extended to the project's dependencies; a prompt keeps the filter of its context."""
     if query.is_prompt:
         return query
     return replace(query, filter=with_dependencies(home, query.filter))
@@ -336,7 +334,7 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
     return replace(query, text=text), (lane,)
 
 
-def _read(home: Home, query: RecallQuery) -> Question:
+def _read_question(home: Home, query: RecallQuery) -> Question:
     """Parse the question, and resolve the date of an event that it mentions ("after the release")."""
     authors, projects = home.sessions.authors(), home.sessions.projects()
 
@@ -373,8 +371,8 @@ def check(query: RecallQuery) -> None:
         raise QueryInvalid(
             f"the question is longer than {_MAX_QUERY_CHARACTERS:,} characters", hint="shorten it"
         )
-    wanted = query.filter
-    if wanted.since and wanted.until and wanted.since >= wanted.until:
+    criteria = query.filter
+    if criteria.since and criteria.until and criteria.since >= criteria.until:
         raise QueryInvalid("--since lies after --until", hint="exchange them")
     if not 0 < query.radius_days <= MOST_RADIUS_DAYS:
         raise QueryInvalid(
@@ -390,18 +388,18 @@ def check(query: RecallQuery) -> None:
 
 
 def _with_parts(
-    home: Home, query: RecallQuery, ranked: list[ScoredMemory], wanted: Filter, ranking: Ranking
+    home: Home, query: RecallQuery, ranked: list[ScoredMemory], criteria: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
     """Merge the hits of a prompt with the hits of each of its sentences."""
     rankings = [ranked]
     for question in (
-        _read(home, replace(query, text=part))
+        _read_question(home, replace(query, text=part))
         for part in (parts_of(query.text) if query.is_prompt else ())
     ):
         lanes = open_lanes(home, query, question)
         rankings.append(
             engine_of(home).rank(
-                question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical
+                question, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
             )
         )
     return most_of(rankings) if len(rankings) > 1 else ranked
@@ -412,7 +410,7 @@ def _with_expansion(
     query: RecallQuery,
     question: Question,
     ranked: list[ScoredMemory],
-    wanted: Filter,
+    criteria: Filter,
     ranking: Ranking,
 ) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
     """Merge in the hits of rephrased questions if expansion is on; return them with the expansion's lane."""
@@ -422,11 +420,11 @@ def _with_expansion(
     rankings = [ranked]
     engine = engine_of(home)
     for phrasing in phrasings:
-        rephrased = _read(home, replace(query, text=phrasing))
+        rephrased = _read_question(home, replace(query, text=phrasing))
         if not rephrased.is_open:
             lanes = open_lanes(home, query, rephrased)
             hits = engine.rank(
-                rephrased, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical
+                rephrased, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
             )
             rankings.append(
                 [replace(hit, confidence=0.0) for hit in hits]
@@ -439,7 +437,7 @@ def _with_expansion(
 def _with_companions(
     home: Home,
     query: RecallQuery,
-    wanted: Filter,
+    criteria: Filter,
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
@@ -456,7 +454,7 @@ def _with_companions(
     unranked = {
         memory_id for memory_id, weight in weights.items() if ranking.may_come_along(weight)
     } - ranked_ids
-    unsolicited = replace(wanted, trusted=True, settled=True)
+    unsolicited = replace(criteria, trusted=True, settled=True)
     admitted = (
         home.selection.admitted_memories(unsolicited, today=home.today()) if unranked else set()
     )
@@ -466,7 +464,7 @@ def _with_companions(
     return ranking.lift(hits, weights), ranking.companions(hits, others, companions, weights)
 
 
-def _reranked(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
+def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
     """Let the reranker reorder the best hits, if there is one. Scores stay with the positions."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
@@ -532,14 +530,14 @@ def _turns_beside(
     Include weak turns only if no turn is likely to answer and no memory is sure (``is_sure``).
     Omit turns that match a superseded memory, unless the question is about the past.
     """
-    wanted = query.filter
+    criteria = query.filter
     if (
         not query.turns
         or question.lists
-        or wanted.kinds
-        or wanted.tags
-        or wanted.expiry
-        or wanted.min_importance is not None
+        or criteria.kinds
+        or criteria.tags
+        or criteria.expiry
+        or criteria.min_importance is not None
     ):
         return []
     if question.is_only_time:
@@ -550,7 +548,7 @@ def _turns_beside(
         return answering("turns", ranked) or weak
 
     hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
-    current = (hit for hit in hits if wanted.as_of or not _is_outdated(home, hit, question))
+    current = (hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question))
     return list(islice(current, query.turns))
 
 
@@ -597,7 +595,7 @@ def _rank_turns(
     def text_of(item: ScoredTurn) -> str:
         return stored[item.row].turn.text
 
-    ranked = _reranked(lanes, ranked, text_of)
+    ranked = _rerank(lanes, ranked, text_of)
     if query.diversify and ranked:
         highest = ranked[0].score
         chosen = diversify(
@@ -684,8 +682,8 @@ def feedback(
         )
     catch_up(home)
     fold_usage(home)
-    memories = _named(home, references) if references else _used_in(home, session or "")
-    corrections = _named(home, stored)
+    memories = _memories_named(home, references) if references else _used_in(home, session or "")
+    corrections = _memories_named(home, stored)
     text = home.redactor.clean(reply.strip()[:REPLY_CHARACTERS])
     if len(text) < LEAST_REPLY:
         return FeedbackReport(
@@ -718,7 +716,7 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
     """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFound, Conflict."""
     catch_up(home)
     fold_usage(home)
-    memories = _named(home, references)
+    memories = _memories_named(home, references)
     judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
     with home.database.transaction():
         judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
@@ -751,7 +749,7 @@ def _judge(
     return tuple(judged)
 
 
-def _named(home: Home, references: Sequence[str]) -> list[Memory]:
+def _memories_named(home: Home, references: Sequence[str]) -> list[Memory]:
     memories = [get(home, reference) for reference in references]
     return list({memory.id: memory for memory in memories}.values())
 

@@ -85,7 +85,7 @@ class TurnRecall:
     def rank(
         self,
         question: Question,
-        wanted: Filter,
+        criteria: Filter,
         *,
         vector: QueryVector | None,
         lexical: bool = True,
@@ -94,8 +94,8 @@ class TurnRecall:
         limit: int = 100,
     ) -> list[ScoredTurn]:
         """Return the best turns, best first. ``vector`` is the embedded question if that lane can run."""
-        words = self._lexical(question, wanted) if lexical else _LexicalHits()
-        admitted = self._selection.admitted_turns(wanted)
+        words = self._lexical(question, criteria) if lexical else _LexicalHits()
+        admitted = self._selection.admitted_turns(criteria)
         near = self._nearest_turns(vector, admitted)
         pool = self._pool(words, near, admitted)
         cosines = self._cosines(vector, pool, near)
@@ -122,9 +122,9 @@ class TurnRecall:
             )
         return hits
 
-    def when(self, event: Question, wanted: Filter) -> datetime | None:
+    def when(self, event: Question, criteria: Filter) -> datetime | None:
         """Return the time of an event: of the turn that mentions it, if one is sure to, by words alone."""
-        ranked = self.rank(event, wanted, vector=None, limit=10)
+        ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None
         return self._sessions.by_rows([ranked[0].row])[ranked[0].row].turn.time
@@ -148,7 +148,7 @@ class TurnRecall:
 
     # -- Lanes -----------------------------------------------------------------------------------------
 
-    def _lexical(self, question: Question, wanted: Filter) -> _LexicalHits:
+    def _lexical(self, question: Question, criteria: Filter) -> _LexicalHits:
         terms = self._search.terms(question.words)
         if not terms:
             return _LexicalHits()
@@ -157,20 +157,20 @@ class TurnRecall:
         terms, weights, coverage = choose(
             question, terms, corpus, bm25=recipe.bm25, postings=recipe.postings
         )
-        matching = self._search.match(terms, wanted, recipe.window)
+        matching = self._search.match(terms, criteria, recipe.window)
         matches = {(match.session, match.seq): match for match in matching}
         return _LexicalHits(
             matches,
             terms,
             weights,
             coverage,
-            tuple(self._partial_matches(question, wanted, terms, matches)),
+            tuple(self._partial_matches(question, criteria, terms, matches)),
         )
 
     def _partial_matches(
         self,
         question: Question,
-        wanted: Filter,
+        criteria: Filter,
         terms: Sequence[Term],
         matches: Mapping[Place, Match],
     ) -> Iterable[Place]:
@@ -178,7 +178,7 @@ class TurnRecall:
         places = [
             (session, seq)
             for _, session, seq in self._search.match_parts(
-                question.names, wanted, self._recipe.parts
+                question.names, criteria, self._recipe.parts
             )
         ]
         if len(places) >= self._recipe.parts:
@@ -268,14 +268,14 @@ class TurnRecall:
             return {}
         sessions = self._recipe.scale(_sessions_by_meaning(cosines, self._recipe.passages))
         return {
-            "vector": (self._recipe.vector, self._recipe.scale(self._smoothed(cosines))),
+            "vector": (self._recipe.vector, self._recipe.scale(self._smooth(cosines))),
             "session_meaning": (
                 self._recipe.session,
                 {place: sessions.get(place[0], 0.0) for place in pool},
             ),
         }
 
-    def _smoothed(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
+    def _smooth(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
         """Add to each turn's cosine a share of the neighbours' mean, weighted by nearness."""
         steps = [
             step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)

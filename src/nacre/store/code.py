@@ -282,9 +282,9 @@ class CodeMentions:
         ]
 
     @in_transaction
-    def put(self, found: Iterable[tuple[str, Sequence[Mention]]]) -> None:
+    def put(self, mentions_by_memory: Iterable[tuple[str, Sequence[Mention]]]) -> None:
         """Store the mentions in memories."""
-        listed = list(found)
+        listed = list(mentions_by_memory)
         self._db.run_many(
             "insert_code_mention",
             [

@@ -86,7 +86,7 @@ class ForeignDatabase:
         Raises InvalidInput if the file is locked or damaged, or changes constantly.
         """
         for _ in range(_ATTEMPTS):
-            with _translated(self._path):
+            with _translate_errors(self._path):
                 rows = self._connection.execute(statement, values).fetchall()
             if self._sealed is None or self._sealed == _signature(self._path):
                 return rows
@@ -94,19 +94,19 @@ class ForeignDatabase:
             self._connection = self._open()
         raise InvalidInput(f"{self._path} changes while it is read", hint="try again")
 
-    def rows(self, table: str, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table with the existing columns among ``wanted``.
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a table with the existing columns among ``columns``.
 
         Yields nothing if the table is missing.
         """
         existing = self.columns(table)
-        names = [name for name in wanted if name in existing]
+        names = [name for name in columns if name in existing]
         if not names:
             return
-        listed = ", ".join(_quoted(name) for name in names)
-        with _translated(self._path):
+        listed = ", ".join(_quote_name(name) for name in names)
+        with _translate_errors(self._path):
             for row in self._connection.execute(
-                f"SELECT {listed} FROM {_quoted(table)} ORDER BY rowid"  # noqa: S608
+                f"SELECT {listed} FROM {_quote_name(table)} ORDER BY rowid"  # noqa: S608
             ):
                 values = (self._clean(value) if isinstance(value, str) else value for value in row)
                 yield dict(zip(names, values, strict=True))
@@ -121,8 +121,8 @@ class ForeignDatabase:
                 return self._connect(self._path, options)
         except apsw.Error as error:
             if not _must_roll_back(error, before):
-                raise _explained(self._path, error) from error
-        with _translated(self._path):
+                raise _explain(self._path, error) from error
+        with _translate_errors(self._path):
             return self._connect(self._copy(), "")
 
     def _connect(self, path: Path, options: str) -> apsw.Connection:
@@ -133,7 +133,7 @@ class ForeignDatabase:
         try:
             connection.set_busy_timeout(PATIENCE_MS)
             for name in _VECTOR_FUNCTIONS:
-                connection.create_scalar_function(name, _nothing, flags=_HARMLESS)
+                connection.create_scalar_function(name, lambda *_: None, flags=_HARMLESS)
             connection.execute("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF").fetchall()
             connection.set_progress_handler(
                 lambda: self._clock() > self._until, _INSTRUCTIONS_PER_CHECK
@@ -242,23 +242,19 @@ def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
     return allow
 
 
-def _nothing(*_: object) -> None:
-    return None
-
-
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
 @contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (apsw.Error, UnicodeDecodeError) as error:
-        raise _explained(path, error) from error
+        raise _explain(path, error) from error
 
 
-def _explained(path: Path, error: apsw.Error | UnicodeDecodeError) -> InvalidInput:
+def _explain(path: Path, error: apsw.Error | UnicodeDecodeError) -> InvalidInput:
     if isinstance(error, apsw.NotADBError | apsw.CorruptError | UnicodeDecodeError):
         return InvalidInput(
             f"{path} cannot be read as a SQLite database: it is encrypted, damaged or something else",

@@ -231,10 +231,10 @@ class GatewayStore:
 
     @in_transaction
     def take(
-        self, session: str, taken: Sequence[tuple[int, str | None]], lines: Sequence[Line]
+        self, session: str, lines_by_number: Sequence[tuple[int, str | None]], lines: Sequence[Line]
     ) -> None:
         """Mark messages as being answered, given their numbers and line ids."""
-        for seq, line in taken:
+        for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
         self._add_lines(session, lines)
 
@@ -246,7 +246,7 @@ class GatewayStore:
     def finish(
         self,
         session: ChatSession,
-        taken: Sequence[int],
+        numbers: Sequence[int],
         answer: Answer,
         parts: Sequence[Outgoing],
         lines: Sequence[Line],
@@ -259,9 +259,9 @@ class GatewayStore:
 
         If a message was forgotten meanwhile, only the cost of the answer is stored.
         """
-        if any(self._db.one("is_done_inbound", seq=seq) for seq in taken):
+        if any(self._db.one("is_done_inbound", seq=seq) for seq in numbers):
             parts, lines, tokens, messages = (), (), 0, 0
-        for seq in taken:
+        for seq in numbers:
             self._db.run("finish_inbound", seq=seq)
         for part in parts:
             self.add_part(session.key, part, at)
@@ -526,5 +526,5 @@ def _session(row: Row) -> ChatSession:
 
 
 def _pairing(row: Row) -> Pairing:
-    channel, sender, name, code, asked, approved = row
-    return Pairing(channel, sender, name, code, at_ms(asked), from_ms(approved))
+    channel, sender, name, code, requested, approved = row
+    return Pairing(channel, sender, name, code, at_ms(requested), from_ms(approved))

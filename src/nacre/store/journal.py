@@ -58,9 +58,8 @@ class VaultIndex:
 
         They are cached until the next write: reading 10,000 files takes 4 ms.
         """
-        state = (
-            self._db.state()
-        )  # Read the state before the rows, so that a concurrent write causes another read.
+        # Read the state before the rows, so that a concurrent write causes another read.
+        state = self._db.state()
         if state is None or state != self._seen_now[0]:
             rows = self._db.all("list_seen", version=__version__)
             pending = {path for path, _, size, _ in rows if size < 0}
@@ -645,7 +644,7 @@ class Traces:
             began=to_ms(trace.began),
             seconds=seconds,
             outcome=trace.outcome,
-            steps=_encoded(trace.steps),
+            steps=_encode(trace.steps),
         )
 
     def latest(
@@ -676,7 +675,7 @@ class Traces:
     def add_step(self, trace_id: str, step: models.Step, outcome: str) -> None:
         """Append a later step to a trace and update its outcome."""
         for trace in self.find(trace_id):
-            steps = _encoded((*trace.steps, step))
+            steps = _encode((*trace.steps, step))
             self._db.run("update_trace_steps", id=trace.id, steps=steps, outcome=outcome)
 
     def delete_where(self, matches: Callable[[str], bool]) -> int:
@@ -702,7 +701,7 @@ class Traces:
             after = rows[-1][0]
 
 
-def _encoded(steps: tuple[models.Step, ...]) -> str:
+def _encode(steps: tuple[models.Step, ...]) -> str:
     return msgspec.json.encode(steps).decode()
 
 

@@ -365,9 +365,9 @@ class GatewayErasure(GatewayStore):
         return [name for (name,) in self._db.all("list_chat_names")]
 
     @in_transaction
-    def erase_held(self, held: Iterable[Held], names: Iterable[str] = ()) -> None:
+    def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
         """Delete stored texts, which are then neither answered nor sent, and names."""
-        for text in held:
+        for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
             self._db.run("clear_chat_name", called=name)
@@ -614,17 +614,17 @@ class Mirror:
             if present is None or (
                 expected is not None and table.key(expected) < table.key(present)
             ):
-                yield self._as_there(table, expected, stamp), None
+                yield self._for_target(table, expected, stamp), None
                 expected = next(source_rows, None)
             elif expected is None or table.key(present) < table.key(expected):
                 yield None, present
                 present = next(target_rows, None)
             else:
-                yield self._as_there(table, expected, stamp), present
+                yield self._for_target(table, expected, stamp), present
                 expected, present = next(source_rows, None), next(target_rows, None)
 
-    def _as_there(self, table: _Table, row: Row | None, stamp: Stamp | None) -> Row | None:
-        """Convert a source row to one that the target can store. Texts on a server cannot contain NUL."""
+    def _for_target(self, table: _Table, row: Row | None, stamp: Stamp | None) -> Row | None:
+        """Convert a source row for the target. Texts on a server cannot contain NUL."""
         if row is None:
             return None
         if stamp:
@@ -728,7 +728,7 @@ class StoredTexts:
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):
                 continue
             columns = self._db.rows(
-                f"SELECT name, type, pk FROM pragma_table_info({_quoted(name)})"  # noqa: S608
+                f"SELECT name, type, pk FROM pragma_table_info({_quote_name(name)})"  # noqa: S608
             )
             keys = tuple(column for column, _, pk in sorted(columns, key=lambda row: row[2]) if pk)
             texts = tuple(column for column, kind, pk in columns if kind == "TEXT" and not pk)
@@ -738,14 +738,14 @@ class StoredTexts:
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
         """Yield the rows of a table (keys first, then texts) in batches. Skips rows added meanwhile."""
-        columns = ", ".join(map(_quoted, (*table.keys, *table.columns)))
-        keys = ", ".join(map(_quoted, table.keys))
+        columns = ", ".join(map(_quote_name, (*table.keys, *table.columns)))
+        keys = ", ".join(map(_quote_name, table.keys))
         after: Sequence[object] = ()
         while True:
             marks = ", ".join("?" for _ in after)
             beyond = f"WHERE ({keys}) > ({marks})" if after else ""
             rows = self._db.rows(
-                f"SELECT {columns} FROM {_quoted(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
+                f"SELECT {columns} FROM {_quote_name(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
                 tuple(after),
             )
             if rows:
@@ -756,9 +756,9 @@ class StoredTexts:
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:
         """Replace texts of a row."""
-        values = ", ".join(f"{_quoted(column)} = ?" for column in texts)
-        condition = " AND ".join(f"{_quoted(column)} = ?" for column in table.keys)
-        statement = f"UPDATE {_quoted(table.name)} SET {values} WHERE {condition}"  # noqa: S608
+        values = ", ".join(f"{_quote_name(column)} = ?" for column in texts)
+        condition = " AND ".join(f"{_quote_name(column)} = ?" for column in table.keys)
+        statement = f"UPDATE {_quote_name(table.name)} SET {values} WHERE {condition}"  # noqa: S608
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
@@ -812,7 +812,7 @@ class StoredTexts:
             )
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f'"{name.replace(chr(34), chr(34) * 2)}"'
 
 

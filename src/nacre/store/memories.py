@@ -251,11 +251,11 @@ class Memories:
             for memory, confidence, detail in self._db.all("list_stale")
         }
 
-    def set_stale(self, found: Iterable[tuple[str, float, str]]) -> None:
+    def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
         """Replace the list of memories that may be out of date. Reviews of all other memories are removed."""
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
-            for memory, confidence, detail in found
+            for memory, confidence, detail in stale
         ]
         ids = json.dumps([row["memory"] for row in rows])
         with self._db.transaction():
@@ -272,18 +272,18 @@ class Memories:
             )
         ]
 
-    def news(self, wanted: News) -> list[tuple[int, Memory]]:
+    def news(self, criteria: News) -> list[tuple[int, Memory]]:
         """Return the memories that match :class:`News` as (row, memory), in row order."""
         rows = self._db.all(
             "list_news",
-            mark=wanted.mark,
-            least=wanted.least,
-            first_id=wanted.first_id,
-            said=to_ms(wanted.said),
-            sessions=json.dumps(wanted.sessions),
-            project=wanted.project,
-            today=str(day_of(wanted.said)),
-            limit=wanted.limit,
+            mark=criteria.mark,
+            least=criteria.least,
+            first_id=criteria.first_id,
+            said=to_ms(criteria.said),
+            sessions=json.dumps(criteria.sessions),
+            project=criteria.project,
+            today=str(day_of(criteria.said)),
+            limit=criteria.limit,
         )
         return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
 
@@ -423,8 +423,8 @@ class CoRecall:
         active = self._active([*newcomers, *others])
         fresh = [memory for memory in newcomers if memory in active]
         previous = [memory for memory in others if memory in active and memory not in newcomers]
-        pairs = {_ordered(*pair) for pair in combinations(fresh, 2)}
-        pairs |= {_ordered(memory, other) for memory in fresh for other in previous}
+        pairs = {_order_pair(*pair) for pair in combinations(fresh, 2)}
+        pairs |= {_order_pair(memory, other) for memory in fresh for other in previous}
         before = self._among([*fresh, *previous])
         rows: list[dict[str, object]] = []
         for a, b in sorted(pairs):
@@ -452,14 +452,14 @@ class CoRecall:
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return the edges from some memories to active ones, strongest first."""
         rows = self._db.all("list_edges_of", ids=json.dumps(list(memory_ids)), day=day)
-        return _sorted(
+        return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
         )
 
     def strongest(self, day: int, limit: int) -> list[Edge]:
         """Return the strongest edges overall."""
         rows = self._db.all("list_all_edges", day=day)
-        return _sorted(
+        return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
         )[:limit]
 
@@ -484,11 +484,11 @@ def _days_left(weight: float) -> int:
     return math.floor(math.log(weight / LEAST) / -math.log(FADE)) + 1
 
 
-def _ordered(first: str, second: str) -> tuple[str, str]:
+def _order_pair(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
 
 
-def _sorted(edges: list[Edge]) -> list[Edge]:
+def _sort_edges(edges: list[Edge]) -> list[Edge]:
     return sorted(edges, key=lambda edge: (-edge.weight, edge.memory, edge.other))
 
 
@@ -561,23 +561,23 @@ class Links:
         return [as_edge(row) for row in rows if row[0] not in without and row[2] not in without]
 
     def page(
-        self, wanted: EdgeFilter, *, limit: int, offset: int = 0
+        self, criteria: EdgeFilter, *, limit: int, offset: int = 0
     ) -> tuple[list[StoredLink], int]:
         """Return a page of links, newest memories first, and the total."""
         rows = self._db.all(
             "page_links",
-            id=wanted.memory,
-            rels=json.dumps(list(wanted.relations)),
-            day=_text(wanted.day),
-            origins=json.dumps(list(wanted.origins)),
-            project=wanted.project,
+            id=criteria.memory,
+            rels=json.dumps(list(criteria.relations)),
+            day=_text(criteria.day),
+            origins=json.dumps(list(criteria.origins)),
+            project=criteria.project,
             limit=limit,
             offset=offset,
         )
         if rows:
             return [as_edge(row) for row in rows], rows[0][-1]
         # Beyond the last page, the total must be read from the first.
-        return [], self.page(wanted, limit=1)[1] if offset else 0
+        return [], self.page(criteria, limit=1)[1] if offset else 0
 
     def count(self, day: date, project: str | None = None) -> int:
         """Return the number of links that every interface shows.

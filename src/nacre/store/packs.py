@@ -164,7 +164,7 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
 # -- Fast detection of JSON lines without secrets -----------------------------
 # Most lines contain no secrets and must be recognised cheaply. One regular expression finds all
 # strings with their names. Known strings are skipped. Only lines with a changing string are parsed,
-# by :class:`Cleaner`, which alone decides what is kept.
+# by :class:`Cleaner`, which alone decides the result.
 
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -585,8 +585,9 @@ class Pack:
                     f"{self.place}: a segment that another pack should have is gone"
                 )
             return payload
-        base = b"" if self._is_first(segment) else self._base_of()
-        with _opened(self.place) as file:
+        first = next(item for item in self.segments if not item.is_copy)
+        base = b"" if segment is first else self._base_of()
+        with _open_pack(self.place) as file:
             file.seek(segment.body)
             data = decompress(file.read(segment.size), base, segment.length)
         if digest_of(data) != segment.digest:
@@ -631,10 +632,10 @@ class Pack:
         remaining, cut = self.segments[: -len(tail)], tail[0].position
         if not any(not segment.is_copy for segment in remaining):
             self._base = None
-        with files.new_file(self.place, overwrite=True) as file, _opened(self.place) as old:
+        with files.new_file(self.place, overwrite=True) as file, _open_pack(self.place) as old:
             for at in range(0, cut, _BLOCK_BYTES):
                 file.write(old.read(min(_BLOCK_BYTES, cut - at)))
-            self.segments, self.end = remaining, cut + file.write(_titled(self.title))
+            self.segments, self.end = remaining, cut + file.write(_encode_title(self.title))
             self._write(file, merged)
 
     def retitle(self, title: Title) -> None:
@@ -643,12 +644,12 @@ class Pack:
         with os.fdopen(files.open_file(self.place, os.O_RDWR), "r+b") as file:
             file.truncate(self.end)
             file.seek(self.end)
-            self.end += file.write(_titled(title))
+            self.end += file.write(_encode_title(title))
             file.flush()
             os.fsync(file.fileno())
 
     def _fill(self, file: BinaryIO, fresh: Iterable[Fresh]) -> None:
-        self.end = file.write(_titled(self.title))
+        self.end = file.write(_encode_title(self.title))
         for item in fresh:
             self._write(file, item)
 
@@ -683,14 +684,11 @@ class Pack:
     def _is_lonely(self) -> bool:
         return all(segment.is_copy for segment in self.segments)
 
-    def _is_first(self, segment: Segment) -> bool:
-        return next(item for item in self.segments if not item.is_copy) is segment
-
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
         """Return the start of the first segment, which resembles later segments and helps to compress small ones."""
         if self._base is None:
             first = next(segment for segment in self.segments if not segment.is_copy)
-            with _opened(self.place) as own:
+            with _open_pack(self.place) as own:
                 source = file or own
                 place = source.tell()
                 source.seek(first.body)
@@ -730,11 +728,14 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
     cannot be read.
     """
     pack = Pack(place, Title("", ""))
-    with _opened(place) as file:
+    with _open_pack(place) as file:
         size = os.fstat(file.fileno()).st_size
         while (head := _read_head(file)) is not None:
             if head.nacre_archive:
-                _refuse_newer(place, head)
+                if head.nacre_archive > VERSION:
+                    raise ArchiveDamaged(
+                        f"{place} was written by a newer nacre", hint="upgrade nacre"
+                    )
                 pack.title, pack.end = Title(head.tool, head.path, head.kind), file.tell()
                 continue
             body = file.tell()
@@ -790,16 +791,11 @@ def _sum(head: _Head, frame: bytes) -> str:
     return hashlib.blake2b(msgspec.json.encode(bare) + frame, digest_size=8).hexdigest()
 
 
-def _titled(title: Title) -> bytes:
+def _encode_title(title: Title) -> bytes:
     return msgspec.json.encode(_Head(VERSION, title.tool, title.path, title.kind)) + b"\n"
 
 
-def _refuse_newer(place: Path, head: _Head) -> None:
-    if head.nacre_archive > VERSION:
-        raise ArchiveDamaged(f"{place} was written by a newer nacre", hint="upgrade nacre")
-
-
-def _opened(place: Path) -> BinaryIO:
+def _open_pack(place: Path) -> BinaryIO:
     try:
         return os.fdopen(files.open_file(place, os.O_RDONLY), "rb")
     except FileNotFoundError as error:

@@ -167,7 +167,7 @@ def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[
 
 
 ROLE = "nacre_tenant"
-"""Role of every connection: sees one tenant's rows, whoever signed in."""
+"""Role of every connection: sees one tenant's rows, for any login."""
 
 _SIGN_IN = f"""
 SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp;
@@ -244,7 +244,7 @@ class PostgresDatabase:
                 self._settle(
                     {"nacre.tenant": self.tenant, "TimeZone": local_zone(), **_SEARCH_SETTINGS}
                 )
-            self.unwritable = self._admitted() or self.unwritable
+            self.unwritable = self._write_refusal() or self.unwritable
         except BaseException:
             self._connection.close()
             raise
@@ -257,7 +257,7 @@ class PostgresDatabase:
         ).fetchone()
         self._opening = telling_nodes(self._connection, settings) if row and row[-1] else b""
 
-    def _admitted(self) -> NacreError | None:
+    def _write_refusal(self) -> NacreError | None:
         """Return the reason why writes are forbidden, if any. Raises NotAllowed if reads are forbidden too."""
         with translated_errors():
             row = self._connection.execute(
@@ -467,7 +467,7 @@ class PostgresDatabase:
         return cursor
 
     def _alone(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a writing statement in the open transaction, or in one that is repeated if rolled back."""
+        """Run a writing statement in the open transaction, or in a new one, repeated if rolled back."""
 
         def whole() -> ResultT:
             with self.transaction(), translated_errors():

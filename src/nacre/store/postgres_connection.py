@@ -93,10 +93,10 @@ class _Connection(psycopg.Connection[Row]):
     def wait(self, gen: PQGen[Result], *args: Any, **options: Any) -> Result:
         """Wait as psycopg does, with a timeout."""
         return super().wait(
-            self._watched(gen, self.patience) if self.patience else gen, *args, **options
+            self._with_timeout(gen, self.patience) if self.patience else gen, *args, **options
         )
 
-    def _watched(self, gen: PQGen[Result], patience: float) -> PQGen[Result]:
+    def _with_timeout(self, gen: PQGen[Result], patience: float) -> PQGen[Result]:
         last_data = time.monotonic()
         try:
             wait_for = next(gen)
@@ -121,7 +121,7 @@ def connect(
     ``patience`` is the number of seconds a statement waits for data from the server, by default
     unlimited, for long statements. Raises StoreUnusable, and StoreAway if the connection fails.
     """
-    parts = _parsed(url)
+    parts = _parse_url(url)
     try:
         connection = _Connection.connect(
             url,
@@ -144,7 +144,7 @@ def connect(
     return connection
 
 
-def _parsed(url: str) -> dict[str, Any]:
+def _parse_url(url: str) -> dict[str, Any]:
     """Parse a database URL.
 
     Refuses a password with unencoded ``@``, ``/`` or ``?``, which would be read as a server or

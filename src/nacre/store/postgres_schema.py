@@ -207,7 +207,7 @@ class ServerSearch(WordSearch):
         if not words:
             return []
         sought, arrays = _condition(words)
-        scored, most = _scored(len(keys), sought), limit if self._is_open(where) else -1
+        scored, most = _scoring_statement(len(keys), sought), limit if self._is_open(where) else -1
         values = (*idf, max(1.0, corpus.average_length), *keys, self._kind.value, *arrays, most)
         statement = where.into(self._match).replace("{scored}", scored)
         return [
@@ -254,8 +254,8 @@ class ServerTurnSearch:
         self.vocabulary = self._turns.vocabulary
         self.rows_of_stem = self._turns.rows_of_stem
 
-    def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
-        return self._turns.match(terms, turn_clause(wanted), limit)
+    def match(self, terms: Sequence[Term], criteria: Filter, limit: int) -> list[Match]:
+        return self._turns.match(terms, turn_clause(criteria), limit)
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
         """Return the turns at (session row, seq) with their term counts. Missing places are left out."""
@@ -266,9 +266,9 @@ class ServerTurnSearch:
         return [_to_match(row, terms) for row in rows]
 
     def match_parts(
-        self, names: Sequence[str], wanted: Filter, limit: int
+        self, names: Sequence[str], criteria: Filter, limit: int
     ) -> list[tuple[int, int, int]]:
-        return self._turns.match_parts(names, turn_clause(wanted), limit)
+        return self._turns.match_parts(names, turn_clause(criteria), limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ def _condition(words: Sequence[_Word]) -> tuple[str, list[str]]:
     ]
 
 
-def _scored(stems: int, sought: str) -> str:
+def _scoring_statement(stems: int, sought: str) -> str:
     """Return the statement for rows that meet a condition, with their stem counts and BM25."""
     names = [f"c{at}" for at in range(stems)]
     return _SCORED.format(

@@ -25,7 +25,7 @@ class Candidates:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, found: Iterable[HeldCandidate]) -> int:
+    def add(self, candidates: Iterable[HeldCandidate]) -> int:
         """Add candidates, except texts that are pending already or were rejected, and return the number added."""
         rows = [
             {
@@ -38,7 +38,7 @@ class Candidates:
                 "found": to_ms(candidate.found),
                 "memory": json_values.encode(candidate.memory).decode(),
             }
-            for candidate in found
+            for candidate in candidates
         ]
         return sum(self._db.run("insert_candidate", **row) for row in rows)
 
@@ -98,8 +98,8 @@ class Candidates:
 
 
 def _candidate(row: Row) -> HeldCandidate:
-    memory, why, detail, score, found = row
-    at = from_ms(found)
+    memory, why, detail, score, found_at = row
+    at = from_ms(found_at)
     assert at is not None  # noqa: S101 - the column is never empty
     return HeldCandidate(json_values.decode(memory.encode(), Memory), Why(why), detail, score, at)
 
@@ -161,7 +161,7 @@ class Claims:
         ]
 
     def claimless(self, memory_id: str) -> None:
-        """Record that a memory contains no claim, so that no model is asked again."""
+        """Record that a memory contains no claim, so that models skip it."""
         self._db.run("insert_claimless", memory=memory_id)
 
     def wait(self, memory_id: str, at: int, *, reworded: bool = False) -> None:

@@ -43,7 +43,7 @@ class RowCodec(Generic[T]):
         self._single: list[_Column] = []
         self._nested: list[_Nested] = []
         for name, type_ in _types(kind).items():
-            bare, is_optional = _required(type_)
+            bare, is_optional = _without_none(type_)
             if name in elsewhere:
                 continue
             if not is_dataclass(bare):
@@ -64,11 +64,12 @@ class RowCodec(Generic[T]):
 
     def encode(self, value: T) -> dict[str, object]:
         """Return the columns of a value."""
-        row = {column.name: _stored(getattr(value, column.field)) for column in self._single}
+        row = {column.name: _to_column(getattr(value, column.field)) for column in self._single}
         for part in self._nested:
             nested = getattr(value, part.field)
             row |= {
-                column.name: _stored(getattr(nested, column.field, None)) for column in part.columns
+                column.name: _to_column(getattr(nested, column.field, None))
+                for column in part.columns
             }
         return row
 
@@ -138,7 +139,7 @@ def _types(kind: Any) -> dict[str, Any]:
     return {field.name: types[field.name] for field in fields(kind)}
 
 
-def _required(kind: Any) -> tuple[Any, bool]:
+def _without_none(kind: Any) -> tuple[Any, bool]:
     """Return a type without ``None``, and whether it included ``None``."""
     is_optional = type(None) in get_args(kind)
     return (
@@ -148,7 +149,7 @@ def _required(kind: Any) -> tuple[Any, bool]:
     )
 
 
-def _stored(value: Any) -> object:
+def _to_column(value: Any) -> object:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Enum):
@@ -162,7 +163,7 @@ def _stored(value: Any) -> object:
 
 def _reader(kind: Any) -> _Read | None:
     """Return the converter for a column's values, or ``None`` if no conversion is needed."""
-    kind, is_optional = _required(kind)
+    kind, is_optional = _without_none(kind)
     origin = get_origin(kind) or kind
     if origin in (str, int, float):
         return None

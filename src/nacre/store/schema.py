@@ -64,42 +64,42 @@ class Clause:
         return not self.values and self.sql == "TRUE"
 
 
-def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
+def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
     """Return the condition on memories ``m`` that are active, or were active on the day ``as_of``.
 
     With ``today``, outdated memories are excluded. Expired memories are included only ``for_list``.
     """
     parts = [
-        *_past_parts(wanted.as_of),
-        *_project_parts("m.project", wanted),
-        *_time_parts("m.created", wanted),
-        *_among("m.kind", wanted.kinds),
-        *_among("m.expiry", wanted.expiry),
-        *_among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", wanted.tools),
+        *_past_parts(criteria.as_of),
+        *_project_parts("m.project", criteria),
+        *_time_parts("m.created", criteria),
+        *_among("m.kind", criteria.kinds),
+        *_among("m.expiry", criteria.expiry),
+        *_among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", criteria.tools),
     ]
-    if wanted.sessions:
-        parts.append((_MEMORY_IN_SESSIONS, (json.dumps(wanted.sessions),) * 2))
-    if wanted.scope != Scope.PRIVATE:
-        parts += _among("m.scope", _VISIBLE_SCOPES[wanted.scope])
-    if today is not None and wanted.as_of is None:
+    if criteria.sessions:
+        parts.append((_MEMORY_IN_SESSIONS, (json.dumps(criteria.sessions),) * 2))
+    if criteria.scope != Scope.PRIVATE:
+        parts += _among("m.scope", _VISIBLE_SCOPES[criteria.scope])
+    if today is not None and criteria.as_of is None:
         parts.append(("(m.valid_until IS NULL OR m.valid_until >= ?)", (today.isoformat(),)))
     if today is not None and not for_list:
         parts.append(("(m.expires_on IS NULL OR m.expires_on > ?)", (today.isoformat(),)))
-    if wanted.min_importance is not None:
-        parts.append(("m.importance >= ?", (wanted.min_importance,)))
-    if wanted.owner_only:
+    if criteria.min_importance is not None:
+        parts.append(("m.importance >= ?", (criteria.min_importance,)))
+    if criteria.owner_only:
         parts.append(("m.speaker = 'owner'", ()))
-    if wanted.trusted:
+    if criteria.trusted:
         parts.append(("m.trust = 'trusted'", ()))
-    if wanted.settled:
+    if criteria.settled:
         parts.append(("m.inbox = 0 AND m.proposed = 0", ()))
-    if wanted.tags:
-        marks = ", ".join("?" * len(wanted.tags))
-        tags = tuple(tag.lower() for tag in wanted.tags)
+    if criteria.tags:
+        marks = ", ".join("?" * len(criteria.tags))
+        tags = tuple(tag.lower() for tag in criteria.tags)
         parts.append(
             (f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags)  # noqa: S608
         )
-    return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
+    return replace(_all(parts), source="past_memories" if criteria.as_of else "active_memories")
 
 
 FORMER = Clause("m.superseded_by IS NOT NULL", source="past_memories")
@@ -120,36 +120,36 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
     )
 
 
-def turn_clause(wanted: Filter) -> Clause:
+def turn_clause(criteria: Filter) -> Clause:
     """Return the condition on ``turns t JOIN sessions s``. Turns are private."""
     parts = [
-        *_project_parts("s.project", wanted),
-        *_time_parts("t.time", wanted),
-        *_session_parts(wanted),
-        *_among("s.tool", wanted.tools),
+        *_project_parts("s.project", criteria),
+        *_time_parts("t.time", criteria),
+        *_session_parts(criteria),
+        *_among("s.tool", criteria.tools),
     ]
-    if wanted.sessions:
-        parts.append((_IN_SESSIONS, (json.dumps(wanted.sessions),) * 2))
-    if wanted.owner_only:
+    if criteria.sessions:
+        parts.append((_IN_SESSIONS, (json.dumps(criteria.sessions),) * 2))
+    if criteria.owner_only:
         parts.append(("t.speaker = 'owner'", ()))
-    if wanted.trusted:
+    if criteria.trusted:
         parts.append(("t.trust = 'trusted'", ()))
-    if wanted.as_of:
-        parts.append(("t.time < ?", (to_ms(day_interval(wanted.as_of)[1]),)))
-    if wanted.scope != Scope.PRIVATE:
+    if criteria.as_of:
+        parts.append(("t.time < ?", (to_ms(day_interval(criteria.as_of)[1]),)))
+    if criteria.scope != Scope.PRIVATE:
         parts.append(("FALSE", ()))
     return _all(parts)
 
 
-def deed_clause(wanted: DeedFilter) -> Clause:
+def deed_clause(criteria: DeedFilter) -> Clause:
     """Return the condition on actions in ``turns t JOIN sessions s``."""
     parts: list[tuple[str, tuple[object, ...]]] = []
-    if wanted.project:
-        parts.append(("s.project = ?", (wanted.project,)))
-    if wanted.tool:
-        parts.append(("s.tool = ?", (wanted.tool,)))
-    if wanted.since:
-        parts.append(("coalesce(t.time, s.ended) >= ?", (to_ms(wanted.since),)))
+    if criteria.project:
+        parts.append(("s.project = ?", (criteria.project,)))
+    if criteria.tool:
+        parts.append(("s.tool = ?", (criteria.tool,)))
+    if criteria.since:
+        parts.append(("coalesce(t.time, s.ended) >= ?", (to_ms(criteria.since),)))
     return _all(parts)
 
 
@@ -165,36 +165,36 @@ def _past_parts(day: date | None) -> list[tuple[str, tuple[object, ...]]]:
     return [(has_begun, (day.isoformat(),)), (not_ended, (day.isoformat(), day.isoformat()))]
 
 
-def _project_parts(column: str, wanted: Filter) -> list[tuple[str, tuple[object, ...]]]:
+def _project_parts(column: str, criteria: Filter) -> list[tuple[str, tuple[object, ...]]]:
     parts: list[tuple[str, tuple[object, ...]]] = []
-    if wanted.projects:
-        marks = ", ".join("?" * len(wanted.projects))
-        open_end = "" if wanted.strict else f" OR {column} IS NULL"
-        parts.append((f"({column} IN ({marks}){open_end})", tuple(wanted.projects)))
-    if wanted.exclude_projects:
-        marks = ", ".join("?" * len(wanted.exclude_projects))
+    if criteria.projects:
+        marks = ", ".join("?" * len(criteria.projects))
+        open_end = "" if criteria.strict else f" OR {column} IS NULL"
+        parts.append((f"({column} IN ({marks}){open_end})", tuple(criteria.projects)))
+    if criteria.exclude_projects:
+        marks = ", ".join("?" * len(criteria.exclude_projects))
         parts.append(
-            (f"({column} IS NULL OR {column} NOT IN ({marks}))", tuple(wanted.exclude_projects))
+            (f"({column} IS NULL OR {column} NOT IN ({marks}))", tuple(criteria.exclude_projects))
         )
     return parts
 
 
-def _time_parts(column: str, wanted: Filter) -> list[tuple[str, tuple[object, ...]]]:
+def _time_parts(column: str, criteria: Filter) -> list[tuple[str, tuple[object, ...]]]:
     parts: list[tuple[str, tuple[object, ...]]] = []
-    if wanted.since:
-        parts.append((f"{column} >= ?", (to_ms(wanted.since),)))
-    if wanted.until:
-        parts.append((f"{column} < ?", (to_ms(wanted.until),)))
+    if criteria.since:
+        parts.append((f"{column} >= ?", (to_ms(criteria.since),)))
+    if criteria.until:
+        parts.append((f"{column} < ?", (to_ms(criteria.until),)))
     return parts
 
 
-def _session_parts(wanted: Filter) -> list[tuple[str, tuple[object, ...]]]:
+def _session_parts(criteria: Filter) -> list[tuple[str, tuple[object, ...]]]:
     """Return a condition on sessions implied by the times of turns, as there are few sessions and many turns."""
     parts: list[tuple[str, tuple[object, ...]]] = []
-    if wanted.since:
-        parts.append(("(s.ended IS NULL OR s.ended >= ?)", (to_ms(wanted.since),)))
-    if wanted.until:
-        parts.append(("(s.started IS NULL OR s.started < ?)", (to_ms(wanted.until),)))
+    if criteria.since:
+        parts.append(("(s.ended IS NULL OR s.ended >= ?)", (to_ms(criteria.since),)))
+    if criteria.until:
+        parts.append(("(s.started IS NULL OR s.started < ?)", (to_ms(criteria.until),)))
     return parts
 
 

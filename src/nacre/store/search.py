@@ -23,6 +23,7 @@ from nacre.store.schema import (
     Indexed,
     Row,
     Words,
+    encode,
     memory_clause,
     turn_clause,
     with_words,
@@ -31,11 +32,9 @@ from nacre.store.sqlite import FileDatabase, about_other
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
-    import msgspec
     import numpy as np
     from numpy.typing import NDArray
 else:
-    msgspec = Module("msgspec")
     np = Module("numpy")
 
 _MEMORY_FIELDS = "m.row"
@@ -256,10 +255,6 @@ def _to_match(row: int, session: int, seq: int, packed: str) -> Match:
 # -- Full-text index in a database file (FTS5) --------------------------------
 
 
-def _encode(values: object) -> bytes:
-    return msgspec.json.encode(values)
-
-
 _DROPS = {
     Indexed.MEMORIES: ("unindex_memory", "unindex_memory_parts"),
     Indexed.TURNS: ("unindex_turn", "unindex_turn_parts"),
@@ -287,8 +282,8 @@ class FileWords:
         self._db = database
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        texts = _encode([(row.row, *row.texts) for row in rows]).decode()
-        names = _encode([(row.row, row.names) for row in rows if row.names]).decode()
+        texts = encode([(row.row, *row.texts) for row in rows]).decode()
+        names = encode([(row.row, row.names) for row in rows if row.names]).decode()
         if kind is Indexed.FAILURES:
             self._db.run("insert_failures", failures=texts)
         elif kind is Indexed.TURNS:
@@ -335,17 +330,17 @@ class Kept:
     next: int
 
 
-def distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """Return the number of differing bits per passage. ``bits`` has one row per 64 bits."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
-    differs, ones = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
+    differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
     for start in range(0, count, _PASSAGES_AT_ONCE):
         part = result[start : start + _PASSAGES_AT_ONCE]
-        for own, other in zip(bits[:, start : start + _PASSAGES_AT_ONCE], wanted, strict=True):
+        for own, other in zip(bits[:, start : start + _PASSAGES_AT_ONCE], query_bits, strict=True):
             np.bitwise_xor(own, other, out=differs[: len(part)])
-            np.bitwise_count(differs[: len(part)], out=ones[: len(part)])
-            np.add(part, ones[: len(part)], out=part)
+            np.bitwise_count(differs[: len(part)], out=counts[: len(part)])
+            np.add(part, counts[: len(part)], out=part)
     return result
 
 
@@ -377,19 +372,19 @@ def near_pairs(
     owners: NDArray[np.int64],
     first_pieces: NDArray[np.int64],
     pieces: NDArray[np.float32],
-    wanted: Sequence[int],
+    selected: Sequence[int],
     least: float,
 ) -> list[tuple[int, int, float]]:
-    """Return pairs of ``wanted`` owners with a best cosine of at least ``least``, nearest first.
+    """Return pairs of ``selected`` owners with a best cosine of at least ``least``, nearest first.
 
     ``first_pieces`` holds the index of each owner's first piece. Rows are compared in blocks.
     """
     owner = np.repeat(owners, np.diff(np.append(first_pieces, len(pieces))))
-    chosen = np.isin(owner, np.array(wanted, np.int64))
-    owner, mine = owner[chosen], pieces[chosen]
+    chosen = np.isin(owner, np.array(selected, np.int64))
+    owner, selected_pieces = owner[chosen], pieces[chosen]
     best: dict[tuple[int, int], float] = {}
-    for start in range(0, len(mine), _ROWS_AT_ONCE):
-        cosines = mine[start : start + _ROWS_AT_ONCE] @ mine[start:].T
+    for start in range(0, len(selected_pieces), _ROWS_AT_ONCE):
+        cosines = selected_pieces[start : start + _ROWS_AT_ONCE] @ selected_pieces[start:].T
         for left, right in np.argwhere(cosines >= least).tolist():
             first, second = int(owner[start + left]), int(owner[start + right])
             if first < second:
@@ -501,14 +496,14 @@ class Selection:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def admitted_turns(self, wanted: Filter) -> Admission | None:
+    def admitted_turns(self, criteria: Filter) -> Admission | None:
         """Return the turns that match a filter, or ``None`` if all match."""
-        where = turn_clause(wanted)
+        where = turn_clause(criteria)
         return None if where.is_open else Admission(self._db, where)
 
-    def newest_turns(self, wanted: Filter) -> Iterator[list[int]]:
+    def newest_turns(self, criteria: Filter) -> Iterator[list[int]]:
         """Yield the turns that match a filter, a hundred sessions at a time, latest session first."""
-        where = turn_clause(wanted)
+        where = turn_clause(criteria)
         sessions = [row for (row,) in self._db.all("list_session_rows")]
         for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
             portion = json.dumps(sessions[start : start + _SESSIONS_AT_ONCE])
@@ -519,25 +514,25 @@ class Selection:
                 )
             ]
 
-    def admitted_memories(self, wanted: Filter, *, today: date | None = None) -> set[int]:
+    def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
         """Return the active memories that match a filter. With ``today``, only those that still hold."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return {row for (row,) in self._db.rows(where.into(_ADMITTED_MEMORIES), where.values)}
 
     def browse_memories(
-        self, wanted: Filter, *, limit: int, today: date | None = None
+        self, criteria: Filter, *, limit: int, today: date | None = None
     ) -> list[int]:
         """Return active memories by importance, then date, without a query.
 
         With ``today``, only those that still hold.
         """
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         rows = self._db.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
         return [row for (row,) in rows]
 
     def list_memories(
         self,
-        wanted: Filter,
+        criteria: Filter,
         *,
         limit: int,
         offset: int,
@@ -548,25 +543,25 @@ class Selection:
 
         With ``words``, the subject, content or tags must contain each word, ignoring case.
         """
-        where = with_words(memory_clause(wanted, today, for_list=True), words)
+        where = with_words(memory_clause(criteria, today, for_list=True), words)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
-    def latest_memories(self, wanted: Filter, *, limit: int, today: date) -> list[int]:
+    def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
         """Return the active memories that hold, last changed first."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return [
             row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))
         ]
 
-    def with_triggers(self, wanted: Filter, *, today: date) -> list[int]:
+    def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
         """Return the active memories that hold and have triggers, most important first."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
 
-    def projects_of_memories(self, wanted: Filter, *, today: date) -> list[str]:
+    def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
         """Return the projects of the memories that match a filter, last changed first."""
-        where = memory_clause(wanted, today)
+        where = memory_clause(criteria, today)
         return [project for (project,) in self._db.rows(where.into(_PROJECTS), where.values)]
 
     def names_known(self) -> tuple[set[str], set[str]]:
@@ -589,9 +584,9 @@ class TurnSearch:
         self.vocabulary = self._turns.vocabulary
         self.rows_of_stem = self._turns.rows_of_stem
 
-    def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
+    def match(self, terms: Sequence[Term], criteria: Filter, limit: int) -> list[Match]:
         """Return turns that contain any of the terms, best BM25 first."""
-        return self._turns.match(terms, turn_clause(wanted), limit)
+        return self._turns.match(terms, turn_clause(criteria), limit)
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
         """Return the turns at (session row, seq), without term counts. Missing places are left out."""
@@ -602,10 +597,10 @@ class TurnSearch:
         ]
 
     def match_parts(
-        self, names: Sequence[str], wanted: Filter, limit: int
+        self, names: Sequence[str], criteria: Filter, limit: int
     ) -> list[tuple[int, int, int]]:
         """Return (row, session, seq) of turns whose identifiers contain a name (at least three characters)."""
-        return self._turns.match_parts(names, turn_clause(wanted), limit)
+        return self._turns.match_parts(names, turn_clause(criteria), limit)
 
 
 # -- Tables of vectors --------------------------------------------------------
@@ -619,16 +614,16 @@ class VectorTables:
         self._other = other
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        return self._database.all(self._named(name), **parameters)
+        return self._database.all(self._statement_name(name), **parameters)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        return self._database.one(self._named(name), **parameters)
+        return self._database.one(self._statement_name(name), **parameters)
 
     def run(self, name: str, **parameters: Any) -> int:
-        return self._database.run(self._named(name), **parameters)
+        return self._database.run(self._statement_name(name), **parameters)
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        self._database.run_many(self._named(name), rows)
+        self._database.run_many(self._statement_name(name), rows)
 
     def transaction(self) -> AbstractContextManager[None]:
         return self._database.transaction()
@@ -636,7 +631,7 @@ class VectorTables:
     def reading(self) -> AbstractContextManager[None]:
         return self._database.reading()
 
-    def _named(self, name: str) -> str:
+    def _statement_name(self, name: str) -> str:
         return about_other(name) if self._other else name
 
 
@@ -669,7 +664,7 @@ _EXCHANGE_STATEMENTS = (
     "exchange_embedding_values",
 )
 _DEFAULT_MODEL = "minilm"
-"""Setting of vectors that were made before the setting was stored."""
+"""Setting of vectors without a stored setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -716,11 +711,11 @@ class Vectors:
             self._version, self._bits, self._next = kept.held, kept.bits, kept.next
 
     def model(self) -> str | None:
-        """Return the name of the model that made the vectors, or ``None`` without vectors."""
+        """Return the name of the vectors' model, or ``None`` without vectors."""
         return self._value("model")
 
     def setting(self) -> str | None:
-        """Return the value of ``embedding.model`` when the vectors were made, which identifies their model."""
+        """Return the value of ``embedding.model`` from the creation of the vectors, which identifies their model."""
         return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
@@ -770,8 +765,7 @@ class Vectors:
     def exchange(self) -> bool:
         """Replace the vectors in use by those of the other model in one step, then delete the former ones.
 
-        Only for ``other``. Returns False if vectors of new texts are missing and must be made
-        first.
+        Only for ``other``. Returns False if vectors of new texts are still missing.
         """
         with self._db.transaction():
             if self.model() is None or any(self.missing()):
@@ -862,7 +856,7 @@ class Vectors:
 
     def add_turn_passages(
         self,
-        said: Mapping[int, Sequence[bytes]],
+        digests_by_turn: Mapping[int, Sequence[bytes]],
         fresh: Sequence[bytes],
         vectors: NDArray[np.float32],
         *,
@@ -870,20 +864,22 @@ class Vectors:
     ) -> None:
         """Add the passages of turns.
 
-        ``said`` maps turn rows to passage hashes. ``fresh`` holds the new hashes and ``vectors``
+        ``digests_by_turn`` maps turn rows to passage hashes. ``fresh`` holds the new hashes and ``vectors``
         their unit vectors (one row each). ``through`` is the last turn row processed. Deleted turns
         are left out. Raises EmbedderUnavailable if the size of the vectors differs from the stored
         ones.
         """
         with self._db.transaction():
             self._check_size(vectors)
-            numbers = self.known([digest for digests in said.values() for digest in digests])
+            numbers = self.known(
+                [digest for digests in digests_by_turn.values() for digest in digests]
+            )
             missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
             if missing:
                 numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
             pairs: list[dict[str, object]] = [
                 {"passage": numbers[digest], "turn": turn}
-                for turn, digests in said.items()
+                for turn, digests in digests_by_turn.items()
                 for digest in digests
             ]
             self._db.run_many("insert_turn_passage", pairs)

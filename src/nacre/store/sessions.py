@@ -93,16 +93,16 @@ class DeedIndex:
         return (row[0], row[1]) if row else None
 
     def uses(
-        self, files: Sequence[int], wanted: DeedFilter, *, reads: bool, limit: int
+        self, files: Sequence[int], criteria: DeedFilter, *, reads: bool, limit: int
     ) -> list[FileUse]:
         """Return operations on files, newest first. Without ``reads``, only changes."""
         rows = self._db.all(
             "list_file_uses",
             files=json.dumps(list(files)),
-            project=wanted.project,
-            tool=wanted.tool,
-            since=to_ms(wanted.since),
-            until=to_ms(wanted.until),
+            project=criteria.project,
+            tool=criteria.tool,
+            since=to_ms(criteria.since),
+            until=to_ms(criteria.until),
             reads=reads,
             limit=limit,
         )
@@ -111,9 +111,9 @@ class DeedIndex:
             for file, turn, session, seq, time, action in rows
         ]
 
-    def failures(self, words: Sequence[str], wanted: DeedFilter, *, limit: int) -> list[int]:
+    def failures(self, words: Sequence[str], criteria: DeedFilter, *, limit: int) -> list[int]:
         """Return turns with failed calls that contain the words, best BM25 first."""
-        return self._db.words.best(Indexed.FAILURES, words, deed_clause(wanted), limit)
+        return self._db.words.best(Indexed.FAILURES, words, deed_clause(criteria), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
         """Return the turns of a speaker that requested something before a place, latest first."""
@@ -301,7 +301,9 @@ class Sessions:
         ):
             ids = present.get(native_id)
             others = self._db.all("list_other_files", session=row, file=file)
-            deleted = self._gone(row, ids or (), stored_ids, [other for _, other in others])
+            deleted = self._removed_turns(
+                row, ids or (), stored_ids, [other for _, other in others]
+            )
             self._forget_turns(deleted)
             if ids is not None:
                 self._db.run("hold_turns", session=row, file=file, held=encode(ids).decode())
@@ -317,7 +319,7 @@ class Sessions:
                 touched.add(int(row))
         return touched
 
-    def _gone(
+    def _removed_turns(
         self, row: int, ids: Sequence[str], stored_ids: str | None, others: Sequence[str | None]
     ) -> list[int]:
         """Return turns removed from a file.
@@ -349,15 +351,15 @@ class Sessions:
     def to_extract(self) -> list[Unlearned]:
         """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
         return [
-            Unlearned(row, begin, end, unwritten, from_ms(asked))
-            for row, begin, end, unwritten, asked in self._db.all("list_sessions_to_extract")
+            Unlearned(row, begin, end, unwritten, from_ms(requested))
+            for row, begin, end, unwritten, requested in self._db.all("list_sessions_to_extract")
         ]
 
     def not_shown(self) -> list[Unlearned]:
         """Return sessions fully processed by extraction but not by a writer, oldest first."""
         return [
-            Unlearned(row, end, end, unwritten, from_ms(asked), is_older=True)
-            for row, end, unwritten, asked in self._db.all("list_sessions_not_shown")
+            Unlearned(row, end, end, unwritten, from_ms(requested), is_older=True)
+            for row, end, unwritten, requested in self._db.all("list_sessions_not_shown")
         ]
 
     def mark_extracted(self, row: int, seq: int) -> None:
@@ -365,11 +367,11 @@ class Sessions:
         self._db.run("mark_extracted", row=row, seq=seq)
 
     def mark_learned(
-        self, unlearned: Unlearned, seq: int, unwritten: int | None, asked: datetime | None
+        self, unlearned: Unlearned, seq: int, unwritten: int | None, requested_at: datetime | None
     ) -> None:
         """Record the progress of extraction and of the writer in a listed session.
 
-        Extraction processed the turns before ``seq``. A writer, last called at ``asked``, still
+        Extraction processed the turns before ``seq``. A writer, last called at ``requested_at``, still
         needs the turns from ``unwritten`` on, or none. Changes made meanwhile by another process
         are kept.
         """
@@ -378,7 +380,7 @@ class Sessions:
             row=unlearned.row,
             extracted=seq,
             unwritten=unwritten,
-            asked=to_ms(asked),
+            asked=to_ms(requested_at),
             begin=unlearned.begin,
             unwritten_before=-1 if unlearned.unwritten is None else unlearned.unwritten,
             asked_before=-1 if unlearned.asked is None else to_ms(unlearned.asked),
@@ -400,23 +402,23 @@ class Sessions:
         if native_id and not rows:
             rows = self._db.all("find_sessions_by_native_id", native_id=native_id, tool=tool)
         exact = [row for row in rows if row[2] == reference]
-        return [_stored(row) for row in exact or rows]
+        return [_session_from_row(row) for row in exact or rows]
 
     def get(self, row: int) -> StoredSession:
         """Return a session by row. Raises KeyError."""
         session = self._db.one("find_session_by_row", row=row)
         if session is None:
             raise KeyError(row)
-        return _stored(session)
+        return _session_from_row(session)
 
     def newest(
-        self, wanted: SessionFilter = _ALL_SESSIONS, *, limit: int = 20
+        self, criteria: SessionFilter = _ALL_SESSIONS, *, limit: int = 20
     ) -> list[StoredSession]:
         """Return sessions, newest first."""
-        return self.page(wanted, limit=limit, offset=0)[0]
+        return self.page(criteria, limit=limit, offset=0)[0]
 
     def page(
-        self, wanted: SessionFilter, *, limit: int, offset: int
+        self, criteria: SessionFilter, *, limit: int, offset: int
     ) -> tuple[list[StoredSession], int]:
         """Return a page of sessions, newest first, and the total.
 
@@ -424,20 +426,20 @@ class Sessions:
         """
         rows = self._db.all(
             "list_sessions",
-            tool=wanted.tool,
-            project=wanted.project,
-            since=to_ms(wanted.since),
-            until=to_ms(wanted.until),
-            subagents=wanted.subagents,
-            branch=wanted.branch,
-            model=wanted.model,
-            kind=wanted.kind and wanted.kind.value,
-            words=wanted.words,
+            tool=criteria.tool,
+            project=criteria.project,
+            since=to_ms(criteria.since),
+            until=to_ms(criteria.until),
+            subagents=criteria.subagents,
+            branch=criteria.branch,
+            model=criteria.model,
+            kind=criteria.kind and criteria.kind.value,
+            words=criteria.words,
             opening=OPENING_TURNS,
             limit=limit,
             offset=offset,
         )
-        return [_stored(row[:-1]) for row in rows], rows[0][-1] if rows else offset
+        return [_session_from_row(row[:-1]) for row in rows], rows[0][-1] if rows else offset
 
     def children(self, row: int) -> list[StoredSession]:
         """Return the child sessions of a session: sub-agents and forks."""
@@ -445,7 +447,7 @@ class Sessions:
         rows = self._db.all(
             "list_children", tool=session.tool, native_id=session.native_id, row=row
         )
-        return [*map(_stored, rows)]
+        return [*map(_session_from_row, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
         """Return the active time of sessions, without pauses over half an hour.
@@ -635,7 +637,7 @@ def _length(content: tuple[str, str]) -> int:
     return len(content[0]) + len(content[1])
 
 
-def _stored(row: Row) -> StoredSession:
+def _session_from_row(row: Row) -> StoredSession:
     (
         number,
         tool,
@@ -882,17 +884,17 @@ class ArchiveIndex:
 
     def all(self) -> list[Archived]:
         """Return the state of all transcripts, last changed first."""
-        return [_archived(row) for row in self._db.all("list_archived")]
+        return [_archived_from_row(row) for row in self._db.all("list_archived")]
 
     def find(self, path: str) -> Archived | None:
         """Return the archive state of a transcript."""
         row = self._db.one("find_archived", path=path)
-        return _archived(row) if row else None
+        return _archived_from_row(row) if row else None
 
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
         """Return other transcripts that begin with the same bytes."""
         rows = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
-        return [_archived(row) for row in rows]
+        return [_archived_from_row(row) for row in rows]
 
     def has_below(self, folder: str) -> bool:
         """Return True if any transcript below a folder is archived."""
@@ -969,7 +971,7 @@ class ArchiveIndex:
         return [row for (row,) in self._db.all("list_session_rows_of_file", tool=tool, file=path)]
 
 
-def _archived(row: Sequence[Any]) -> Archived:
+def _archived_from_row(row: Sequence[Any]) -> Archived:
     *values, withheld = row
     return replace(Archived(*values), withheld=bool(withheld))
 
@@ -1010,11 +1012,11 @@ class ProjectContents:
 
     def names_met(self) -> list[tuple[str, str]]:
         """Return pairs of the former and current names of session projects."""
-        return [(met, now) for met, now in self._db.all("list_names_met")]
+        return [(former, now) for former, now in self._db.all("list_names_met")]
 
-    def move_sessions(self, met: str, project: str, into: str) -> None:
-        """Move sessions of a project that was named ``met`` at the time to another project."""
-        self._db.run("move_sessions", met=met, project=project, into=into)
+    def move_sessions(self, former: str, project: str, into: str) -> None:
+        """Move sessions of a project that was named ``former`` at the time to another project."""
+        self._db.run("move_sessions", met=former, project=project, into=into)
 
     def folders(self, project: str) -> list[str | None]:
         """Return the folders of sessions first assigned to a project."""

@@ -121,7 +121,7 @@ def query(name: str) -> str:
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``*`` for memories with the columns that :func:`memory_rows` reads, in order."""
+    """Replace ``*`` for memories with the columns that :func:`nacre.store.rows.memory_rows` reads, in order."""
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
     return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_rows().columns)} ", statement)
@@ -260,7 +260,7 @@ class FileDatabase:
             self._connection = connection
             self._connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             return
-        with _translated(path):
+        with _translate_errors(path):
             self._connection = apsw.Connection(str(path))
             try:
                 # SQLite opens a file read-only if it cannot be opened for writing.
@@ -305,14 +305,14 @@ class FileDatabase:
         return self.rows(query(name), parameters)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        with _translated(self.path):
+        with _translate_errors(self.path):
             row: Row | None = self._connection.execute(query(name), parameters).fetchone()
         return row
 
     def run(self, name: str, **parameters: Any) -> int:
         self._begin_alone()
         self._refuse_unwritable()
-        with _translated(self.path):
+        with _translate_errors(self.path):
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), parameters)
             return int(self._connection.total_changes()) - before
@@ -321,7 +321,7 @@ class FileDatabase:
         self._refuse_unwritable()
         marks = ", ".join(f":{column}" for column in row)
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
-        with _translated(self.path):
+        with _translate_errors(self.path):
             return next(self._connection.execute(statement, row))[0]
 
     def columns(self, table: str) -> list[str]:
@@ -334,11 +334,11 @@ class FileDatabase:
         """Run a statement composed in this package once per row."""
         self._begin_alone()
         self._refuse_unwritable()
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        with _translated(self.path):
+        with _translate_errors(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
     @contextlib.contextmanager
@@ -355,12 +355,12 @@ class FileDatabase:
                 self._depth -= 1
             return
         self._refuse_unwritable()
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
         self._since = time.monotonic()
         try:
             yield
-            with _translated(self.path):
+            with _translate_errors(self.path):
                 self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -376,7 +376,7 @@ class FileDatabase:
         if self._connection.in_transaction:
             yield
             return
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._connection.execute("BEGIN")
         try:
             yield
@@ -403,12 +403,12 @@ class FileDatabase:
         if first:
             first()
         edition = self.edition()
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._connection.execute("COMMIT")
         if between:
             between()
         time.sleep(_PAUSE_SECONDS)  # waiting processes retry every few milliseconds
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
         self._since = time.monotonic()
         return self.edition() != edition
@@ -425,7 +425,7 @@ class FileDatabase:
 
     def schema(self) -> int:
         """Return the number of the file's last migration, by any program."""
-        with _translated(self.path):
+        with _translate_errors(self.path):
             return int(self._connection.pragma("user_version"))
 
     def interrupt(self) -> None:
@@ -487,7 +487,7 @@ class FileDatabase:
 
     def fold_log(self) -> None:
         """Checkpoint the log into the file, so that the file can be moved. Raises StoreBusy, Unavailable."""
-        with _translated(self.path):
+        with _translate_errors(self.path):
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy and busy[0]:
             raise StoreBusy(
@@ -499,7 +499,7 @@ class FileDatabase:
 
         Raises Conflict if ``target`` exists.
         """
-        with _translated(self.path), files.new_file(target) as file:
+        with _translate_errors(self.path), files.new_file(target) as file:
             self._connection.execute("VACUUM INTO ?", (str(file.name),))
 
     def compact(self) -> bool:
@@ -508,7 +508,7 @@ class FileDatabase:
         Waits for the writer and locks the database until done, which takes seconds for a large
         database.
         """
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
             self._since = time.monotonic()
             # A second copy in memory could be too large.
@@ -533,7 +533,7 @@ class FileDatabase:
 
     def check(self) -> list[str]:
         """Return the problems found by SQLite's integrity check; empty if none, or if the database was closed."""
-        with _translated(self.path):
+        with _translate_errors(self.path):
             try:
                 rows = self._connection.execute("PRAGMA integrity_check").fetchall()
             except apsw.ConnectionClosedError:
@@ -542,7 +542,7 @@ class FileDatabase:
 
 
 @contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     """Convert apsw errors to nacre errors with remedies."""
     try:
         yield

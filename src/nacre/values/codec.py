@@ -37,7 +37,7 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
     kind: type = type(value)
     keys = _keys(kind)
     return {
-        keys[name][0]: _rounded(plain(getattr(value, name)), keys[name][1])
+        keys[name][0]: _round(plain(getattr(value, name)), keys[name][1])
         for name in (keys if names is None else names)
     }
 
@@ -87,7 +87,7 @@ def stamp(moment: datetime) -> str:
     return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
 
 
-def _rounded(value: Any, digits: int | None) -> Any:
+def _round(value: Any, digits: int | None) -> Any:
     return value if digits is None or value is None else round(value, digits)
 
 

@@ -142,7 +142,7 @@ def _value(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and not _AMBIGUOUS.fullmatch(text) and not text.endswith(" "):
         return text
-    return text if _is_stamp(text) else _quoted(text)
+    return text if _is_stamp(text) else _quote(text)
 
 
 def _item(value: Any) -> str:
@@ -151,11 +151,11 @@ def _item(value: Any) -> str:
         plain = _PLAIN_IN_LIST.fullmatch(value) and not value.startswith(("-", "@", ":"))
         if _is_stamp(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
             return value
-        return _quoted(value)
+        return _quote(value)
     return _value(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a text so that JSON and YAML read it the same way."""
     escaped = json.dumps(text.encode("utf-8", errors="replace").decode("utf-8"), ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
@@ -283,7 +283,7 @@ def assemble(
 ) -> Memory:
     """Build a memory from its parsed front matter and its body; see :func:`parse`. Raises MemoryInvalid."""
     place = place_of(path)
-    title, below = _titled(body)
+    title, below = _split_title(body)
     if title and _text(values, "subject") not in (None, title):
         title, below = None, body
     subject = _text(values, "subject") or title or _subject_from(path)
@@ -298,7 +298,7 @@ def assemble(
         updated=_time(values, "updated") or created,
         project=_stated_project(values) if place.inbox else place.project,
         inbox=place.inbox,
-        retired=_retired(values, place, modified),
+        retired=_read_retirement(values, place, modified),
         claim=claim,
         extra={
             key: value
@@ -358,7 +358,7 @@ def _readers() -> dict[str, Reader]:
     own: dict[str, Reader] = {
         "importance": lambda values, _: _importance(values),
         "links": lambda values, _: _links(values),
-        "confirmed": lambda values, _: _confirmed(values),
+        "confirmed": lambda values, _: _read_confirmations(values),
     }
     excluded = (*_SPECIAL_FIELDS, *_NOT_IN_FRONT_MATTER, *_DATES)
     return {
@@ -382,13 +382,13 @@ def _reader(kind: Any, default: Any) -> Reader:
         return _READERS[kind]
     if is_dataclass(kind):
         keys, readers = keys_of(kind), _readers_of(kind)
-        return partial(_nested, kind, [(keys[name], read) for name, read in readers.items()])
+        return partial(_read_nested, kind, [(keys[name], read) for name, read in readers.items()])
     if get_origin(kind) is tuple:
         return _texts
     return lambda values, key: _choice(values, key, kind, default)
 
 
-def _nested(
+def _read_nested(
     kind: Any, readers: Sequence[tuple[str, Reader]], values: dict[str, Any], key: str
 ) -> Any:
     """Read a nested value from the mapping under a key."""
@@ -422,7 +422,7 @@ def _share(text: str) -> float:
 
 
 def _new_body(body: str, memory: Memory) -> str:
-    if memory.content.strip() in (body.strip(), _titled(body)[1].strip()):
+    if memory.content.strip() in (body.strip(), _split_title(body)[1].strip()):
         return body
     return _body(memory)
 
@@ -434,12 +434,12 @@ def _body(memory: Memory) -> str:
     removes one.
     """
     content = memory.content.strip()
-    if _titled(content)[0] == memory.subject:
+    if _split_title(content)[0] == memory.subject:
         return f"# {memory.subject}\n\n{content}\n"
     return f"{content}\n"
 
 
-def _titled(body: str) -> tuple[str | None, str]:
+def _split_title(body: str) -> tuple[str | None, str]:
     """Split a leading heading from a text. The first value is ``None`` without a heading."""
     match = _HEADING.match(body)
     title = _CLOSING.sub("", match.group(1).rstrip()).rstrip() if match else ""
@@ -466,7 +466,7 @@ def _id(values: dict[str, Any]) -> str | None:
     return identity
 
 
-def _retired(values: dict[str, Any], place: Place, modified: datetime) -> Retirement | None:
+def _read_retirement(values: dict[str, Any], place: Place, modified: datetime) -> Retirement | None:
     if not place.retired:
         return None
     details = _mapping(values, "retired")
@@ -499,7 +499,7 @@ def _link(link: dict[str, Any]) -> Link:
     )
 
 
-def _confirmed(values: dict[str, Any]) -> tuple[Confirmation, ...]:
+def _read_confirmations(values: dict[str, Any]) -> tuple[Confirmation, ...]:
     entries = values.get("confirmed") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise MemoryInvalid("confirmed is a list of {at: …, session: …, turns: …}")
@@ -571,10 +571,10 @@ def _number(values: dict[str, Any], key: str) -> float | None:
     return number
 
 
-def _is_same_time(key: str, before: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def _is_same_time(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
     """Return True if two times are equal in spite of different formats (seconds, time zone, or only a day)."""
     with suppress(MemoryInvalid):
-        return _time(before, key) == _time(wanted, key)
+        return _time(before, key) == _time(after, key)
     return False
 
 
@@ -615,7 +615,7 @@ def _truth(values: dict[str, Any], key: str) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """Convert a value to what the front matter reader returns: scalars as text, None as ""."""
+    """Convert a value like the front matter reader: scalars as text, None as ""."""
     if value is None:
         return ""
     if isinstance(value, dict):

@@ -42,7 +42,7 @@ _DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", *_DEVICES, "memory", "profile", "project", "readme"]
 )
-"""Device names of Windows, whatever the extension, and the names of derived pages."""
+"""Device names of Windows, with any extension, and the names of derived pages."""
 
 _WORDS = re.compile(r"[^\W_]+")
 _MAX_NAME_CHARACTERS = 1000
@@ -140,7 +140,7 @@ def slugify(text: str) -> str:
     at most 60 characters and 120 bytes. It contains no separators, dots, direction marks or device
     names, and two names never differ only in case or composition.
     """
-    words = _WORDS.findall(_folded(text))
+    words = _WORDS.findall(_fold(text))
     slug = "-".join(words)
     if len(slug) > _SLUG_CHARACTERS or len(slug.encode()) > _SLUG_BYTES:
         cut = slug.encode()[:_SLUG_BYTES].decode(errors="ignore")[:_SLUG_CHARACTERS]
@@ -148,7 +148,7 @@ def slugify(text: str) -> str:
     return f"{slug}-x" if slug in _RESERVED else slug
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Compose and lowercase a text, repeated until it is stable."""
     text = text[:_MAX_NAME_CHARACTERS]
     for _ in range(_MAX_FOLDING_ROUNDS):
@@ -232,7 +232,7 @@ class Vault:
                 f"the vault path {self.root} is a file",
                 hint="move it away, or point NACRE_HOME at another folder",
             )
-        with _translated(self.root):
+        with _translate_errors(self.root):
             files.make_folder(self.root)
             files.refuse_unsafe(self.root)
 
@@ -245,7 +245,7 @@ class Vault:
         if not os.path.isdir(top):
             return {}
         is_link, times = os.path.islink(top), {}
-        with _listed(top) as entries:
+        with _list_folder(top) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     page = os.lstat(os.path.join(top, entry.name, "project.md"))
@@ -291,7 +291,7 @@ class Vault:
         folders = [""]
         while folders:
             prefix = folders.pop()
-            with _listed(
+            with _list_folder(
                 os.path.join(self.root, prefix), partial(enter, prefix) if enter else None
             ) as entries:
                 for entry in entries:
@@ -311,7 +311,7 @@ class Vault:
 
         Raises VaultUnusable, MemoryInvalid, and FileNotFoundError if it is missing.
         """
-        with _translated(self.root / path), self._folder(path) as folder:
+        with _translate_errors(self.root / path), self._folder(path) as folder:
             return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
 
     def exists(self, path: str) -> bool:
@@ -356,7 +356,7 @@ class Vault:
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
         """Write bytes in the same way as :meth:`write`."""
-        with _translated(self.root / path), self._folder(path, create=True) as folder:
+        with _translate_errors(self.root / path), self._folder(path, create=True) as folder:
             try:
                 current = folder.read(limit=None)
             except FileNotFoundError:
@@ -379,7 +379,7 @@ class Vault:
     def remove(self, path: str) -> None:
         """Delete a file, if it exists."""
         with (
-            _translated(self.root / path),
+            _translate_errors(self.root / path),
             contextlib.suppress(FileNotFoundError),
             self._folder(path) as folder,
         ):
@@ -395,7 +395,7 @@ class Vault:
         hash of the last bytes.
         """
         with (
-            _translated(self.root / path),
+            _translate_errors(self.root / path),
             self._folder(path, create=True) as folder,
             os.fdopen(folder.open(os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b") as file,
         ):
@@ -418,7 +418,7 @@ class Vault:
         missing_errors = FileNotFoundError, NotADirectoryError, MemoryInvalid
         for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
             with (
-                _translated(self.root / path),
+                _translate_errors(self.root / path),
                 contextlib.suppress(*missing_errors),
                 self._folder(path) as folder,
             ):
@@ -506,9 +506,8 @@ class _Folder:
 
     def write_temporary(self, data: bytes) -> None:
         """Write the temporary file that will replace the file."""
-        temporary = _temporary(
-            self.name
-        )  # the name is fixed, so that crashes leave at most one file
+        # The name is fixed, so that crashes leave at most one file.
+        temporary = _temporary(self.name)
         self.discard()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(
@@ -568,7 +567,7 @@ def parts_of(path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _listed(
+def _list_folder(
     folder: str, enter: Callable[[int], object] | None = None
 ) -> Iterator[list[os.DirEntry[str]]]:
     """List a folder, or nothing if it is missing. An open folder allows access to files without their whole path."""
@@ -662,7 +661,7 @@ def _last(file: BinaryIO, count: int) -> bytes:
 
 
 @contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     """Convert OSError to nacre errors, except FileNotFoundError."""
     try:
         yield

@@ -104,7 +104,7 @@ def set_back(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
     then to the owner's values.
     """
     all_entries = list(entries)
-    for name in dict.fromkeys(entry.name for entry in all_entries if not _may_say(entry)):
+    for name in dict.fromkeys(entry.name for entry in all_entries if not _is_safe(entry)):
         owners = [
             entry.value
             for entry in all_entries
@@ -120,7 +120,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value if is_set else "true"
 
 
-def _may_say(entry: Entry) -> bool:
+def _is_safe(entry: Entry) -> bool:
     if _is_driver(entry.name):
         return False
     is_known = entry.name.partition(".")[0] in _SAFE_SECTIONS or any(
@@ -267,9 +267,11 @@ class GitProgram:
             or "core.sshcommand" in owners
         ):
             environ["GIT_SSH_COMMAND"] = _SSH_COMMAND
-        return self._call([*self._here(), *options, *arguments], stdin, timeout, environ)
+        return self._call(
+            [*self._repository_arguments(), *options, *arguments], stdin, timeout, environ
+        )
 
-    def _here(self) -> list[str]:
+    def _repository_arguments(self) -> list[str]:
         return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
 
     def _entries(self) -> list[Entry]:
@@ -280,7 +282,7 @@ class GitProgram:
         mark = _mark(self.git_dir)
         if self._seen and self._seen[0] == mark:
             return self._seen[1]
-        done = self._call([*self._here(), *_LIST_SETTINGS], None, TIMEOUT_SECONDS)
+        done = self._call([*self._repository_arguments(), *_LIST_SETTINGS], None, TIMEOUT_SECONDS)
         if done.returncode:
             raise _failure(
                 "config", done.returncode, done.stderr.decode("utf-8", "replace").strip()
@@ -601,7 +603,7 @@ class Repository:
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
-        entries = _listed(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
+        entries = _split_records(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
         return {path: (mode, blob) for path, (mode, _, blob) in entries}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
@@ -707,13 +709,15 @@ class Repository:
         self._descents |= {(commit, of)} if is_below else set()
         return is_below
 
-    def merge_bases(self, one: str, other: str) -> list[str]:
+    def merge_bases(self, commit: str, other: str) -> list[str]:
         """Return the best common ancestors of two commits, if any."""
-        return sorted(self.git.attempt("merge-base", "--all", one, other).stdout.decode().split())
+        return sorted(
+            self.git.attempt("merge-base", "--all", commit, other).stdout.decode().split()
+        )
 
-    def new_blobs(self, commit: str, known: str | None) -> dict[str, str]:
-        """Map blob ids to paths for the blobs reachable from a commit but not from ``known``."""
-        excluded = [f"^{known}"] if known else []
+    def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
+        """Map blob ids to paths for the blobs reachable from a commit but not from ``known_commit``."""
+        excluded = [f"^{known_commit}"] if known_commit else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
         paths = {}
         for line in out.split(b"\n"):
@@ -757,7 +761,7 @@ class Repository:
 
     def staged(self) -> Entries:
         """Return the files of the index, except conflicts of a merge."""
-        entries = _listed(self.git.run("ls-files", "--stage", "-z"))
+        entries = _split_records(self.git.run("ls-files", "--stage", "-z"))
         return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
@@ -855,7 +859,7 @@ def _parts(out: bytes) -> list[str]:
     return [part for part in os.fsdecode(out).split("\0") if part]
 
 
-def _listed(out: bytes) -> Iterator[tuple[str, list[str]]]:
+def _split_records(out: bytes) -> Iterator[tuple[str, list[str]]]:
     for line in _parts(out):
         facts, _, path = line.partition("\t")
         yield path, facts.split(" ")
@@ -882,12 +886,12 @@ def _import_commands(
         yield b"".join(b"merge %s\n" % parent.encode() for parent in commit.merged)
         for path, data in commit.changes.items():
             if data is None:
-                yield b"D %s\n" % _quoted(path)
+                yield b"D %s\n" % _quote_path(path)
             else:
                 mode = present.get(path, ("100644",))[0]
                 yield b"M %s inline %s\ndata %d\n%s\n" % (
                     mode.encode(),
-                    _quoted(path),
+                    _quote_path(path),
                     len(data),
                     data,
                 )
@@ -899,6 +903,6 @@ def _plain(text: str) -> str:
     return "".join(character for character in text if character not in "<>\n\0").strip()
 
 
-def _quoted(path: str) -> bytes:
+def _quote_path(path: str) -> bytes:
     escaped = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"' + escaped + b'"'

@@ -66,7 +66,7 @@ def merge_list(
     common = [name for name in had if name in left and name in right]
     new = sorted({name for name in (*left, *right) if name not in had}, key=repr)
     items = {
-        name: _merged(
+        name: _merge_items(
             had.get(name), left.get(name, right.get(name)), right.get(name, left.get(name)), merge
         )
         for name in (*common, *new)
@@ -76,16 +76,16 @@ def merge_list(
     return [items[name] for name in order]
 
 
-def _merged(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, Any], Any]) -> Any:
+def _merge_items(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, Any], Any]) -> Any:
     return merge_value(base, ours, theirs, lambda left, right: merge(base, left, right))
 
 
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
     """Merge texts by lines, and lines changed by both sides by sentences. Return ``None`` if that fails.
 
-    Two changes within a sentence fail, because the combined sentence would be one that no person
-    wrote. So does a merge that would change if repeated with either side, as happens if a sentence
-    occurs twice. Additions of both sides at the same place are both kept, in alphabetical order.
+    Two changes within a sentence fail, because no person wrote the combined sentence. So does a
+    merge that would change if repeated with either side, as happens if a sentence occurs twice.
+    Additions of both sides at the same place are both kept, in alphabetical order.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -122,7 +122,7 @@ def _merge_pieces(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -
         return None
     merged: Pieces = []
     positions = (0, 0, 0)
-    for starts, length in _shared(base, ours, theirs):
+    for starts, length in _shared_stretches(base, ours, theirs):
         gaps = [
             side[begin:end]
             for side, begin, end in zip((base, ours, theirs), positions, starts, strict=True)
@@ -141,11 +141,11 @@ def _merge_gap(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> P
     if ours == base:
         return theirs
     if not base:
-        return _both_added(ours, theirs)
+        return _merge_additions(ours, theirs)
     return finer(base, ours, theirs)
 
 
-def _both_added(ours: Pieces, theirs: Pieces) -> Pieces | None:
+def _merge_additions(ours: Pieces, theirs: Pieces) -> Pieces | None:
     for less, more in ((ours, theirs), (theirs, ours)):
         remaining = iter(more)
         if all(piece in remaining for piece in less):
@@ -155,7 +155,7 @@ def _both_added(ours: Pieces, theirs: Pieces) -> Pieces | None:
     return [piece for side in sorted((ours, theirs)) for piece in side]
 
 
-def _shared(
+def _shared_stretches(
     base: Pieces, ours: Pieces, theirs: Pieces
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
     """Yield the stretches shared by all three as (starts, length), ending with the end of the texts."""
@@ -249,11 +249,11 @@ def _block(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
         before = sides[0].get(key, Block()).lines
         lines = merge_value(before, matching[0], matching[1], greatest)
     else:
-        lines = matching[0] if matching else _written(key, value, sides)
+        lines = matching[0] if matching else _write_line(key, value, sides)
     return "".join(_lead(key, sides)) + (lines if lines.endswith("\n") else f"{lines}\n")
 
 
-def _written(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
+def _write_line(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
     """Write a new line, keeping the comment after the value."""
     comments = [_comment(side.get(key, Block()).lines) for side in sides]
     return (
@@ -367,13 +367,21 @@ def merge_document(
         if key not in place or place[key]
     }
     front = merge_blocks((before.front, ours.front, theirs.front), values)
-    body = merge_text(_ended(before.body), _ended(ours.body), _ended(theirs.body)) if base else None
+    body = (
+        merge_text(
+            _with_final_newline(before.body),
+            _with_final_newline(ours.body),
+            _with_final_newline(theirs.body),
+        )
+        if base
+        else None
+    )
     fields = sides.chosen
-    if body is None and _ended(ours.body) != _ended(theirs.body):
-        body = _ended(sides.later(ours.body, theirs.body))
-        return MergedDocument(_joined(front, body), is_whole=False, fields=(*fields, "body"))
+    if body is None and _with_final_newline(ours.body) != _with_final_newline(theirs.body):
+        body = _with_final_newline(sides.later(ours.body, theirs.body))
+        return MergedDocument(_join(front, body), is_whole=False, fields=(*fields, "body"))
     return MergedDocument(
-        _joined(front, _ended(ours.body) if body is None else body), fields=fields
+        _join(front, _with_final_newline(ours.body) if body is None else body), fields=fields
     )
 
 
@@ -382,7 +390,7 @@ def with_values(text: str, changes: Mapping[str, Any]) -> str:
     document = read_document(text)
     values = {**document.values, **changes}
     remaining = {key: value for key, value in values.items() if value is not None}
-    return _joined(merge_blocks((document.front,) * 3, remaining), document.body)
+    return _join(merge_blocks((document.front,) * 3, remaining), document.body)
 
 
 class _Sides:
@@ -429,29 +437,25 @@ class _Sides:
         if key in _TIMES and isinstance(ours, str) and isinstance(theirs, str):
             return _TIMES[key]((ours, theirs), key=lambda text: (_time(text), text))
         return merge_value(
-            base, ours, theirs, lambda left, right: self._chosen(key, base, left, right)
+            base, ours, theirs, lambda left, right: self._choose_field(key, base, left, right)
         )
 
-    def _chosen(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
+    def _choose_field(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
         self.chosen = (*self.chosen, key)
-        return self._both(key, base, ours, theirs)
+        return self._merge_changed(key, base, ours, theirs)
 
-    def _both(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
+    def _merge_changed(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         if key in LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
             lists = listed(base), listed(ours), listed(theirs)
-            return (
-                merge_list(*lists, _link, self._same_link) if key == "links" else merge_list(*lists)
-            )
+            if key == "links":
+                return merge_list(*lists, _link, partial(self._mapping, is_front=True))
+            return merge_list(*lists)
         rule = self._rules.get(key)
         if rule and type(ours) is type(theirs):
             return rule(base, ours, theirs)
         return self._mapping(base, ours, theirs)
-
-    def _same_link(self, base: Any, ours: Any, theirs: Any) -> Any:
-        """Merge a link changed by both sides, field by field like front matter."""
-        return self._mapping(base, ours, theirs, is_front=True)
 
     def _mapping(self, base: Any, ours: Any, theirs: Any, *, is_front: bool = False) -> Any:
         if not (isinstance(ours, dict) and isinstance(theirs, dict)):
@@ -462,7 +466,7 @@ class _Sides:
         for key in keys:
             sides = had.get(key), ours.get(key), theirs.get(key)
             merged[key] = merge_value(
-                *sides, choose=partial(self._both, key if is_front else "", sides[0])
+                *sides, choose=partial(self._merge_changed, key if is_front else "", sides[0])
             )
         return {key: value for key, value in merged.items() if value is not None}
 
@@ -494,11 +498,11 @@ def _in_full(base: Document) -> Document:
     return Document(base.front, {**_DEFAULTS, **subject, **base.values}, base.body)
 
 
-def _joined(front: str, body: str) -> str:
+def _join(front: str, body: str) -> str:
     return f"---\n{front}---\n{body}" if front else body
 
 
-def _ended(body: str) -> str:
+def _with_final_newline(body: str) -> str:
     """Return a body with a newline at its end."""
     return body if not body or body.endswith("\n") else f"{body}\n"
 
@@ -602,26 +606,28 @@ def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[
     old = set(had.values())
     replacements: dict[str, str] = {}
     for path in our_ids.keys() & their_ids.keys():
-        mine, yours = our_ids[path], their_ids[path]
-        if mine is None or yours is None or mine == yours or {mine, yours} & old:
+        our_id, their_id = our_ids[path], their_ids[path]
+        if our_id is None or their_id is None or our_id == their_id or {our_id, their_id} & old:
             continue
-        if mine in their_ids.values() or yours in our_ids.values():
+        if our_id in their_ids.values() or their_id in our_ids.values():
             continue
         is_page, had_none = _PAGE.fullmatch(path), had.get(path, "") is None
         if is_page or had_none or _has_same_text(ours[path], theirs[path]):
-            replacements[max(mine, yours)] = min(mine, yours)
-            notes.append(Note(MergeOutcome.UNITED, path, None if is_page else min(mine, yours)))
+            replacements[max(our_id, their_id)] = min(our_id, their_id)
+            notes.append(
+                Note(MergeOutcome.UNITED, path, None if is_page else min(our_id, their_id))
+            )
     return replacements
 
 
 def _has_same_text(left: bytes, right: bytes) -> bool:
     try:
-        mine, yours = read_document(left.decode()), read_document(right.decode())
+        left_document, right_document = read_document(left.decode()), read_document(right.decode())
     except (UnicodeDecodeError, MemoryInvalid):
         return False
-    return mine.body.strip() == yours.body.strip() and mine.values.get(
+    return left_document.body.strip() == right_document.body.strip() and left_document.values.get(
         "subject"
-    ) == yours.values.get("subject")
+    ) == right_document.values.get("subject")
 
 
 def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
@@ -664,7 +670,7 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """Map names to versions for each side. The second of two copies gets a name of its own."""
+    """Map names to versions for each side. The second of two copies gets its own name."""
     paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
     for paths_by_name, names in zip(paths_of_sides, named, strict=True):
         for path in sorted(names):
@@ -687,7 +693,7 @@ def _side(
         side[name] = Version(first, tree[first])
         for path in paths:
             if path != first:
-                own, data = _as_its_own(name, path, tree[path])
+                own, data = _with_new_id(name, path, tree[path])
                 side[own] = Version(path, data)
                 if number:
                     notes.append(
@@ -696,7 +702,7 @@ def _side(
     return side
 
 
-def _as_its_own(name: str, path: str, data: bytes) -> tuple[str, bytes]:
+def _with_new_id(name: str, path: str, data: bytes) -> tuple[str, bytes]:
     kind, _, memory_id = name.partition(":")
     own = derived_id(memory_id, path.encode())
     try:
@@ -723,14 +729,14 @@ def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
             mover = 0 if str(ids[0]) > str(ids[1]) else 1
             stays = sides[1 - mover]
             slug = _folder_of_page(str(ids[mover]), stays) or _free_slug(match.group(1), sides)
-            sides[mover] = _moved(sides[mover], base, match.group(1), slug)
+            sides[mover] = _move_project(sides[mover], base, match.group(1), slug)
     return sides[0], sides[1]
 
 
 def _are_others(left: bytes, right: bytes) -> bool:
     """Return True if both pages have remotes and none in common."""
-    mine, yours = _remotes(left), _remotes(right)
-    return bool(mine) and bool(yours) and not mine & yours
+    left_remotes, right_remotes = _remotes(left), _remotes(right)
+    return bool(left_remotes) and bool(right_remotes) and not left_remotes & right_remotes
 
 
 def _remotes(data: bytes) -> set[str]:
@@ -762,19 +768,19 @@ def _free_slug(slug: str, sides: list[dict[str, bytes]]) -> str:
     return f"{slug}-{number}"
 
 
-def _moved(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> dict[str, bytes]:
+def _move_project(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> dict[str, bytes]:
     """Move a project of one side to another folder, except files that were in the base."""
     moved = {}
     for path, data in side.items():
         match = re.fullmatch(rf"((?:retired/)?projects/){re.escape(slug)}(/.*)", path)
         if match and path not in base:
-            moved[f"{match.group(1)}{to}{match.group(2)}"] = _renamed(path, data, to)
+            moved[f"{match.group(1)}{to}{match.group(2)}"] = _rename_project(path, data, to)
         else:
             moved[path] = data
     return moved
 
 
-def _renamed(path: str, data: bytes, project: str) -> bytes:
+def _rename_project(path: str, data: bytes, project: str) -> bytes:
     try:
         text = data.decode()
         has_project = is_memory_file(path) and "project" in read_document(text).values
@@ -833,10 +839,10 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
         for item in _merge_named(name, [side.get(name) for side in sides], notes)
     ]
     names_before = {name for side in sides for name in side}
-    files = _settled(
+    files = _assign_paths(
         [item for item in placed if item.rank != _SECOND or item.name not in names_before], notes
     )
-    files = _unblocked(files | _merge_others(trees, notes), notes)
+    files = _rename_blocked(files | _merge_others(trees, notes), notes)
     relevant = (
         note
         for note in notes
@@ -909,27 +915,27 @@ def merge_versions(
     base: Version | None, ours: Version, theirs: Version
 ) -> tuple[str, MergedDocument] | None:
     """Merge two versions of a file and return its path and content. Return ``None`` if a version is unreadable."""
-    mine, yours = _read(ours.data), _read(theirs.data)
-    if mine is None or yours is None:
+    our_document, their_document = _read_if_valid(ours.data), _read_if_valid(theirs.data)
+    if our_document is None or their_document is None:
         return None
-    before = _read(base.data) if base else None
-    path = _merge_path(base.path if base else None, ours, theirs, (mine, yours))
-    return path, merge_document(before, mine, yours, _place(path))
+    before = _read_if_valid(base.data) if base else None
+    path = _merge_path(base.path if base else None, ours, theirs, (our_document, their_document))
+    return path, merge_document(before, our_document, their_document, _place(path))
 
 
 def _merge_both(
     name: str, base: Version | None, ours: Version, theirs: Version, notes: list[Note]
 ) -> list[_Placed]:
-    mine, yours = _read(ours.data), _read(theirs.data)
-    both = merge_versions(base, ours, theirs)
-    if both is None or mine is None or yours is None:
-        return _unreadable(name, base, (ours, mine), (theirs, yours), notes)
-    before = _read(base.data) if base else None
-    path, merged = both
+    our_document, their_document = _read_if_valid(ours.data), _read_if_valid(theirs.data)
+    merged_pair = merge_versions(base, ours, theirs)
+    if merged_pair is None or our_document is None or their_document is None:
+        return _unreadable(name, base, (ours, our_document), (theirs, their_document), notes)
+    before = _read_if_valid(base.data) if base else None
+    path, merged = merged_pair
     version = Version(path, merged.text.encode())
     memory_id = _memory_id(name)
     if not merged.is_whole or (memory_id and "subject" in merged.fields):
-        version, second = _apart(name, version, ((ours, mine), (theirs, yours)))
+        version, second = _apart(name, version, ((ours, our_document), (theirs, their_document)))
         note = Note(
             MergeOutcome.KEPT_TWICE,
             version.path,
@@ -941,7 +947,7 @@ def _merge_both(
         notes.append(note)
         return [_Placed(name, version, _rank(version.path, base)), second]
     subject = _subject(version.data)
-    if _is_retired_edit(path, ours, theirs, before, (mine, yours)):
+    if _is_retired_edit(path, ours, theirs, before, (our_document, their_document)):
         notes.append(Note(MergeOutcome.STAYS_RETIRED, path, memory_id, subject))
     elif ours.data != theirs.data or path not in (ours.path, theirs.path):
         notes.append(Note(MergeOutcome.MERGED, path, memory_id, subject, None, merged.fields))
@@ -966,13 +972,13 @@ def _apart(
     else:
         link = {"rel": _CONTRADICTS, "to": own, "reason": _CONTRADICTION_REASON}
         links = [existing for existing in listed(document.values.get("links")) if existing != link]
-        first = _standing_as(merged, first, {**standing, "links": [*links, link]})
+        first = _with_values_at(merged, first, {**standing, "links": [*links, link]})
     return first, _Placed(
-        f"memory:{own}", _standing_as(merged, second, {**standing, "id": own}), _SECOND
+        f"memory:{own}", _with_values_at(merged, second, {**standing, "id": own}), _SECOND
     )
 
 
-def _standing_as(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
+def _with_values_at(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
     """Return a version with other values, in ``retired/`` if the merged version is."""
     _, folder, name = _parts(version.path)
     return Version(
@@ -1005,7 +1011,7 @@ def _unreadable(
     ]
 
 
-def _read(data: bytes) -> Document | None:
+def _read_if_valid(data: bytes) -> Document | None:
     try:
         text = data.decode()
         return None if has_marks(text) else read_document(text)
@@ -1014,7 +1020,7 @@ def _read(data: bytes) -> Document | None:
 
 
 def _subject(data: bytes) -> str | None:
-    document = _read(data)
+    document = _read_if_valid(data)
     subject = document.values.get("subject") if document else None
     return subject if isinstance(subject, str) else None
 
@@ -1055,10 +1061,14 @@ def _merge_path(
         return left if times[0] > times[1] else right
 
     before = _parts(base) if base else (None, None, None)
-    mine, yours = _parts(ours.path), _parts(theirs.path)
-    retired = merge_value(before[0], mine[0], yours[0], greatest)
-    folder = merge_value(before[1], mine[1], yours[1], lambda *_: later(mine[1], yours[1]))
-    name = merge_value(before[2], mine[2], yours[2], lambda *_: later(mine[2], yours[2]))
+    our_parts, their_parts = _parts(ours.path), _parts(theirs.path)
+    retired = merge_value(before[0], our_parts[0], their_parts[0], greatest)
+    folder = merge_value(
+        before[1], our_parts[1], their_parts[1], lambda *_: later(our_parts[1], their_parts[1])
+    )
+    name = merge_value(
+        before[2], our_parts[2], their_parts[2], lambda *_: later(our_parts[2], their_parts[2])
+    )
     return f"{retired}{folder}{name}"
 
 
@@ -1084,19 +1094,19 @@ def _place(path: str) -> dict[str, str | None]:
     return values
 
 
-def _settled(placed: Iterable[_Placed], notes: list[Note]) -> dict[str, bytes]:
+def _assign_paths(placed: Iterable[_Placed], notes: list[Note]) -> dict[str, bytes]:
     """Assign paths to files. If several need the same path, all but the first get a number."""
     files: dict[str, bytes] = {}
     used: set[str] = set()
     for item in sorted(placed, key=lambda item: (item.rank, item.name)):
         requested = path = item.version.path
         number = 1
-        while _folded(path) in used:
+        while _fold_path(path) in used:
             number += 1
             path = str(
                 PurePosixPath(requested).with_name(f"{PurePosixPath(requested).stem}-{number}.md")
             )
-        used.add(_folded(path))
+        used.add(_fold_path(path))
         files[path] = item.version.data
         if path != requested:
             _note_path(item, requested, path, notes)
@@ -1120,7 +1130,7 @@ def _note_path(item: _Placed, requested: str, path: str, notes: list[Note]) -> N
             notes[number] = replace(note, other=path)
 
 
-def _folded(path: str) -> str:
+def _fold_path(path: str) -> str:
     """Normalise a path as on case-insensitive file systems."""
     return unicodedata.normalize("NFC", path).casefold()
 
@@ -1174,7 +1184,7 @@ def _beside(path: str, data: bytes) -> str:
     return f"{path}.other-{hashlib.blake2b(data, digest_size=4).hexdigest()}"
 
 
-def _unblocked(files: dict[str, bytes], notes: list[Note]) -> dict[str, bytes]:
+def _rename_blocked(files: dict[str, bytes], notes: list[Note]) -> dict[str, bytes]:
     """Rename files whose path is a folder on the other side."""
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
     blocking = sorted(files.keys() & folders)

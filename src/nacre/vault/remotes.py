@@ -118,9 +118,7 @@ class Remote:
         """
         if merge := self.followed(local):
             return merge
-        listing = self._called(
-            "ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*"
-        )
+        listing = self._call("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
         heads = re.findall(r"\trefs/heads/(\S+)$", listing, re.MULTILINE)
         own = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", listing, re.MULTILINE)
         candidates = [local, own.group(1) if own else "", *(heads if len(heads) == 1 else ())]
@@ -151,7 +149,7 @@ class Remote:
     def fetch(self, branch: str) -> str | None:
         """Fetch a branch and return its commit, or ``None`` if it does not exist."""
         try:
-            self._called(
+            self._call(
                 "fetch",
                 "--quiet",
                 "--no-tags",
@@ -170,7 +168,7 @@ class Remote:
     def push(self, commit: str, branch: str) -> None:
         """Push a commit to a branch, without overwriting. Raises RemoteMoved if the branch was changed meanwhile."""
         try:
-            self._called(
+            self._call(
                 "push", "--porcelain", "--no-verify", self.name, f"{commit}:refs/heads/{branch}"
             )
         except GitFailed as error:
@@ -192,7 +190,7 @@ class Remote:
         """Return the last commit known to exist on both sides."""
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
-    def _called(self, *arguments: str) -> str:
+    def _call(self, *arguments: str) -> str:
         """Run a git command with the remote. Raises GitFailed, RemoteRefused, RemoteUnreachable."""
         options = [
             "-c",
@@ -333,7 +331,7 @@ def rewrite_history(
         "--full-tree",
         timeout=SECONDS,
     )
-    filtered = b"".join(_filtered(stream, clean, rename))
+    filtered = b"".join(_filter_stream(stream, clean, rename))
     if dry_run:
         return commits
     for left in repository.root.parent.glob(f"{_FOLDER_PREFIX}*"):
@@ -346,7 +344,7 @@ def rewrite_history(
     return commits
 
 
-def _filtered(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
+def _filter_stream(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
     """Yield the stream with all data cleaned and files renamed."""
     changed: dict[bytes, bytes] = {}
     at, mark = 0, b""
@@ -365,10 +363,10 @@ def _filtered(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
             yield b"data %d\n%b" % (len(cleaned), cleaned)
             continue
         mark = match[1] if (match := _MARK.match(line)) else mark
-        yield (_named(line, changed, rename) if line.startswith(b"M ") else line) + b"\n"
+        yield (_rename_in_line(line, changed, rename) if line.startswith(b"M ") else line) + b"\n"
 
 
-def _named(line: bytes, changed: dict[bytes, bytes], rename: Rename) -> bytes:
+def _rename_in_line(line: bytes, changed: dict[bytes, bytes], rename: Rename) -> bytes:
     file = _FILE.match(line)
     if file is None or file[2] not in changed or file[3].startswith(b'"'):
         return line

@@ -1,6 +1,6 @@
 -- openclaw_sessions --
--- Every session, the number of its last event, and what tells that event from another one of that number, by skipping
--- along the primary key.
+-- All sessions, with the number of the last event and a mark that distinguishes it from others of that number, by
+-- skipping along the primary key.
 WITH RECURSIVE known (id) AS (
     SELECT min(session_id) FROM transcript_events
     UNION ALL
@@ -19,25 +19,25 @@ FROM known WHERE id IS NOT NULL;
 SELECT seq, event_json FROM transcript_events WHERE session_id = :session AND seq > :seq ORDER BY seq LIMIT 500;
 
 -- openclaw_packed_events --
--- The same, where large events are compressed.
+-- The same, if large events are compressed.
 SELECT seq, event_json, event_zstd FROM transcript_events
 WHERE session_id = :session AND seq > :seq ORDER BY seq LIMIT 500;
 
 -- openclaw_archives --
--- Sessions that were reset or deleted, without their events.
+-- Reset or deleted sessions, without their events.
 SELECT session_id, generation, encoding, octet_length(archive_blob) FROM session_transcript_archives
 ORDER BY created_at, session_id;
 
 -- openclaw_archive --
--- The lines of a session that was reset or deleted.
+-- The lines of a reset or deleted session.
 SELECT archive_blob FROM session_transcript_archives WHERE session_id = :session AND generation = :generation;
 
 -- openclaw_cold_archives --
--- Sessions that were put away, and are not read.
+-- Sessions in cold storage, which are not read.
 SELECT session_id, generation FROM session_transcript_cold_archives;
 
 -- openclaw_window --
--- All that is known of a session besides its events; columns differ from version to version.
+-- The facts of a session. Columns differ between versions.
 SELECT * FROM session_windows WHERE session_id = :session;
 
 -- openclaw_session_of_key --

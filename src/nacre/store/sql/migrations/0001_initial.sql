@@ -1,6 +1,6 @@
 -- Index: read from vault and transcripts, rebuilt by `nacre admin db rebuild`.
 
--- A row number is given once, so what was made of a row's words never passes to other words.
+-- Row numbers are never reused, so data derived from a row's text never refers to another text.
 CREATE TABLE memories (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -33,8 +33,8 @@ CREATE TABLE memories (
     retired_reason TEXT,
     extra TEXT NOT NULL DEFAULT '{}',
     content_hash BLOB NOT NULL,
-    expires_on TEXT,                         -- the day from which recall and context leave it out
-    proposed INTEGER NOT NULL DEFAULT 0      -- stored by an agent, neither said nor kept by the owner
+    expires_on TEXT,                         -- first day on which recall and context omit it
+    proposed INTEGER NOT NULL DEFAULT 0      -- stored by an agent, neither stated nor kept by the owner
 ) STRICT;
 CREATE INDEX memories_content_hash ON memories (content_hash);
 CREATE INDEX memories_canonical_key ON memories (canonical_key, kind) WHERE canonical_key IS NOT NULL;
@@ -42,11 +42,11 @@ CREATE INDEX memories_session ON memories (session) WHERE session IS NOT NULL;
 CREATE INDEX memories_project ON memories (project, updated);
 CREATE INDEX memories_superseded_by ON memories (superseded_by) WHERE superseded_by IS NOT NULL;
 
--- Every query reads memories here, so that nothing superseded or retired leaks.
+-- All queries read memories here, so that superseded and retired ones never appear.
 CREATE VIEW active_memories AS
     SELECT * FROM memories WHERE superseded_by IS NULL AND retired_at IS NULL;
 
--- For questions about the past: with what was superseded since, without what was retired.
+-- For questions about the past: includes superseded memories, but not retired ones.
 CREATE VIEW past_memories AS
     SELECT * FROM memories WHERE retired_at IS NULL;
 
@@ -57,7 +57,7 @@ CREATE TABLE tags (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tags_tag ON tags (tag);
 
--- A link without a strength has the usual one, .5.
+-- A link without a strength has the default, .5.
 CREATE TABLE links (
     source TEXT NOT NULL,
     rel TEXT NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE links (
 CREATE INDEX links_target ON links (target);
 CREATE INDEX links_origin ON links (origin);
 
--- What memories are called.
+-- Names of memories.
 CREATE TABLE memory_names (
     name TEXT NOT NULL,
     memory TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
@@ -82,7 +82,7 @@ CREATE TABLE memory_names (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX memory_names_memory ON memory_names (memory);
 
--- What the bodies of memories call others: [[name]].
+-- Names of other memories in bodies: [[name]].
 CREATE TABLE mentions (
     source TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
@@ -90,7 +90,7 @@ CREATE TABLE mentions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mentions_name ON mentions (name);
 
--- Where a memory was said again; front matter is the truth.
+-- Where a memory was stated again. Front matter takes precedence.
 CREATE TABLE confirmations (
     memory TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
     ordinal INTEGER NOT NULL,
@@ -101,7 +101,7 @@ CREATE TABLE confirmations (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX confirmations_session ON confirmations (session) WHERE session IS NOT NULL;
 
--- What each memory claims; front matter is the truth.
+-- The claim of each memory. Front matter takes precedence.
 CREATE TABLE claims (
     memory TEXT PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE,
     entity TEXT NOT NULL,
@@ -113,7 +113,7 @@ CREATE TABLE claims (
 CREATE INDEX claims_entity ON claims (entity, attribute);
 CREATE INDEX claims_attribute ON claims (attribute);
 
--- Memories that may be out of date (confidence 0 to 1), as long as they are not written anew.
+-- Memories that may be out of date (confidence 0 to 1), until they are rewritten.
 CREATE TABLE stale_memories (
     memory TEXT PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE,
     updated INTEGER NOT NULL,
@@ -130,7 +130,7 @@ CREATE TABLE vault_files (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX vault_files_memory ON vault_files (memory);
 
--- Files of the vault that this version of nacre reads as no memories, and why.
+-- Vault files that this version of nacre cannot read as memories, and the reasons.
 CREATE TABLE unreadable_files (
     path TEXT PRIMARY KEY,
     mtime_ns INTEGER NOT NULL,
@@ -152,14 +152,14 @@ CREATE TABLE project_keys (
     PRIMARY KEY (key, value)
 ) STRICT, WITHOUT ROWID;
 
--- What a project's page says that it depends on, by name.
+-- Dependencies on a project's page, by name.
 CREATE TABLE project_dependencies (
     project TEXT NOT NULL,
     name TEXT NOT NULL,
     PRIMARY KEY (project, name)
 ) STRICT, WITHOUT ROWID;
 
--- Names that lead to a project and are no project's own.
+-- Names that resolve to a project and are no project's own name.
 CREATE VIEW other_names AS
 SELECT k.value AS name, p.slug FROM project_keys k JOIN projects p ON p.id = k.project
 WHERE k.key = 'alias' AND k.value NOT IN (SELECT slug FROM projects);
@@ -184,10 +184,10 @@ CREATE TABLE sessions (
     tokens_input INTEGER,
     tokens_cached INTEGER,
     tokens_output INTEGER,
-    unwritten INTEGER,                       -- from which turn on a writer is to be shown it, once it is over
-    asked INTEGER,                           -- when a writer was asked last
-    met_as TEXT,                             -- the name its project had then, where that is another
-    label TEXT,                              -- what its tool calls it besides its title: a room, a conversation
+    unwritten INTEGER,                       -- first turn for a writer, once the session is over
+    asked INTEGER,                           -- last call of a writer
+    met_as TEXT,                             -- former name of its project, if different
+    label TEXT,                              -- the tool's label in addition to the title: a room, a conversation
     UNIQUE (tool, native_id)
 ) STRICT;
 CREATE INDEX sessions_started ON sessions (started);
@@ -195,7 +195,7 @@ CREATE INDEX sessions_project ON sessions (project) WHERE project IS NOT NULL;
 CREATE INDEX sessions_latest ON sessions (tool, coalesce(started, ended, 0)) WHERE kind = 'main';
 CREATE INDEX sessions_labels ON sessions (tool, label) WHERE label IS NOT NULL;
 
--- The files of each session; ``held`` has the ids of its turns where a file is read as a whole.
+-- The files of each session. ``held`` has the ids of its turns if a file is read completely.
 CREATE TABLE session_files (
     row INTEGER PRIMARY KEY,
     session INTEGER NOT NULL REFERENCES sessions (row) ON DELETE CASCADE,
@@ -238,7 +238,7 @@ CREATE TABLE file_uses (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_uses_turn ON file_uses (turn);
 
--- A path may tell what was to be forgotten: it goes with the last turn that names it.
+-- A path may reveal forgotten text, so it is deleted with the last turn that names it.
 CREATE TRIGGER file_uses_deleted AFTER DELETE ON file_uses
 WHEN NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.file = OLD.file)
 BEGIN
@@ -262,7 +262,7 @@ CREATE VIRTUAL TABLE turns_parts USING fts5 (
 CREATE VIRTUAL TABLE turns_terms USING fts5vocab (turns_fts, row);
 CREATE VIRTUAL TABLE memories_terms USING fts5vocab (memories_fts, row);
 
--- The calls of a turn that failed, under the number of the turn: what was tried, and what it said.
+-- The failed calls of a turn, by the turn's row: call and error.
 CREATE VIRTUAL TABLE failures_fts USING fts5 (
     tried, error,
     content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
@@ -272,7 +272,7 @@ BEGIN
     DELETE FROM failures_fts WHERE rowid = OLD.row;
 END;
 
--- A passage is a piece of text short enough for the embedding model, kept once however often it was said.
+-- A passage is a text short enough for the embedding model, stored once however many turns contain it.
 CREATE TABLE passages (
     row INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
@@ -286,7 +286,7 @@ CREATE TABLE turn_passages (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX turn_passages_turn ON turn_passages (turn);
 
--- Sign bits of passages first .. first + count - 1, packed: all of them are compared in a few milliseconds.
+-- Sign bits of passages first .. first + count - 1, packed, so that all are compared in a few milliseconds.
 CREATE TABLE passage_bits (
     first INTEGER PRIMARY KEY,
     count INTEGER NOT NULL,
@@ -305,7 +305,7 @@ CREATE TABLE embedding (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The vectors of another model, in tables shaped like their namesakes: replacing one model by the other is renaming.
+-- The vectors of another model, in tables of the same shape, so that renaming replaces one model by the other.
 CREATE TABLE other_passages (
     row INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
@@ -337,7 +337,7 @@ CREATE TABLE other_embedding (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What the packs of the archive hold; all but what is withheld or pruned can be read from them again.
+-- Contents of the archive's packs. Everything not withheld or pruned can be read from them again.
 CREATE TABLE archived (
     row INTEGER PRIMARY KEY,
     path TEXT NOT NULL UNIQUE,
@@ -365,16 +365,16 @@ CREATE TABLE archive_segments (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX archive_segments_digest ON archive_segments (digest);
 
--- One thing the ledger says must not come back: an id, a keyed hash of a turn or of words, a time, or a key.
+-- An item that must not return according to the ledger: an id, a keyed hash of a turn or text, a time, or a key.
 CREATE TABLE tombstones (
     kind TEXT NOT NULL,
     value TEXT NOT NULL,
     run TEXT NOT NULL,
-    owner TEXT NOT NULL DEFAULT '',          -- the session of a turn, the memory of words
+    owner TEXT NOT NULL DEFAULT '',          -- session of a turn, memory of a text
     PRIMARY KEY (kind, value, run)
 ) STRICT, WITHOUT ROWID;
 
--- Subjects that are retired whenever they are stored.
+-- Subjects that are always retired when stored.
 CREATE TABLE standing_retirements (
     id TEXT PRIMARY KEY,
     pattern TEXT NOT NULL,
@@ -385,13 +385,13 @@ CREATE TABLE standing_retirements (
     at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What was last read of the ledger, and what forgetting has left to do.
+-- The part of the ledger read, and unfinished work of forgetting.
 CREATE TABLE forgetting_values (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Symbols of repositories, and who calls, imports and inherits what: names, paths and lines, no contents.
+-- Symbols of repositories with calls, imports and inheritance: names, paths and lines, no contents.
 CREATE TABLE code_projects (
     row INTEGER PRIMARY KEY,
     project TEXT NOT NULL UNIQUE,
@@ -412,7 +412,7 @@ CREATE TABLE code_files (
 ) STRICT;
 CREATE INDEX code_files_name ON code_files (name);
 
--- A file is a symbol, too, with an empty name.
+-- A file is a symbol with an empty name.
 CREATE TABLE code_symbols (
     row INTEGER PRIMARY KEY,
     file INTEGER NOT NULL REFERENCES code_files (row) ON DELETE CASCADE,
@@ -434,7 +434,7 @@ CREATE TABLE code_edges (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX code_edges_source ON code_edges (source);
 
--- What files import that is not of their repository.
+-- Imports from outside the repository.
 CREATE TABLE code_outside (
     module TEXT NOT NULL,
     file INTEGER NOT NULL REFERENCES code_files (row) ON DELETE CASCADE,
@@ -443,7 +443,7 @@ CREATE TABLE code_outside (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX code_outside_file ON code_outside (file);
 
--- Files and symbols that memories name, by the last part of the name.
+-- Files and symbols that memories mention, by the last part of the name.
 CREATE TABLE code_mentions (
     key TEXT NOT NULL,
     memory TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
@@ -453,12 +453,12 @@ CREATE TABLE code_mentions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX code_mentions_memory ON code_mentions (memory);
 
--- Memories that were searched for them; one that is written anew is searched again.
+-- Memories searched for mentions. A rewritten memory is searched again.
 CREATE TABLE code_mentions_read (
     memory TEXT PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
--- State: not read from anything.
+-- State that is not derived from other data.
 
 CREATE TABLE usage (
     memory TEXT PRIMARY KEY,
@@ -469,10 +469,10 @@ CREATE TABLE usage (
     contradictions INTEGER NOT NULL DEFAULT 0,
     quality REAL NOT NULL DEFAULT 0.5,
     access_count INTEGER NOT NULL DEFAULT 0,
-    steps INTEGER NOT NULL DEFAULT 0         -- of importance that use has earned, written in the memory's file
+    steps INTEGER NOT NULL DEFAULT 0         -- importance steps earned by use, written to the memory's file
 ) STRICT, WITHOUT ROWID;
 
--- When each active memory was last said, written down or recalled, and what decides whether a dream may end it.
+-- When each active memory was last stated, written or recalled, and fields for the rules of consolidation.
 CREATE VIEW last_uses AS
 SELECT m.row, m.id, m.kind, m.subject, m.importance, m.expiry, m.expires_on,
     coalesce(u.recall_count, 0) AS recall_count,
@@ -482,14 +482,14 @@ SELECT m.row, m.id, m.kind, m.subject, m.importance, m.expiry, m.expires_on,
     ) AS last_used
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 
--- Which memories were used in which host session (by a hash of its name), or sitting where no session was named.
+-- Memories used in each host session (by a hash of its name), or in a sitting without one.
 CREATE TABLE uses (
     session TEXT NOT NULL,
     memory TEXT NOT NULL,
     at INTEGER NOT NULL,
     paired INTEGER NOT NULL DEFAULT 0,
     judged INTEGER NOT NULL DEFAULT 0,
-    recalled INTEGER,                        -- when a recall last counted; nothing where it was only looked at
+    recalled INTEGER,                        -- last counted recall; NULL if only viewed
     PRIMARY KEY (session, memory)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX uses_at ON uses (at);
@@ -499,7 +499,7 @@ CREATE TABLE usage_values (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Memories used together, a < b: the weight of ``day`` (days since 1970) fades to nothing on the day ``until``.
+-- Memories used together, a < b. The weight of ``day`` (days since 1970) fades to nothing on the day ``until``.
 CREATE TABLE co_recall (
     a TEXT NOT NULL,
     b TEXT NOT NULL,
@@ -519,11 +519,11 @@ CREATE TABLE review_queue (
     status TEXT NOT NULL DEFAULT 'pending',
     created INTEGER NOT NULL,
     resolved INTEGER,
-    shown_by TEXT NOT NULL DEFAULT '[]'      -- JSON: the sessions behind a doubt, which goes when they are forgotten
+    shown_by TEXT NOT NULL DEFAULT '[]'      -- JSON: the sessions behind a doubt, which is deleted when they are forgotten
 ) STRICT;
 CREATE UNIQUE INDEX review_queue_pending ON review_queue (memory, reason) WHERE status = 'pending';
 
--- A memory that is out of use loses its edges and its reviews; a changed memory is a new row with the same id.
+-- A retired or superseded memory loses its edges and reviews. A changed memory is a new row with the same id.
 CREATE TRIGGER memories_out_of_use AFTER INSERT ON memories
 WHEN new.retired_at IS NOT NULL OR new.superseded_by IS NOT NULL
 BEGIN
@@ -565,13 +565,13 @@ CREATE TABLE operations (
     why TEXT,
     closed INTEGER NOT NULL DEFAULT 0,
     committed TEXT,
-    actor TEXT                               -- through which face it was asked, and by which agent
+    actor TEXT                               -- interface and agent that requested it
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX operations_at ON operations (at);
 CREATE INDEX operations_open ON operations (id) WHERE closed = 0;
 CREATE INDEX operations_pending ON operations (id) WHERE committed IS NULL;
 
--- The memories and files that each of them touched.
+-- The memories and files that operations touched.
 CREATE TABLE touched (
     operation TEXT NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
     path TEXT NOT NULL,
@@ -580,7 +580,7 @@ CREATE TABLE touched (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX touched_memory ON touched (memory);
 
--- A write to the vault, kept here until it is in its file and git has its operation.
+-- A write to the vault, kept until it is in its file and its operation is in git.
 CREATE TABLE intents (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     action TEXT NOT NULL,
@@ -589,62 +589,62 @@ CREATE TABLE intents (
     base BLOB,
     memory TEXT,
     operation TEXT,
-    former TEXT,                             -- what the file said before
+    former TEXT,                             -- former content of the file
     applied INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX intents_path ON intents (path);
 CREATE INDEX intents_waiting ON intents (seq) WHERE applied = 0;
 CREATE INDEX intents_operation ON intents (operation);
 
--- How far nacre wrote the ledger: lines after that may come from a write that a crash cut short.
+-- The end of the ledger written by nacre. Later lines may come from a write interrupted by a crash.
 CREATE TABLE ledger_end (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     size INTEGER NOT NULL,
     hash BLOB NOT NULL
 ) STRICT;
 
--- ``read``: the last commit whose operations are in ``operations``; ``index``: the one git's own index was brought to.
+-- ``read``: the last commit whose operations are in ``operations``. ``index``: the commit of git's own index.
 CREATE TABLE git_state (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Memories that were learned or stored and not yet compared with others by meaning.
+-- New memories not yet compared with others by meaning.
 CREATE TABLE unsettled (
     memory TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
--- Statements that wait for a writer, for the owner to say them again, or for review.
+-- Statements that wait for a writer, for the owner to repeat them, or for review.
 CREATE TABLE candidates (
     id TEXT PRIMARY KEY,
-    hash BLOB NOT NULL UNIQUE,               -- of its words within a project
+    hash BLOB NOT NULL UNIQUE,               -- of its text within a project
     session TEXT,
     why TEXT NOT NULL,
     detail TEXT,
     score REAL NOT NULL,
     found INTEGER NOT NULL,
     dropped INTEGER,
-    memory TEXT                              -- the memory it would be, as JSON; nothing once it was dropped
+    memory TEXT                              -- the resulting memory as JSON; NULL after rejection
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX candidates_session ON candidates (session);
 
--- Memories whose claim a model is still to tell and judge.
+-- Memories whose claim a model has yet to extract and judge.
 CREATE TABLE claims_waiting (
     memory TEXT PRIMARY KEY,
     since INTEGER NOT NULL,
     due INTEGER NOT NULL DEFAULT 0,          -- epoch milliseconds
     tries INTEGER NOT NULL DEFAULT 0,
-    note TEXT,                               -- why the last try failed
-    reworded INTEGER NOT NULL DEFAULT 0      -- got other words since its claim was told: it is told anew
+    note TEXT,                               -- reason for the last failure
+    reworded INTEGER NOT NULL DEFAULT 0      -- its text changed since its claim was extracted
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX claims_waiting_due ON claims_waiting (due);
 
--- Memories of which a model said that they claim nothing.
+-- Memories that claim nothing, according to a model.
 CREATE TABLE claimless (
     memory TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
--- How a model judged a pair that waits for a person.
+-- A model's judgement of a pair that awaits a person's decision.
 CREATE TABLE conflicts (
     older TEXT NOT NULL,
     newer TEXT NOT NULL,
@@ -655,7 +655,7 @@ CREATE TABLE conflicts (
     PRIMARY KEY (older, newer)
 ) STRICT, WITHOUT ROWID;
 
--- A call is noted before it is made, at the most it may cost, so that calls side by side keep within a budget.
+-- A call is recorded with its maximum cost before it is made, so that concurrent calls stay within a budget.
 CREATE TABLE model_calls (
     id TEXT PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -667,14 +667,14 @@ CREATE TABLE model_calls (
     output INTEGER NOT NULL,
     cached INTEGER NOT NULL,
     written INTEGER NOT NULL,
-    cost INTEGER,                            -- millionths of a US dollar; missing where the price is not known
+    cost INTEGER,                            -- millionths of a US dollar; NULL if the price is unknown
     seconds REAL NOT NULL,
     outcome TEXT NOT NULL,
     trace TEXT
 ) STRICT;
 CREATE INDEX model_calls_day ON model_calls (day);
 
--- Calls that were not made.
+-- Refused calls.
 CREATE TABLE model_refusals (
     day TEXT NOT NULL,
     task TEXT NOT NULL,
@@ -684,14 +684,14 @@ CREATE TABLE model_refusals (
     PRIMARY KEY (day, task, model, reason)
 ) STRICT, WITHOUT ROWID;
 
--- Models that failed when they were asked last; in the background they are left alone until then.
+-- Models whose last call failed. Background work does not call them until then.
 CREATE TABLE model_health (
     model TEXT PRIMARY KEY,
     until INTEGER NOT NULL,
     told TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What was answered to a prompt; the key is a hash of model and prompt.
+-- Answers to prompts. The key is a hash of model and prompt.
 CREATE TABLE model_answers (
     key TEXT PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -700,7 +700,7 @@ CREATE TABLE model_answers (
 ) STRICT;
 CREATE INDEX model_answers_at ON model_answers (at);
 
--- Runs of models, and questions that were answered; steps are a JSON array.
+-- Runs of models, and answered questions. Steps are a JSON array.
 CREATE TABLE traces (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,

@@ -1,5 +1,5 @@
 -- create_known_memories --
--- Memories as they were last told of; gone with the connection.
+-- Memories as last reported. Deleted with the connection.
 CREATE TEMP TABLE IF NOT EXISTS known_memories (
     id TEXT COLLATE "C" PRIMARY KEY,
     updated BIGINT NOT NULL,
@@ -10,12 +10,12 @@ CREATE TEMP TABLE IF NOT EXISTS known_memories (
 );
 
 -- create_memory_states --
--- What tells one state of a memory from another.
+-- The values that distinguish the states of a memory.
 CREATE OR REPLACE TEMP VIEW memory_states AS
 SELECT id, updated, importance * 4 + proposed * 2 + inbox AS flags, content_hash AS hash, project,
     superseded_by IS NULL AND retired_at IS NULL AS active
 FROM memories;
 
 -- give_pages_back --
--- The server's memory is the server's.
+-- The server manages its own memory.
 SELECT 1;

@@ -1,7 +1,6 @@
 -- try_lock --
--- Of one tenant: whether nobody else holds it.
+-- A tenant's lock, unless another connection holds it.
 SELECT pg_try_advisory_lock(hashtextextended(nacre.tenant() || '/' || :lock, 1));
 
 -- free_lock --
--- It is free.
 SELECT pg_advisory_unlock(hashtextextended(nacre.tenant() || '/' || :lock, 1));

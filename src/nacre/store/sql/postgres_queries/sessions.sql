@@ -1,5 +1,5 @@
 -- next_turn_row --
--- Rows from here on are new, and were those of no turn that is gone; who writes turns holds the tenant's lock.
+-- Later rows are new and did not belong to deleted turns. The writer of turns holds the tenant's lock.
 SELECT max(coalesce((SELECT max(row) FROM turns), 0), coalesce((SELECT row FROM last_turns), 0)) + 1;
 
 -- count_sessions --
@@ -7,7 +7,7 @@ SELECT max(coalesce((SELECT max(row) FROM turns), 0), coalesce((SELECT row FROM 
 SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions GROUP BY tool ORDER BY count(*) DESC, tool;
 
 -- save_cursor --
--- With the turns it stands behind, in one transaction. A reading that goes on adds to what was counted.
+-- In one transaction with its turns. A continued reading adds to the counts.
 INSERT INTO transcript_cursors (path, tool, inode, "offset", size, mtime_ns, fingerprint, carry, unknown, corrupt)
 VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :unknown, :corrupt)
 ON CONFLICT (path) DO UPDATE SET

@@ -1,5 +1,5 @@
 -- read_standing --
--- Nothing where the account does not belong to the space.
+-- No row if the account does not belong to the space.
 SELECT role, kind, raising FROM nacre_spaces.standing(CAST(:account AS text))
 
 -- list_spaces --
@@ -9,5 +9,5 @@ SELECT name, kind, raising, role FROM nacre_spaces.spaces_of(CAST(:account AS te
 SELECT nacre_spaces.note(CAST(:account AS text), CAST(:action AS text), CAST(:subject AS text), CAST(:outcome AS text))
 
 -- list_audit_log --
--- The newest first.
+-- Newest first.
 SELECT at, account, action, subject, outcome FROM nacre_spaces.noted(CAST(:most AS bigint))

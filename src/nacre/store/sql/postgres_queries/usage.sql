@@ -1,6 +1,6 @@
 -- record_recall --
--- One recall, folded in after the fact: the first of its sitting, or one that only makes it later. The list of times
--- keeps its last hundred.
+-- A recall folded in later: the first of its sitting, or one that only updates the time. The list keeps the last
+-- hundred times.
 INSERT INTO usage (memory, recall_count, last_recalled, recall_intervals, access_count)
 VALUES (:memory, :first, :at, CASE WHEN :first = 1 THEN json_build_array(:at)::text ELSE '[]' END, 1)
 ON CONFLICT (memory) DO UPDATE SET

@@ -1,6 +1,6 @@
 -- exchange_passages --
--- A tenant's rows change places: tables are those of all tenants. The counts see to it that both sets are gone before
--- any comes back.
+-- Rows of a tenant are exchanged, because all tenants share the tables. The counts ensure that both sets are deleted
+-- before any row is inserted.
 WITH used AS (DELETE FROM passages RETURNING row, hash, vector),
 made AS (DELETE FROM other_passages RETURNING row, hash, vector),
 kept AS (
@@ -10,7 +10,6 @@ kept AS (
 INSERT INTO passages (row, hash, vector) SELECT row, hash, vector FROM made WHERE (SELECT count(*) FROM used) >= 0;
 
 -- exchange_turn_passages --
--- As above.
 WITH used AS (DELETE FROM turn_passages RETURNING passage, turn),
 made AS (DELETE FROM other_turn_passages RETURNING passage, turn),
 kept AS (
@@ -20,7 +19,6 @@ kept AS (
 INSERT INTO turn_passages (passage, turn) SELECT passage, turn FROM made WHERE (SELECT count(*) FROM used) >= 0;
 
 -- exchange_bits --
--- As above.
 WITH used AS (DELETE FROM passage_bits RETURNING first, count, bits),
 made AS (DELETE FROM other_passage_bits RETURNING first, count, bits),
 kept AS (
@@ -30,7 +28,6 @@ kept AS (
 INSERT INTO passage_bits (first, count, bits) SELECT first, count, bits FROM made WHERE (SELECT count(*) FROM used) >= 0;
 
 -- exchange_memory_vectors --
--- As above.
 WITH used AS (DELETE FROM memory_vectors RETURNING memory, ordinal, vector),
 made AS (DELETE FROM other_memory_vectors RETURNING memory, ordinal, vector),
 kept AS (
@@ -40,7 +37,6 @@ kept AS (
 INSERT INTO memory_vectors (memory, ordinal, vector) SELECT memory, ordinal, vector FROM made WHERE (SELECT count(*) FROM used) >= 0;
 
 -- exchange_embedding_values --
--- As above.
 WITH used AS (DELETE FROM embedding RETURNING key, value),
 made AS (DELETE FROM other_embedding RETURNING key, value),
 kept AS (

@@ -1,6 +1,6 @@
 -- count_sessions_by_day --
--- Sessions on the day that they began, and their turns. A session that ends on another day than it began has its turns
--- counted one by one, by quarters of an hour first: every offset of a time zone is a number of these.
+-- Sessions by the day they began, with their turns. If a session ends on another day, its turns are counted
+-- individually, first by quarters of an hour, because every time zone offset is a multiple of these.
 WITH seen AS (
     SELECT row, tool, turns, date(started / 1000, 'unixepoch', 'localtime') AS day,
         date(coalesce(ended, started) / 1000, 'unixepoch', 'localtime') AS last
@@ -18,8 +18,8 @@ SELECT day, tool, sum(sessions), sum(turns) FROM (
 WHERE day BETWEEN :first AND :last GROUP BY day, tool ORDER BY day, tool;
 
 -- count_memories_by_day --
--- Memories on the day that they were recorded (1) or ended (-1), in whatever state they are: retired, or superseded by one
--- that was recorded then.
+-- Memories by the day they were recorded (1) or ended (-1), in any state: retired, or superseded by a memory
+-- recorded then.
 SELECT day, kind, change, count(*) FROM (
     SELECT date(created / 1000, 'unixepoch', 'localtime') AS day, kind, 1 AS change
     FROM memories WHERE :project IS NULL OR project = :project
@@ -32,37 +32,37 @@ SELECT day, kind, change, count(*) FROM (
 WHERE day <= :last GROUP BY day, kind, change ORDER BY day, kind, change;
 
 -- count_memories_by_source --
--- Memories that were recorded in a period and hold, by who said them and with which tool.
+-- Valid memories recorded in a period, by speaker and tool.
 SELECT speaker, substr(session, 1, max(instr(session, ':') - 1, 0)), count(*) FROM active_memories
 WHERE created >= :since AND created < :until AND (:project IS NULL OR project = :project)
 GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 NULLS FIRST;
 
 -- count_memories_by_age --
--- How many days ago memories that hold were said last, and how many of each age may be out of date.
+-- Valid memories by days since last stated, and how many of each age may be out of date.
 SELECT (:now - max(m.created, coalesce((SELECT max(c.at) FROM confirmations c WHERE c.memory = m.id), 0))) / 86400000 AS age,
     count(*), count(s.memory)
 FROM active_memories m LEFT JOIN stale_memories s ON s.memory = m.id
 WHERE :project IS NULL OR m.project = :project GROUP BY age ORDER BY age;
 
 -- count_memories_by_use --
--- Memories that hold, by how often they were recalled.
+-- Valid memories by number of recalls.
 SELECT count(*) FILTER (WHERE coalesce(u.recall_count, 0) = 0), count(*) FILTER (WHERE u.recall_count BETWEEN 1 AND 5),
     count(*) FILTER (WHERE u.recall_count > 5)
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id WHERE :project IS NULL OR m.project = :project;
 
 -- count_recalls_by_day --
--- The last hundred recalls of each memory that holds.
+-- The last hundred recalls of each valid memory.
 SELECT date(CAST(r.value AS BIGINT) / 1000, 'unixepoch', 'localtime') AS day, count(*)
 FROM active_memories m JOIN usage u ON u.memory = m.id, json_each(u.recall_intervals) r
 WHERE CAST(r.value AS BIGINT) >= :since AND CAST(r.value AS BIGINT) < :until AND (:project IS NULL OR m.project = :project) GROUP BY day ORDER BY day;
 
 -- count_questions_by_day --
--- Questions that were answered (1), and that were not (0), as far as their traces are kept.
+-- Answered (1) and unanswered (0) questions whose traces are kept.
 SELECT date(began / 1000, 'unixepoch', 'localtime') AS day, outcome NOT IN (SELECT value FROM json_each(:unanswered)) AS answered,
     count(*)
 FROM traces WHERE kind = :kind AND began >= :since AND began < :until GROUP BY day, answered ORDER BY day, answered;
 
 -- count_calls_by_day --
--- What models took: tokens of all sorts, and millionths of a US dollar.
+-- Usage of models: tokens of all kinds, and millionths of a US dollar.
 SELECT day, task, sum(input + output + cached + written), coalesce(sum(cost), 0) FROM model_calls
 WHERE day BETWEEN :first AND :last GROUP BY day, task ORDER BY day, task;

@@ -1,24 +1,24 @@
 -- list_archived --
--- Everything, those that changed last first.
+-- All transcripts, last changed first.
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 ORDER BY changed DESC, path DESC;
 
 -- find_archived --
--- What is archived of a transcript.
+-- The archive state of a transcript.
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 WHERE path = :path;
 
 -- find_archived_alike --
--- Transcripts that begin as one does.
+-- Transcripts with the same beginning.
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 WHERE fingerprint = :fingerprint AND path != :path AND pack IS NOT NULL AND kind = 'lines' ORDER BY row;
 
 -- find_archived_below --
--- Whether any path begins with that of a folder and a slash; "0" follows the slash.
+-- Any path that begins with a folder and a slash. "0" follows the slash.
 SELECT 1 FROM archived WHERE path >= :start AND path < :end LIMIT 1;
 
 -- save_archived --
--- How far a transcript is archived.
+-- The archive state of a transcript.
 INSERT INTO archived (path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld)
 VALUES (:path, :tool, :kind, :pack, :until, :size, :raw, :inode, :fingerprint, :changed, :withheld)
 ON CONFLICT (path) DO UPDATE SET
@@ -27,43 +27,43 @@ ON CONFLICT (path) DO UPDATE SET
     withheld = max(archived.withheld, excluded.withheld);
 
 -- rename_archived --
--- A transcript goes by another name.
+-- The transcript was renamed.
 UPDATE archived SET path = :path WHERE path = :before;
 
 -- delete_archived --
--- Nothing is known of it any more.
+-- The transcript was removed from the archive.
 DELETE FROM archived WHERE path = :path;
 
 -- clear_archived --
--- The packs are read again.
+-- Before all packs are read again.
 DELETE FROM archived;
 
 -- withhold_archived --
--- Of this transcript only what the index has may be archived: its own words hold what was forgotten or excluded.
+-- Only the indexed text of this transcript may be archived, because its own contains forgotten or excluded text.
 INSERT INTO archived (path, tool, kind, withheld) VALUES (:path, :tool, 'turns', 1)
 ON CONFLICT (path) DO UPDATE SET withheld = 1, changed = -1;
 
 -- delete_archive_segments --
--- They are told anew.
+-- Before they are stored again.
 DELETE FROM archive_segments WHERE archived = (SELECT row FROM archived WHERE path = :path);
 
 -- insert_archive_segment --
--- One of them.
+-- A segment of a pack.
 INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
 SELECT row, :number, :start, :until, :digest, :is_copy FROM archived WHERE path = :path;
 
 -- list_archive_segments --
--- What a pack holds, in order.
+-- The segments of a pack, in order.
 SELECT start, until, digest, is_copy FROM archive_segments
 WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
 
 -- find_archive_segment --
--- The pack that has the bytes of a segment.
+-- The pack with the bytes of a segment.
 SELECT a.pack FROM archive_segments s JOIN archived a ON a.row = s.archived
 WHERE s.digest = :digest AND s.is_copy = 0 AND a.pack IS NOT NULL AND a.path != :path ORDER BY a.row LIMIT 1;
 
 -- list_archive_copies --
--- Transcripts whose packs rely on the bytes in that of another one.
+-- Transcripts whose packs refer to bytes in the pack of this one.
 SELECT DISTINCT a.path FROM archive_segments s JOIN archived a ON a.row = s.archived
 WHERE s.is_copy = 1 AND a.path != :path AND s.digest IN (
     SELECT digest FROM archive_segments
@@ -71,17 +71,17 @@ WHERE s.is_copy = 1 AND a.path != :path AND s.digest IN (
 ) ORDER BY a.path;
 
 -- list_archive_due --
--- Transcripts that were read further than they are archived, the oldest first: it is deleted first.
+-- Transcripts read further than they are archived, oldest first, because the oldest is deleted first.
 SELECT c.path, c.tool, c.inode, c.size, c.mtime_ns FROM transcript_cursors c LEFT JOIN archived a ON a.path = c.path
 WHERE a.row IS NULL OR c.mtime_ns != a.changed OR c.inode != a.inode
 ORDER BY c.mtime_ns, c.path;
 
 -- list_session_rows_of_file --
--- The sessions that were read from a file, in the order in which they were met.
+-- Sessions read from a file, in order of reading.
 SELECT row FROM sessions WHERE tool = :tool AND file = :file ORDER BY row;
 
 -- move_cursor --
--- A transcript lies elsewhere in its file: what was counted in it stays.
+-- The transcript was rewritten. Counts stay.
 UPDATE transcript_cursors SET
     inode = :inode, "offset" = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint
 WHERE path = :path;

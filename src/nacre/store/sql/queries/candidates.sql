@@ -1,11 +1,12 @@
 -- insert_candidate --
--- What waits or was dropped already stays as it is.
+-- Pending and rejected candidates stay unchanged.
 INSERT INTO candidates (id, hash, session, why, detail, score, found, memory)
 VALUES (:id, :hash, :session, :why, :detail, :score, :found, :memory)
 ON CONFLICT DO NOTHING;
 
 -- list_candidates --
--- What waits, the likeliest of the latest first, in the project as it is called now. One that is a memory waits no longer.
+-- Pending candidates, likeliest of the latest first, with the current project name. A stored memory is no longer
+-- pending.
 SELECT
     CASE WHEN json_extract(memory, '$.project') IN (SELECT name FROM other_names) THEN json_set(
         memory, '$.project', (SELECT o.slug FROM other_names o WHERE o.name = json_extract(memory, '$.project'))
@@ -15,18 +16,18 @@ FROM candidates
 WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id) ORDER BY score DESC, found DESC, id;
 
 -- list_turns_of_candidates --
--- The turns that show pending candidates.
+-- The turns that are evidence for pending candidates.
 SELECT c.id, t.row FROM candidates c CROSS JOIN json_each(json_extract(c.memory, '$.source.turns')) shown
 JOIN sessions s ON s.tool || ':' || s.native_id = c.session
 JOIN turns t ON t.session = s.row AND t.native_id = shown.value
 WHERE c.dropped IS NULL;
 
 -- count_candidates --
--- How many wait.
+-- Pending candidates.
 SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id);
 
 -- find_candidates --
--- Those whose id begins or ends with a reference.
+-- By the beginning or end of the id.
 SELECT
     CASE WHEN json_extract(memory, '$.project') IN (SELECT name FROM other_names) THEN json_set(
         memory, '$.project', (SELECT o.slug FROM other_names o WHERE o.name = json_extract(memory, '$.project'))
@@ -38,30 +39,30 @@ WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = c
 ORDER BY id LIMIT 3;
 
 -- settle_candidate --
--- The owner kept it or does not want it. Its words stay for a while, so that this can be undone.
+-- The owner accepted or rejected it. The text is kept for a while, so that this can be undone.
 UPDATE candidates SET dropped = :at WHERE id = :id;
 
 -- find_settled_candidates --
--- Those that were kept or dropped and whose words are still there, by the beginning or the end of their ids.
+-- Settled candidates that still have their text, by the beginning or end of the id.
 SELECT memory, why, detail, score, found FROM candidates
 WHERE dropped IS NOT NULL AND memory IS NOT NULL AND (substr(id, 1, length(:reference)) = :reference
     OR substr(id, length(id) - length(:reference) + 1) = :reference)
 ORDER BY id LIMIT 3;
 
 -- list_candidates_settled_at --
--- What was kept or dropped at a time, as far as its words are still there.
+-- Candidates settled at a time that still have their text.
 SELECT memory, why, detail, score, found FROM candidates WHERE dropped = :at AND memory IS NOT NULL ORDER BY id;
 
 -- unsettle_candidate --
--- It waits again.
+-- It is pending again.
 UPDATE candidates SET dropped = NULL WHERE id = :id;
 
 -- list_worded_candidates --
--- All whose words are there, whether they wait or not.
+-- Candidates with text, pending or settled.
 SELECT memory, why, detail, score, found FROM candidates WHERE memory IS NOT NULL ORDER BY id;
 
 -- blank_settled_candidates --
--- The words of what was settled go, its hash stays.
+-- Delete the text of settled candidates, but keep the hash.
 UPDATE candidates SET memory = NULL, detail = NULL WHERE dropped < :before AND memory IS NOT NULL;
 
 -- delete_candidate --
@@ -69,11 +70,11 @@ UPDATE candidates SET memory = NULL, detail = NULL WHERE dropped < :before AND m
 DELETE FROM candidates WHERE id = :id;
 
 -- delete_candidates_of_session --
--- A writer read the session, and says what of it is worth keeping.
+-- A writer read the session and replaces them.
 DELETE FROM candidates WHERE session = :session AND why = :why AND dropped IS NULL;
 
 -- delete_unfounded_candidates --
--- A file took back the turns of a session that said it.
+-- The turns that stated them were removed from a file.
 DELETE FROM candidates WHERE dropped IS NULL AND memory IS NOT NULL AND EXISTS (
     SELECT 1 FROM sessions s WHERE s.row = :row AND candidates.session = s.tool || ':' || s.native_id
 ) AND NOT EXISTS (
@@ -82,5 +83,5 @@ DELETE FROM candidates WHERE dropped IS NULL AND memory IS NOT NULL AND EXISTS (
 );
 
 -- delete_old_candidates --
--- Their time is over.
+-- Pending for too long.
 DELETE FROM candidates WHERE found < :before AND dropped IS NULL;

@@ -1,20 +1,20 @@
 -- attach_earlier --
--- The database that was, beside the one that takes its place.
+-- The database that is being replaced.
 ATTACH :path AS earlier;
 
 -- detach_earlier --
--- Its file may be moved then.
+-- Its file may then be moved.
 DETACH earlier;
 
 -- carry_review_queue --
--- What waits for a person to settle it, and what they settled.
+-- Pending and settled reviews.
 INSERT OR IGNORE INTO main.review_queue (memory, reason, detail, status, created, resolved, shown_by)
 SELECT memory, reason, detail, status, created, resolved, shown_by FROM earlier.review_queue
 WHERE memory IN (SELECT id FROM main.memories) ORDER BY id;
 
 -- carry_sessions --
--- How far sessions were learned from, and from where on a writer is to be shown them: sessions and turns may have other
--- numbers now. What came since the last session that the database had is new; older ones it may have been told to leave.
+-- How far extraction processed each session, and where a writer continues. Rows of sessions and turns may differ
+-- now. Sessions after the last one in the former database are new. Older sessions may have been excluded.
 WITH before AS MATERIALIZED (
     SELECT s.tool, s.native_id AS session, t.native_id AS turn, t.seq, s.extracted, s.unwritten, s.asked
     FROM earlier.sessions s JOIN earlier.turns t ON t.session = s.row

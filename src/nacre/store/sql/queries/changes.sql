@@ -1,5 +1,5 @@
 -- create_known_memories --
--- Memories as they were last told of; gone with the connection.
+-- Memories as last reported. Deleted with the connection.
 CREATE TEMP TABLE IF NOT EXISTS known_memories (
     id TEXT PRIMARY KEY,
     updated INTEGER NOT NULL,
@@ -10,19 +10,19 @@ CREATE TEMP TABLE IF NOT EXISTS known_memories (
 ) STRICT, WITHOUT ROWID;
 
 -- create_memory_states --
--- What tells one state of a memory from another.
+-- The values that distinguish the states of a memory.
 CREATE TEMP VIEW IF NOT EXISTS memory_states AS
 SELECT id, updated, importance * 4 + proposed * 2 + inbox AS flags, content_hash AS hash, project,
     superseded_by IS NULL AND retired_at IS NULL AS active
 FROM memories;
 
 -- note_memories --
--- All of them, as they are now.
+-- The current state of all memories.
 INSERT INTO known_memories (id, updated, flags, hash, project, active)
 SELECT id, updated, flags, hash, project, active FROM memory_states;
 
 -- list_memory_changes --
--- What became of which memory since, and the last operation that touched it.
+-- The change of each memory since then, and its last operation.
 WITH known AS MATERIALIZED (SELECT id, updated, flags, hash, project, active FROM known_memories)
 SELECT
     CASE
@@ -40,42 +40,42 @@ SELECT 'removed', k.id, (SELECT max(t.operation) FROM touched t WHERE t.memory =
 FROM known k WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = k.id);
 
 -- drop_known_memory --
--- It was told of.
+-- It was reported.
 DELETE FROM known_memories WHERE id = :id;
 
 -- note_memory --
--- As it is now, if it is there.
+-- The current state of a memory, if it exists.
 INSERT INTO known_memories (id, updated, flags, hash, project, active)
 SELECT id, updated, flags, hash, project, active FROM memory_states WHERE id = :id;
 
 -- last_read_turn --
--- The number of the turn that was read last.
+-- The number of the turn read last.
 SELECT coalesce(max(row), 0) FROM turns;
 
 -- list_grown_sessions --
--- Sessions with turns that were read since, the one that grew last first.
+-- Sessions with turns read since, last grown first.
 SELECT s.tool || ':' || s.native_id, s.tool, s.turns
 FROM (SELECT session, max(row) AS last FROM turns WHERE row > :turn GROUP BY session) t
 JOIN sessions s ON s.row = t.session ORDER BY t.last DESC LIMIT :limit;
 
 -- list_operations_since --
--- The oldest first.
+-- Oldest first.
 SELECT id, action FROM operations WHERE at >= :since ORDER BY at, id;
 
 -- list_doubted --
--- Memories that a newer one may have outdated; some twice, since sorting them out costs more.
+-- Memories that a newer one may have outdated. May contain duplicates, because removing them costs more.
 SELECT l.target FROM links l
 JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
 WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body');
 
 -- list_queued --
--- Memories to be reviewed, or perhaps out of date.
+-- Memories to review, or possibly out of date.
 SELECT memory FROM review_queue WHERE status = 'pending' UNION SELECT memory FROM stale_memories;
 
 -- last_trace --
--- Ids go by time.
+-- Ids are ordered by time.
 SELECT max(id) FROM traces;
 
 -- give_pages_back --
--- What was read is not kept in memory until the next look.
+-- Free the memory used by reading.
 PRAGMA shrink_memory;

@@ -1,5 +1,5 @@
 -- insert_claim --
--- What a memory claims; one claim a memory.
+-- A memory has one claim.
 INSERT INTO claims (memory, entity, attribute, predicate, object, confidence)
 VALUES (:memory, :entity, :attribute, :predicate, :object, :confidence)
 ON CONFLICT (memory) DO UPDATE SET
@@ -7,47 +7,47 @@ ON CONFLICT (memory) DO UPDATE SET
     object = excluded.object, confidence = excluded.confidence;
 
 -- list_claims_of --
--- Of some memories.
+-- The claims of some memories.
 SELECT memory, entity, attribute, predicate, object, confidence FROM claims
 WHERE memory IN (SELECT value FROM json_each(:ids));
 
 -- list_entities --
--- The entities that most active memories are about.
+-- The entities of the most active memories.
 SELECT c.entity FROM claims c JOIN active_memories m ON m.id = c.memory
 GROUP BY c.entity ORDER BY count(*) DESC, c.entity LIMIT :limit;
 
 -- list_claims_of_entity --
--- Active memories of a project that claim something of an entity: (row, attribute), the latest first.
+-- (row, attribute) of a project's active memories with a claim about an entity, latest first.
 SELECT m.row, c.attribute FROM claims c JOIN active_memories m ON m.id = c.memory
 WHERE c.entity = :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- list_claims_of_attribute --
--- Active memories of a project that claim something of an attribute of another entity, the latest first.
+-- A project's active memories with a claim about an attribute of another entity, latest first.
 SELECT m.row FROM claims c JOIN active_memories m ON m.id = c.memory
 WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- list_unclaimed --
--- Active memories without a claim, the latest first.
+-- Active memories without a claim, latest first.
 SELECT m.id FROM active_memories m LEFT JOIN claims c ON c.memory = m.id
 WHERE c.memory IS NULL AND m.id NOT IN (SELECT memory FROM claimless)
 ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- insert_claimless --
--- A model said that it claims nothing.
+-- According to a model, the memory claims nothing.
 INSERT INTO claimless (memory) VALUES (:memory)
 ON CONFLICT DO NOTHING;
 
 -- erase_claimless --
--- It is gone.
+-- The memory was deleted.
 DELETE FROM claimless WHERE memory = :id;
 
 -- insert_claims_waiting --
--- A memory that is to be judged; one that waits already goes on waiting, with what is new of it.
+-- Queue a memory for judgement. A queued one stays queued, with its new text.
 INSERT INTO claims_waiting (memory, since, due, reworded) VALUES (:memory, :at, 0, :reworded)
 ON CONFLICT (memory) DO UPDATE SET reworded = max(claims_waiting.reworded, excluded.reworded);
 
 -- list_claims_due --
--- What waits and may be tried now, the longest waiting first: (memory, tries, reworded).
+-- Memories due for a try, longest waiting first: (memory, tries, reworded).
 SELECT memory, tries, reworded FROM claims_waiting WHERE due <= :at ORDER BY since, memory LIMIT :limit;
 
 -- delete_claims_waiting --
@@ -55,35 +55,35 @@ SELECT memory, tries, reworded FROM claims_waiting WHERE due <= :at ORDER BY sin
 DELETE FROM claims_waiting WHERE memory = :id;
 
 -- postpone_claims_waiting --
--- It failed: tried again at another time.
+-- The try failed.
 UPDATE claims_waiting SET due = :due, tries = tries + 1, note = :note WHERE memory = :memory;
 
 -- postpone_all_claims_waiting --
--- No model is to be had now; that is no fault of theirs.
+-- No model is available, which does not count as a failed try.
 UPDATE claims_waiting SET due = max(due, :due), note = :note;
 
 -- hurry_claims_waiting --
--- Somebody asks for it now.
+-- A person requested it now.
 UPDATE claims_waiting SET due = 0;
 
 -- count_claims_waiting --
--- How many wait, since when, and what the last failure was.
+-- The number of memories waiting, the time of the oldest, and the last failure.
 SELECT count(*), min(since), (SELECT note FROM claims_waiting WHERE note IS NOT NULL ORDER BY due DESC, memory LIMIT 1)
 FROM claims_waiting;
 
 -- insert_conflict --
--- How a pair that waits for a person was judged.
+-- The judgement of a pair pending a person's decision.
 INSERT INTO conflicts (older, newer, relation, confidence, model, at)
 VALUES (:older, :newer, :relation, :confidence, :model, :at)
 ON CONFLICT (older, newer) DO UPDATE SET
     relation = excluded.relation, confidence = excluded.confidence, model = excluded.model, at = excluded.at;
 
 -- list_conflicts --
--- Every judgement: (older, newer, relation, confidence, model, at).
+-- All judgements: (older, newer, relation, confidence, model, at).
 SELECT older, newer, relation, confidence, model, at FROM conflicts ORDER BY older, newer;
 
 -- erase_conflicts --
--- A person settled it, or one side is gone.
+-- A person settled it, or one side was deleted.
 DELETE FROM conflicts WHERE older = :id OR newer = :id;
 
 -- delete_conflict --
@@ -91,10 +91,10 @@ DELETE FROM conflicts WHERE older = :id OR newer = :id;
 DELETE FROM conflicts WHERE (older, newer) IN (VALUES (:older, :newer), (:newer, :older));
 
 -- contradict_memory --
--- Something was said that contradicts it.
+-- A statement contradicted it.
 INSERT INTO usage (memory, contradictions) VALUES (:memory, 1)
 ON CONFLICT (memory) DO UPDATE SET contradictions = usage.contradictions + 1;
 
 -- uncontradict_memory --
--- A person said that it was no contradiction.
+-- According to a person, it was no contradiction.
 UPDATE usage SET contradictions = max(0, contradictions - 1) WHERE memory = :memory;

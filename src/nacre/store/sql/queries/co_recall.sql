@@ -1,5 +1,5 @@
 -- list_active_ids --
--- Those of some memories that can be recalled.
+-- The active ones of some memories.
 SELECT id FROM active_memories WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- list_edges_among --
@@ -13,11 +13,11 @@ INSERT INTO co_recall (a, b, weight, day, until, sessions) VALUES (:a, :b, :weig
 ON CONFLICT (a, b) DO UPDATE SET weight = :weight, day = :day, until = :until, sessions = :sessions;
 
 -- delete_faded_edges --
--- What fades away is forgotten.
+-- Their weight is too low.
 DELETE FROM co_recall WHERE until <= :day;
 
 -- list_edges_of --
--- The edges at some memories, from their side, to active ones.
+-- The edges from some memories to active ones.
 SELECT e.a, e.b, e.weight, e.day, e.sessions FROM co_recall e JOIN active_memories m ON m.id = e.b
 WHERE e.a IN (SELECT value FROM json_each(:ids)) AND e.until > :day
 UNION ALL
@@ -25,6 +25,6 @@ SELECT e.b, e.a, e.weight, e.day, e.sessions FROM co_recall e JOIN active_memori
 WHERE e.b IN (SELECT value FROM json_each(:ids)) AND e.until > :day;
 
 -- list_all_edges --
--- Every edge between active memories that has not faded.
+-- All edges between active memories that have not faded.
 SELECT e.a, e.b, e.weight, e.day, e.sessions FROM co_recall e
 JOIN active_memories a ON a.id = e.a JOIN active_memories b ON b.id = e.b WHERE e.until > :day;

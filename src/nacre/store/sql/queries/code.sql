@@ -1,35 +1,35 @@
 -- find_code_project --
--- The code of a project.
+-- By slug.
 SELECT row, project, root, read_at, is_linked FROM code_projects WHERE project = :project;
 
 -- list_code_projects --
--- All projects whose code was read, with how much of it there is.
+-- All projects with code, and their numbers of files.
 SELECT p.project, p.root, p.read_at, count(f.row) FROM code_projects p LEFT JOIN code_files f ON f.project = p.row
 GROUP BY p.row, p.project, p.root, p.read_at ORDER BY p.project;
 
 -- save_code_project --
--- Code is being read: the edges are not whole until it ends.
+-- Reading began. The edges are incomplete until it ends.
 INSERT INTO code_projects (project, root, read_at) VALUES (:project, :root, :at)
 ON CONFLICT (project) DO UPDATE SET root = :root, read_at = :at;
 
 -- mark_code_linked --
--- Whether the edges of a project are whole.
+-- Whether the edges of a project are complete.
 UPDATE code_projects SET is_linked = :linked WHERE row = :project;
 
 -- delete_code_project --
--- The code of a project is forgotten.
+-- With all its files and symbols.
 DELETE FROM code_projects WHERE project = :project;
 
 -- list_code_hashes --
--- The files of a project as they were read.
+-- The files of a project as read.
 SELECT path, row, hash FROM code_files WHERE project = :project ORDER BY path;
 
 -- list_code_facts --
--- What the files of a project say, in the order of their paths.
+-- The facts of a project's files, by path.
 SELECT row, path, facts FROM code_files WHERE project = :project ORDER BY path;
 
 -- delete_code_files --
--- Files that are gone, with their symbols and edges.
+-- Deleted files, with their symbols and edges.
 DELETE FROM code_files WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- insert_code_file --
@@ -38,11 +38,11 @@ INSERT INTO code_files (project, path, name, language, hash, facts)
 VALUES (:project, :path, :last, :language, :hash, :facts);
 
 -- find_code_file_row --
--- Where a file stands.
+-- By path.
 SELECT row FROM code_files WHERE project = :project AND path = :path;
 
 -- insert_code_symbol --
--- What a file defines, and itself.
+-- A symbol defined in a file, or the file itself.
 INSERT INTO code_symbols (file, name, qualified, kind, line, end_line)
 VALUES (:file, :last, :qualified, :kind, :line, :end_line)
 ON CONFLICT DO NOTHING;
@@ -52,22 +52,22 @@ ON CONFLICT DO NOTHING;
 SELECT s.file, s.qualified, s.row FROM code_symbols s JOIN code_files f ON f.row = s.file WHERE f.project = :project;
 
 -- delete_code_edges --
--- The edges that begin in some files, before they are found anew.
+-- The edges that begin in some files, before they are stored again.
 DELETE FROM code_edges WHERE source IN (
     SELECT row FROM code_symbols WHERE file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files))
 );
 
 -- delete_code_outside --
--- What some files import from elsewhere.
+-- The external imports of some files.
 DELETE FROM code_outside WHERE file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files));
 
 -- insert_code_edge --
--- One edge.
+-- A reference from a symbol to another.
 INSERT INTO code_edges (target, rel, source, line) VALUES (:target, :rel, :source, :line)
 ON CONFLICT DO NOTHING;
 
 -- insert_code_outside --
--- One import of what is not of the repository.
+-- An import from outside the repository.
 INSERT INTO code_outside (module, file, line) VALUES (:module, :file, :line)
 ON CONFLICT DO NOTHING;
 
@@ -79,7 +79,7 @@ SELECT
      WHERE f.project = :project);
 
 -- find_code_symbols --
--- Symbols by their names.
+-- Symbols by name.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
 WHERE s.name = :last AND s.kind <> 'file' AND (:project IS NULL OR p.project = :project)
@@ -93,13 +93,13 @@ WHERE f.name = :last AND (:project IS NULL OR p.project = :project)
 ORDER BY p.project, f.path LIMIT :limit;
 
 -- list_code_nodes --
--- Symbols by their rows.
+-- Symbols by row.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
 WHERE s.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY s.row;
 
 -- list_code_nodes_of --
--- The symbols of the files that some symbols stand in; with a name, those below it.
+-- The symbols in the files of some symbols. With a name, only those within it.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
 WHERE s.file = (SELECT file FROM code_symbols WHERE row = :row)
@@ -107,7 +107,7 @@ WHERE s.file = (SELECT file FROM code_symbols WHERE row = :row)
 ORDER BY s.qualified;
 
 -- list_code_edges_to --
--- The edges that end at some symbols, from their side.
+-- The edges that end at some symbols.
 SELECT target, rel, source, line FROM code_edges
 WHERE target IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
 ORDER BY target, rel, source LIMIT :limit;
@@ -119,7 +119,7 @@ WHERE source IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND rel IN 
 ORDER BY source, rel, target LIMIT :limit;
 
 -- list_code_importers --
--- The files that import a module from elsewhere, or a part of it.
+-- The files that import an external module or a part of it.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, o.line, s.end_line, o.module
 FROM code_outside o JOIN code_files f ON f.row = o.file JOIN code_projects p ON p.row = f.project
     JOIN code_symbols s ON s.file = f.row AND s.qualified = ''
@@ -131,7 +131,7 @@ WHERE (
 ORDER BY p.project, f.path LIMIT :limit;
 
 -- list_unread_mentions --
--- Memories whose names of code nobody looked for yet.
+-- Memories not yet searched for names of code.
 SELECT m.id, m.subject, m.content FROM active_memories m
 WHERE m.id NOT IN (SELECT memory FROM code_mentions_read) ORDER BY m.row LIMIT :limit;
 
@@ -141,12 +141,12 @@ INSERT INTO code_mentions (key, memory, written, manner) VALUES (:key, :memory, 
 ON CONFLICT DO NOTHING;
 
 -- mark_mentions_read --
--- The names of code in a memory are known.
+-- The names of code in a memory were extracted.
 INSERT INTO code_mentions_read (memory) VALUES (:memory)
 ON CONFLICT DO NOTHING;
 
 -- list_mentions_of_keys --
--- Memories that hold names ending so, of a project or of none. CROSS: from the few names to their memories.
+-- Memories of a project or of none with names that end like this. CROSS: from the few names to their memories.
 SELECT c.key, c.written, c.manner, m.id FROM code_mentions c CROSS JOIN active_memories m ON m.id = c.memory
 WHERE c.key IN (SELECT value FROM json_each(:keys)) AND (m.project IS NULL OR m.project = :project)
 ORDER BY m.updated DESC, m.id LIMIT :limit;
@@ -157,13 +157,13 @@ SELECT memory, written, manner FROM code_mentions WHERE memory IN (SELECT value 
 ORDER BY memory, written;
 
 -- list_memories_with_paths --
--- Active memories that name a file, the latest first; none that never goes out of date.
+-- Active memories that mention a file and may become outdated, latest first.
 SELECT m.id FROM code_mentions c JOIN active_memories m ON m.id = c.memory
 WHERE c.manner = 'path' AND m.evergreen = 0 AND (:project IS NULL OR m.project = :project)
 GROUP BY m.id, m.updated ORDER BY m.updated DESC, m.id LIMIT :limit;
 
 -- list_file_edits --
--- Who changed some files from a time on: the session, when it began, and when it changed them last.
+-- Changes to some files since a time: the session, its start, and its last change.
 SELECT u.file, s.row, s.started, max(coalesce(t.time, s.ended, s.started)), count(*)
 FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
 WHERE u.file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files)) AND u.action = 'edit'

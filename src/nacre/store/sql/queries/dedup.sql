@@ -1,14 +1,14 @@
 -- insert_confirmation --
--- Where a memory was said again.
+-- Where a memory was stated again.
 INSERT INTO confirmations (memory, ordinal, at, session, turns) VALUES (:memory, :ordinal, :at, :session, :turns);
 
 -- list_confirmations --
--- Of some memories, in order.
+-- The confirmations of some memories, in order.
 SELECT memory, at, session, turns FROM confirmations
 WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY memory, ordinal;
 
 -- list_stated --
--- What the turns of a session are evidence of: the turns, the words, whether it is superseded. What is retired is not told.
+-- Memories stated in a session's turns: turns, text, whether superseded. Retired ones are left out.
 SELECT m.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL FROM past_memories m
 WHERE m.session = :session
 UNION ALL
@@ -22,11 +22,11 @@ WHERE m.project IS NOT DISTINCT FROM :project AND (lower(m.subject) = lower(:sub
 ORDER BY m.row LIMIT :limit;
 
 -- list_superseded_by --
--- What a memory replaced.
+-- The memories that a memory superseded.
 SELECT id FROM memories WHERE superseded_by = :id ORDER BY created, row;
 
 -- insert_unsettled --
--- A memory that waits to be compared by meaning.
+-- A memory to be compared by meaning.
 INSERT INTO unsettled (memory) VALUES (:memory)
 ON CONFLICT DO NOTHING;
 
@@ -35,20 +35,20 @@ ON CONFLICT DO NOTHING;
 DELETE FROM unsettled WHERE memory = :memory;
 
 -- list_unsettled --
--- Which of some rows wait; the oldest first.
+-- The waiting memories among some rows, oldest first.
 SELECT u.memory FROM unsettled u JOIN memories m ON m.id = u.memory
 WHERE m.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY m.created, m.row;
 
 -- delete_auto_links --
--- Before the neighbours of a memory are linked anew.
+-- Before a memory's neighbours are linked again.
 DELETE FROM links WHERE source = :source AND origin = 'auto';
 
 -- insert_auto_link --
--- A link made by hand stays what it is.
+-- A manual link stays unchanged.
 INSERT INTO links (source, rel, target, origin, strength)
 VALUES (:source, 'related_to', :target, 'auto', :strength)
 ON CONFLICT DO NOTHING;
 
 -- find_memory_row --
--- The row of a memory.
+-- By id.
 SELECT row FROM memories WHERE id = :id;

@@ -1,11 +1,11 @@
 -- insert_files --
--- Paths that were never touched before.
+-- New paths.
 INSERT INTO files (path, name)
 SELECT DISTINCT value ->> 1, value ->> 2 FROM json_each(:uses) WHERE true
 ON CONFLICT DO NOTHING;
 
 -- insert_file_uses --
--- Which turn touched which file, and how. The limit has a server take the list apart before it compares.
+-- The turns that touched files, and how. Because of the limit, a server expands the list before comparing.
 INSERT INTO file_uses (file, turn, action)
 SELECT f.row, t.row, u.action FROM (
     SELECT CAST(value ->> 0 AS BIGINT) AS turn, value ->> 1 AS path, value ->> 3 AS action FROM json_each(:uses) LIMIT -1
@@ -14,7 +14,7 @@ WHERE true
 ON CONFLICT DO NOTHING;
 
 -- insert_failures --
--- Full text of what failed.
+-- Full text of failed calls.
 INSERT INTO failures_fts (rowid, tried, error)
 SELECT t.row, value ->> 1, value ->> 2 FROM json_each(:failures) JOIN turns t ON t.row = value ->> 0;
 
@@ -23,15 +23,15 @@ SELECT t.row, value ->> 1, value ->> 2 FROM json_each(:failures) JOIN turns t ON
 DELETE FROM failures_fts WHERE rowid = :row;
 
 -- list_files_named --
--- Files of a name, wherever they lie.
+-- Files with a name in any folder.
 SELECT row, path FROM files WHERE name = :last ORDER BY row;
 
 -- list_all_files --
--- Every path that was ever touched.
+-- All paths ever touched.
 SELECT row, path FROM files ORDER BY row;
 
 -- list_file_uses --
--- What was done to some files, the newest first.
+-- Operations on some files, newest first.
 SELECT u.file, t.row, t.session, t.seq, coalesce(t.time, s.ended, s.started), u.action
 FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
 WHERE u.file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files))
@@ -44,13 +44,13 @@ ORDER BY coalesce(t.time, s.ended, s.started) DESC NULLS LAST, t.row DESC
 LIMIT :limit;
 
 -- list_requests --
--- What was asked for before a place in a session, the latest first: words of the owner, or of the agent that sent this one.
+-- Requests before a place in a session, latest first: words of the owner, or of the agent that started the session.
 SELECT row FROM turns
 WHERE session = :session AND seq < :seq AND speaker = :speaker AND flags & :noise = 0 AND text <> ''
 ORDER BY seq DESC LIMIT :limit;
 
 -- find_most_changed_file --
--- The name of the file that most sessions changed, one of its paths, and how many sessions that were.
+-- One path of the file (by name) that most sessions changed, and the number of these sessions.
 SELECT max(f.path), count(DISTINCT t.session) AS sessions
 FROM file_uses u JOIN files f ON f.row = u.file JOIN turns t ON t.row = u.turn
 WHERE u.action = 'edit'

@@ -1,7 +1,7 @@
 -- keep_turn_rows_above --
--- Up to this row all were those of turns: none is given to another.
+-- Rows up to this one belonged to turns and are not reused.
 UPDATE sqlite_sequence SET seq = :row WHERE name = 'turns' AND seq < :row;
 
 -- list_short_turns --
--- What was said in a sentence or two, in order.
+-- Turns of one or two sentences, in order.
 SELECT text FROM turns WHERE speaker = 'owner' AND length(text) BETWEEN 15 AND 300 ORDER BY row;

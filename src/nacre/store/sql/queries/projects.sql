@@ -1,27 +1,27 @@
 -- list_names_met --
--- What projects of sessions were called when these were met, and are called now.
+-- The former and current names of session projects.
 SELECT DISTINCT coalesce(met_as, project), project FROM sessions WHERE project IS NOT NULL;
 
 -- move_sessions --
--- The sessions of a project that was met by a name belong to another one now.
+-- Move sessions of a project with a former name to another project.
 UPDATE sessions SET project = :into, met_as = nullif(:met, :into) WHERE project = :project AND coalesce(met_as, project) = :met;
 
 -- list_folders_of_sessions --
--- In which folders the sessions of a project took place.
+-- The folders of a project's sessions.
 SELECT DISTINCT cwd FROM sessions WHERE project = :project AND met_as IS NULL;
 
 -- move_sessions_of_folder --
--- The sessions of a project in a folder belong to another one.
+-- Move a project's sessions in a folder to another project.
 UPDATE sessions SET project = :into WHERE project = :project AND met_as IS NULL AND cwd IS NOT DISTINCT FROM :folder;
 
 -- count_sessions_by_project --
--- How many sessions of its own each project has, and when something was last said in one.
+-- Main sessions of each project, and the time of the last.
 SELECT project, count(*), max(coalesce(ended, started)) FROM sessions WHERE project IS NOT NULL AND kind = 'main' GROUP BY project;
 
 -- count_memories_by_project --
--- How many memories hold in each project, and when one was last written.
+-- Valid memories of each project, and the last write.
 SELECT project, count(*), max(updated) FROM active_memories WHERE project IS NOT NULL GROUP BY project;
 
 -- list_memories_of_project --
--- Memories of a project in any state, some at a time.
+-- In any state, in portions.
 SELECT id FROM memories WHERE project = :project ORDER BY row LIMIT :limit;

@@ -1,32 +1,32 @@
 -- insert_review --
--- A memory waits for a person.
+-- A memory awaits a person's review.
 INSERT INTO review_queue (memory, reason, detail, created, shown_by)
 VALUES (:memory, :reason, :detail, :at, :shown_by);
 
 -- renew_review --
--- It waits already: for what was found last.
+-- It is pending already, now for the latest finding.
 UPDATE review_queue SET detail = :detail, created = :at, shown_by = :shown_by
 WHERE memory = :memory AND reason = :reason AND status = 'pending';
 
 -- find_review_detail --
--- Whether it waits for the same, or somebody settled that before.
+-- Whether it is pending with the same detail, or was settled with it.
 SELECT 1 FROM review_queue WHERE memory = :memory AND reason = :reason AND detail IS NOT DISTINCT FROM :detail;
 
 -- list_review_texts --
--- What all that waits or was settled quotes, and from which sessions.
+-- Details and sessions of all reviews.
 SELECT id, coalesce(detail, ''), shown_by FROM review_queue;
 
 -- delete_review --
--- Also that it was settled.
+-- Even if settled.
 DELETE FROM review_queue WHERE id = :id;
 
 -- find_review --
--- Whether a memory waits for the same reason, or was settled with the same detail.
+-- Whether a memory is pending for the same reason, or was settled with the same detail.
 SELECT 1 FROM review_queue
 WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once = 1 AND detail IS NOT DISTINCT FROM :detail));
 
 -- list_reviews --
--- What waits for a person, the oldest first.
+-- Pending reviews, oldest first.
 SELECT r.memory, r.reason, r.detail, r.created
 FROM review_queue r JOIN active_memories m ON m.id = r.memory
 WHERE r.status = 'pending' ORDER BY r.created, r.id;
@@ -36,38 +36,38 @@ WHERE r.status = 'pending' ORDER BY r.created, r.id;
 UPDATE review_queue SET status = 'dismissed', resolved = :at WHERE memory = :memory AND status = 'pending';
 
 -- find_settled_review --
--- Since when a memory had waited that waits no more, and when that was settled.
+-- The times at which a memory was queued and settled, if none is pending.
 SELECT min(created), resolved FROM review_queue
 WHERE memory = :memory AND resolved = (SELECT resolved FROM review_queue WHERE memory = :memory ORDER BY id DESC LIMIT 1)
 GROUP BY resolved;
 
 -- list_settled_reviews --
--- What was settled at a time.
+-- Memories settled at a time.
 SELECT DISTINCT memory FROM review_queue WHERE resolved = :at AND status = 'dismissed' ORDER BY memory;
 
 -- reopen_reviews --
--- What was settled at a time waits again.
+-- Reviews settled at a time are pending again.
 UPDATE review_queue SET status = 'pending', resolved = NULL
 WHERE id IN (SELECT max(id) FROM review_queue WHERE memory = :memory AND resolved = :at GROUP BY reason)
     AND reason NOT IN (SELECT reason FROM review_queue WHERE memory = :memory AND status = 'pending');
 
 -- settle_review --
--- What it waited for was settled.
+-- For one reason.
 UPDATE review_queue SET status = 'dismissed', resolved = :at
 WHERE memory = :memory AND reason = :reason AND status = 'pending';
 
 -- list_stale_kept --
--- When a person last kept memories that seemed out of date.
+-- The times at which a person last kept memories that seemed out of date.
 SELECT memory, max(resolved) FROM review_queue WHERE reason = 'stale' AND status = 'dismissed' GROUP BY memory;
 
 -- list_low_quality --
--- Recalled often and of little worth.
+-- Recalled often, with low quality.
 SELECT u.memory, u.quality, u.recall_count FROM usage u JOIN active_memories m ON m.id = u.memory
 WHERE u.quality < 0.2 AND u.recall_count >= 10 ORDER BY u.memory;
 
 -- list_doubts --
--- Which active memory is likely to have outdated which: (older, newer, reason); of the older ones given, or of all.
--- Where two doubt each other, the link of the one that was written later counts, or with :both_ways each.
+-- Active memories that probably outdate others: (older, newer, reason), for some older ones or all. If two doubt
+-- each other, the link of the memory written later counts, or both with :both_ways.
 SELECT l.target, l.source, l.reason FROM links l
 JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
 WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
@@ -89,11 +89,11 @@ SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = 
 ORDER BY u.memory;
 
 -- list_proposed --
--- What agents stored, and the owner neither said nor kept.
+-- Stored by agents, neither stated nor kept by the owner.
 SELECT id FROM active_memories WHERE proposed = 1 ORDER BY row;
 
 -- list_unfounded --
--- What was read in a document, as these tools read, that holds none of the turns any more that say it.
+-- Memories that these tools read in a document that no longer contains their turns.
 SELECT m.id FROM sessions s JOIN active_memories m ON m.session = s.tool || ':' || s.native_id
 WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NOT EXISTS (
     SELECT 1 FROM json_each(m.turns) said JOIN turns t ON t.session = s.row AND t.native_id = said.value
@@ -101,8 +101,8 @@ WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NO
 ORDER BY m.row;
 
 -- count_waiting --
--- Candidates; memories to review: those in the queue, and those that agents proposed, which are queued when it is
--- looked at; conflicts. A memory that another one contradicts is counted as a conflict.
+-- Candidates, memories to review (queued, or proposed by agents, which are queued when shown), and conflicts. A
+-- contradicted memory counts as a conflict.
 SELECT
     (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
     (SELECT count(*) FROM active_memories

@@ -7,6 +7,6 @@ SELECT block FROM turns_fts_data WHERE id = 1;
 SELECT block FROM memories_fts_data WHERE id = 1;
 
 -- find_turns_at --
--- Turns by their place, a number each: session << 32 | seq.
+-- Turns by place, each a number: session << 32 | seq.
 SELECT t.row, t.session, t.seq FROM json_each(:places) p
 JOIN turns t ON t.session = p.value >> 32 AND t.seq = p.value & 0xFFFFFFFF;

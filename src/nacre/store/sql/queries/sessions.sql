@@ -1,6 +1,6 @@
 -- upsert_session --
--- What is known of a session; later readings add to it and never take away. One in which somebody spoke in the end
--- is the owner's, however it began.
+-- Later readings add to the known fields and never remove any. A session in which a person finally spoke is the
+-- owner's, however it began.
 INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label,
     file, tokens_input, tokens_cached, tokens_output)
 VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model,
@@ -28,21 +28,21 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
 RETURNING row;
 
 -- model_of_session --
--- The model that a session is noted with.
+-- The model stored so far.
 SELECT model FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- next_seqs --
--- Where the next turns of some sessions go.
+-- The next position in some sessions.
 SELECT CAST(value AS BIGINT), (SELECT coalesce(max(t.seq) + 1, 0) FROM turns t WHERE t.session = CAST(value AS BIGINT))
 FROM json_each(:sessions);
 
 -- find_known_turns --
--- Which of some turns are there already, and what they say.
+-- The stored ones of some turns, with their texts.
 SELECT row, identity, session, seq, text, coalesce(tools, '') FROM turns
 WHERE identity IN (SELECT unhex(value) FROM json_each(:identities));
 
 -- insert_turns --
--- Turns of many batches in one statement. They are new: what is there already was found before.
+-- New turns of many batches in one statement.
 INSERT INTO turns (row, session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
 SELECT
     CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), CAST(value ->> 2 AS BIGINT), value ->> 3,
@@ -59,19 +59,19 @@ INSERT INTO turns_fts (rowid, said, did) SELECT value ->> 0, value ->> 1, value 
 INSERT INTO turns_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
 -- next_turn_row --
--- Rows from here on are new.
+-- Later rows are new.
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0) + 1;
 
 -- delete_turn --
--- A turn that grew is written anew in its old place.
+-- A turn that grew is stored again in its old place.
 DELETE FROM turns WHERE row = :row;
 
 -- unindex_turn --
--- Its full text goes first.
+-- Before the turn is deleted.
 DELETE FROM turns_fts WHERE rowid = :row;
 
 -- unindex_turn_parts --
--- And its identifiers.
+-- As above.
 DELETE FROM turns_parts WHERE rowid = :row;
 
 -- note_session_file --
@@ -79,32 +79,32 @@ DELETE FROM turns_parts WHERE rowid = :row;
 INSERT INTO session_files (session, file) VALUES (:session, :file) ON CONFLICT DO NOTHING;
 
 -- list_sessions_of_file --
--- What was read from a file, and what it held of it when it was last read as a whole.
+-- Sessions of a file, with the turns it contained when last read completely.
 SELECT s.row, s.native_id, f.held FROM session_files f JOIN sessions s ON s.row = f.session
 WHERE f.file = :file AND s.tool = :tool;
 
 -- list_other_files --
--- The other files of a session, and what they held.
+-- The other files of a session, with their turns.
 SELECT file, held FROM session_files WHERE session = :session AND file <> :file ORDER BY row;
 
 -- count_session_files --
--- In how many files a session lies.
+-- The number of files with parts of a session.
 SELECT count(*) FROM session_files WHERE session = :session;
 
 -- hold_turns --
--- What a file that was read as a whole holds of a session.
+-- The turns of a session in a file that was read completely.
 UPDATE session_files SET held = :held WHERE session = :session AND file = :file;
 
 -- leave_session_file --
--- A file holds nothing of a session any more.
+-- The file contains no turn of the session any more.
 DELETE FROM session_files WHERE session = :session AND file = :file;
 
 -- move_session --
--- Its first file is another now.
+-- Another file is its first now.
 UPDATE sessions SET file = :other WHERE row = :row AND file = :file;
 
 -- list_turns_gone --
--- Turns of a session that its only file, read as a whole, no longer holds.
+-- Turns missing from the session's only file, which was read completely.
 SELECT row FROM turns WHERE session = :session AND native_id NOT IN (SELECT value FROM json_each(:ids));
 
 -- list_turns_named --
@@ -112,18 +112,18 @@ SELECT row FROM turns WHERE session = :session AND native_id NOT IN (SELECT valu
 SELECT row FROM turns WHERE session = :session AND native_id IN (SELECT value FROM json_each(:ids));
 
 -- limit_extracted --
--- What comes next is new to extraction, although fewer turns are left than it has seen.
+-- Later turns are new to extraction, although fewer turns are left than it processed.
 UPDATE sessions SET extracted = min(
     extracted, (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
 )
 WHERE row = :row;
 
 -- delete_session --
--- Its turns are gone.
+-- After its turns.
 DELETE FROM sessions WHERE row = :row;
 
 -- refresh_session --
--- Count and end follow the turns.
+-- Update count and end from the turns.
 UPDATE sessions SET
     turns = (SELECT count(*) FROM turns t WHERE t.session = sessions.row),
     ended = coalesce((SELECT max(time) FROM turns t WHERE t.session = sessions.row), ended),
@@ -131,27 +131,27 @@ UPDATE sessions SET
 WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- mark_extracted --
--- How many turns of a session extraction has seen.
+-- The number of turns that extraction processed.
 UPDATE sessions SET extracted = :seq WHERE row = :row;
 
 -- mark_learned --
--- How many turns of a session extraction has seen, from which one on a writer is to be shown it, if it is, and when it was
--- asked last: unless somebody else noted so since it was listed.
+-- The number of turns that extraction processed, the first turn for a writer, if any, and its last call, unless
+-- another process changed these since they were listed.
 UPDATE sessions SET extracted = :extracted, unwritten = :unwritten, asked = :asked
 WHERE row = :row AND extracted = :begin AND coalesce(unwritten, -1) = :unwritten_before
     AND coalesce(asked, -1) = :asked_before;
 
 -- ask_again --
--- What waits for a writer does so as if it had not been asked for long.
+-- As if the writer's last call were long ago.
 UPDATE sessions SET asked = 0 WHERE unwritten IS NOT NULL AND asked > 0;
 
 -- mark_all_extracted --
--- After a rebuild: what was there before yields nothing new.
+-- After a rebuild, earlier turns yield nothing new.
 UPDATE sessions SET
     extracted = (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row), unwritten = NULL;
 
 -- list_sessions_to_extract --
--- Sessions with turns that extraction, or a writer, has not seen.
+-- Sessions with turns not yet processed by extraction or a writer.
 SELECT row, extracted, behind, unwritten, asked FROM (
     SELECT row, started, extracted, unwritten, asked,
         (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row) AS behind
@@ -160,14 +160,14 @@ SELECT row, extracted, behind, unwritten, asked FROM (
 ORDER BY started NULLS FIRST, row;
 
 -- list_sessions_not_shown --
--- Sessions that extraction has seen to their end, and that no writer was shown to theirs.
+-- Sessions fully processed by extraction but not by a writer.
 SELECT row, extracted, unwritten, asked FROM sessions
 WHERE kind = 'main' AND (unwritten IS NOT NULL OR asked IS NULL) AND extracted > 0
     AND extracted >= (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
 ORDER BY started NULLS FIRST, row;
 
 -- find_session --
--- By tool and its own id.
+-- By tool and its id.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
     turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND native_id = :native_id;
@@ -179,14 +179,14 @@ SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started,
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
--- By the tool's id, or its beginning; of one tool, or of any.
+-- By the tool's id or its beginning, for one tool or any.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
     turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:tool IS NULL OR tool = :tool)
 ORDER BY native_id = :native_id DESC, row LIMIT 3;
 
 -- list_sessions --
--- Newest first; the last column says how many fit.
+-- Newest first. The last column is the total.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
     turns, tokens_input, tokens_cached, tokens_output, count(*) OVER ()
 FROM sessions
@@ -201,17 +201,17 @@ WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :projec
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
 
 -- list_labels --
--- What the sessions with a tool are called.
+-- The tool's names for its sessions.
 SELECT DISTINCT label FROM sessions WHERE tool = :tool AND label IS NOT NULL ORDER BY label;
 
 -- list_children --
--- The sessions that a session sent out, in order.
+-- The sessions started by a session, in order.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
     turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER BY started NULLS FIRST, row;
 
 -- sum_active --
--- How long sessions were at work, in milliseconds: a longer gap between two turns was a pause.
+-- Active time of sessions in milliseconds. Longer gaps between turns are pauses.
 SELECT session, sum(gap) FROM (
     SELECT session, time - lag(time) OVER (PARTITION BY session ORDER BY time) AS gap
     FROM turns WHERE session IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND time IS NOT NULL
@@ -219,34 +219,34 @@ SELECT session, sum(gap) FROM (
 WHERE gap BETWEEN 0 AND :pause GROUP BY session;
 
 -- list_last_turns --
--- The end of a session, the last turn first.
+-- The end of a session, last turn first.
 SELECT row, seq, native_id, speaker, trust, flags, time, author, text, tools FROM turns
 WHERE session = :session ORDER BY seq DESC LIMIT :limit;
 
 -- list_session_rows --
--- All, those that went on last first.
+-- All, most recently active first.
 SELECT row FROM sessions ORDER BY coalesce(ended, started, 0) DESC, row DESC;
 
 -- count_sessions --
--- By tool. Along the index, each row would be looked up on its own.
+-- By tool. With the index, each row would be looked up individually.
 SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions NOT INDEXED GROUP BY tool ORDER BY count(*) DESC, tool;
 
 -- list_turns --
--- A session from beginning to end.
+-- In order.
 SELECT row, seq, native_id, speaker, trust, flags, time, author, text, tools FROM turns
 WHERE session = :session AND seq >= :first ORDER BY seq LIMIT :limit;
 
 -- find_turn_in_session --
--- The place of a turn in its session.
+-- The position of a turn.
 SELECT seq FROM turns WHERE session = :session AND native_id = :native_id;
 
 -- find_turns --
--- The turns behind search hits.
+-- The turns of search hits.
 SELECT t.row, t.session, t.seq, t.native_id, t.speaker, t.trust, t.flags, t.time, t.author, t.text, coalesce(t.tools, '')
 FROM turns t WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY t.row;
 
 -- find_places --
--- Where turns stand.
+-- The positions of turns.
 SELECT row, session, seq FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_sessions_of --
@@ -255,7 +255,7 @@ SELECT row, tool, native_id, project, title, started, kind FROM sessions
 WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_authors --
--- People named as authors; few, where there are any. One look into the index for each, however many turns they wrote.
+-- Authors, of whom there are few. One index lookup for each, however many turns they wrote.
 WITH RECURSIVE named (author) AS (
     SELECT min(author) FROM turns WHERE author IS NOT NULL
     UNION ALL
@@ -264,7 +264,7 @@ WITH RECURSIVE named (author) AS (
 SELECT author FROM named WHERE author IS NOT NULL;
 
 -- list_projects_named --
--- Projects of sessions or of memories. As above: one look for each project of sessions.
+-- Projects of sessions or memories. One lookup for each project of sessions.
 WITH RECURSIVE named (project) AS (
     SELECT min(project) FROM sessions WHERE project IS NOT NULL
     UNION ALL
@@ -275,15 +275,15 @@ SELECT project FROM named WHERE project IS NOT NULL
 UNION SELECT project FROM active_memories WHERE project IS NOT NULL;
 
 -- find_cursor --
--- Where the last reading of a file ended.
+-- The end of the last reading of a file.
 SELECT tool, inode, "offset", size, mtime_ns, fingerprint, carry FROM transcript_cursors WHERE path = :path;
 
 -- list_cursors --
--- Every file that was read.
+-- All files read.
 SELECT path, tool, size, mtime_ns, unknown, corrupt FROM transcript_cursors ORDER BY path;
 
 -- save_cursor --
--- With the turns it stands behind, in one transaction. A reading that goes on adds to what was counted.
+-- In one transaction with its turns. A continued reading adds to the counts.
 INSERT INTO transcript_cursors (path, tool, inode, "offset", size, mtime_ns, fingerprint, carry, unknown, corrupt)
 VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :unknown, :corrupt)
 ON CONFLICT (path) DO UPDATE SET
@@ -303,7 +303,7 @@ ON CONFLICT (path) DO UPDATE SET
     );
 
 -- save_ingest --
--- One line a run.
+-- One row per run.
 INSERT INTO ingest_log (id, started, finished, files, sessions, turns, memories, skipped)
 VALUES (:id, :started, :finished, :files, :sessions, :turns, :memories, :skipped)
 ON CONFLICT (id) DO UPDATE SET
@@ -315,21 +315,20 @@ ON CONFLICT (id) DO UPDATE SET
 SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_log ORDER BY started DESC, id DESC LIMIT 1;
 
 -- list_identities --
--- Whether turns are known by the tool's id alone, or by that and their session.
+-- Shows whether turns are identified by the tool's id alone or also by their session.
 SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
 
 -- list_folders --
--- Where sessions worked.
+-- Working directories of sessions.
 SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;
 
 -- list_versions_of_files --
--- Which version of its tool wrote into a transcript last.
+-- The last tool version that wrote to each transcript.
 SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version IS NOT NULL ORDER BY ended NULLS FIRST, row;
 
 -- list_heard --
--- The latest main sessions of each tool, and whether the owner says something in them that is no harness noise. What
--- was only said to sub-agents is no session of the owner.
--- Turns are looked at for as many sessions as are wanted: the inner LIMIT has them sorted before.
+-- The latest main sessions of each tool, and whether the owner spoke in them, apart from harness noise. Words to
+-- sub-agents do not count. Turns are read only for the requested sessions, which the inner LIMIT sorts first.
 SELECT tool, tool_version, EXISTS (
     SELECT 1 FROM turns t WHERE t.session = s.row AND t.speaker = 'owner' AND t.flags & 2 = 0 AND t.text <> ''
 ) FROM (SELECT DISTINCT tool AS name FROM sessions) JOIN sessions s ON s.row IN (
@@ -342,17 +341,17 @@ SELECT tool, tool_version, EXISTS (
 ) ORDER BY tool, coalesce(started, ended, 0) DESC, row DESC;
 
 -- list_typed --
--- Beginnings of what owners typed, each once: no harness noise, no summaries, nothing said to sub-agents.
+-- Beginnings of distinct texts that owners typed, without harness noise, summaries and words to sub-agents.
 SELECT DISTINCT substr(text, 1, 160) FROM turns
 WHERE speaker = 'owner' AND flags & 14 = 0 AND length(text) BETWEEN 20 AND 2000
 ORDER BY 1;
 
 -- list_unknown_senders --
--- Senders of messages that stand in the owner's place, in chats that do not say that they are.
+-- Direct senders in chats, not known to be the owner.
 SELECT author, count(*) FROM turns
 WHERE author IS NOT NULL AND speaker = 'owner' AND trust = 'untrusted'
 GROUP BY author ORDER BY count(*) DESC, author LIMIT 10;
 
 -- list_turns_after --
--- The next turns that were stored.
+-- The next turns stored.
 SELECT row FROM turns WHERE row > :after ORDER BY row LIMIT :limit;

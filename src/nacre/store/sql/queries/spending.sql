@@ -1,5 +1,5 @@
 -- insert_model_call --
--- Before it is made, or, where nobody waits for it, afterwards; folded in twice it is one.
+-- Before the call, or afterwards if no caller waits for it. Repeated inserts count once.
 INSERT INTO model_calls
     (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome, trace)
 VALUES
@@ -7,18 +7,18 @@ VALUES
 ON CONFLICT DO NOTHING;
 
 -- finish_model_call --
--- What it really took.
+-- The actual usage.
 UPDATE model_calls SET input = :input, output = :output, cached = :cached, written = :written, cost = :cost,
     seconds = :seconds, outcome = :outcome
 WHERE id = :id;
 
 -- sum_background_cost --
--- What each model cost a day so far in the background: in all, and for one task.
+-- The day's background cost of each model: total, and for one task.
 SELECT model, coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0)
 FROM model_calls WHERE day = :day AND background = 1 GROUP BY model;
 
 -- sum_background_tokens --
--- What a day took so far of the models of one provider in the background: for conversations, or for all else.
+-- The day's background tokens of a provider's models: for conversations, or for all else.
 SELECT coalesce(sum(input + output + cached + written), 0), count(*)
 FROM model_calls WHERE day = :day AND background = 1
     AND (model = :provider OR substr(model, 1, length(:provider) + 1) = :provider || ':')
@@ -31,14 +31,14 @@ SELECT day, task, model, background, count(*), count(*) FILTER (WHERE outcome = 
 FROM model_calls WHERE day >= :since GROUP BY day, task, model, background ORDER BY day, task, model, background;
 
 -- mean_model_calls --
--- What calls of a task and a model took on the whole, lately.
+-- The mean usage of recent calls of a task and a model.
 SELECT count(*), avg(input + cached + written), avg(output), avg(seconds) FROM (
     SELECT input, cached, written, output, seconds FROM model_calls
     WHERE task = :task AND model = :model AND outcome = 'done' ORDER BY at DESC LIMIT 500
 );
 
 -- count_model_refusal --
--- One more.
+-- One more refused call.
 INSERT INTO model_refusals (day, task, model, reason, times) VALUES (:day, :task, :model, :reason, 1)
 ON CONFLICT (day, task, model, reason) DO UPDATE SET times = model_refusals.times + 1;
 
@@ -47,7 +47,7 @@ ON CONFLICT (day, task, model, reason) DO UPDATE SET times = model_refusals.time
 SELECT day, task, model, reason, times FROM model_refusals WHERE day >= :since ORDER BY day, task, model, reason;
 
 -- get_model_health --
--- One that failed.
+-- Of a model that failed.
 SELECT model, until, told FROM model_health WHERE model = :model;
 
 -- set_model_health --
@@ -60,7 +60,7 @@ ON CONFLICT (model) DO UPDATE SET until = excluded.until, told = excluded.told;
 DELETE FROM model_health WHERE model = :model;
 
 -- find_model_answer --
--- Not older than that.
+-- Not older than a time.
 SELECT answer FROM model_answers WHERE key = :key AND at >= :since;
 
 -- insert_model_answer --
@@ -69,15 +69,15 @@ INSERT INTO model_answers (key, at, model, answer) VALUES (:key, :at, :model, :a
 ON CONFLICT (key) DO UPDATE SET at = excluded.at, model = excluded.model, answer = excluded.answer;
 
 -- delete_model_answer --
--- It was of no use.
+-- It was unusable.
 DELETE FROM model_answers WHERE key = :key;
 
 -- clear_model_answers --
--- Any may quote what was forgotten.
+-- Any may quote forgotten text.
 DELETE FROM model_answers;
 
 -- prune_model_answers --
--- The old ones, and those beyond a number of characters or of answers, the newest counted first.
+-- Old ones, and the oldest beyond a number of characters or answers.
 DELETE FROM model_answers WHERE at < :since OR key IN (
     SELECT key FROM (
         SELECT key, sum(length(answer)) OVER latest AS size, row_number() OVER latest AS place
@@ -86,7 +86,7 @@ DELETE FROM model_answers WHERE at < :since OR key IN (
 );
 
 -- prune_model_calls --
--- What nobody asks about any more.
+-- Too old to be shown.
 DELETE FROM model_calls WHERE day < :before;
 
 -- prune_model_refusals --

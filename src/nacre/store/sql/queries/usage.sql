@@ -1,11 +1,11 @@
 -- find_usage --
--- How memories were used.
+-- Of some memories.
 SELECT memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count FROM usage
 WHERE memory IN (SELECT value FROM json_each(:ids));
 
 -- record_recall --
--- One recall, folded in after the fact: the first of its sitting, or one that only makes it later. The list of times
--- keeps its last hundred.
+-- A recall folded in later: the first of its sitting, or one that only updates the time. The list keeps the last
+-- hundred times.
 INSERT INTO usage (memory, recall_count, last_recalled, recall_intervals, access_count)
 VALUES (:memory, :first, :at, iif(:first, json_array(:at), '[]'), 1)
 ON CONFLICT (memory) DO UPDATE SET
@@ -20,22 +20,22 @@ ON CONFLICT (memory) DO UPDATE SET
     END;
 
 -- record_look --
--- One look at a memory: an access, no recall.
+-- A view of a memory: an access, not a recall.
 INSERT INTO usage (memory, access_count) VALUES (:memory, 1)
 ON CONFLICT (memory) DO UPDATE SET access_count = usage.access_count + 1;
 
 -- confirm_memory --
--- The same thing was said again.
+-- It was stated again.
 INSERT INTO usage (memory, confirmations) VALUES (:memory, 1)
 ON CONFLICT (memory) DO UPDATE SET confirmations = usage.confirmations + 1;
 
 -- set_quality --
--- What a reply, a person or a review said of a memory.
+-- From a reply, a person or a review.
 INSERT INTO usage (memory, quality) VALUES (:memory, :quality)
 ON CONFLICT (memory) DO UPDATE SET quality = :quality;
 
 -- list_steps_due --
--- Active memories that were recalled often enough for more importance than their files say.
+-- Active memories whose recalls earned more importance than their files have.
 SELECT memory, earned, steps FROM (
     SELECT u.memory, CASE WHEN u.recall_count >= 25 THEN 3 WHEN u.recall_count >= 10 THEN 2 ELSE 1 END AS earned, u.steps
     FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.recall_count >= 3
@@ -43,11 +43,11 @@ SELECT memory, earned, steps FROM (
 WHERE earned > steps ORDER BY memory;
 
 -- set_steps --
--- The steps of importance that a memory has taken.
+-- The importance steps of a memory.
 INSERT INTO usage (memory, steps) VALUES (:memory, :steps) ON CONFLICT (memory) DO UPDATE SET steps = :steps;
 
 -- get_usage_value --
--- The spool that was folded last; the sitting that may still go on.
+-- The spool folded last, and the sitting that may continue.
 SELECT value FROM usage_values WHERE key = :key;
 
 -- set_usage_value --
@@ -55,45 +55,46 @@ SELECT value FROM usage_values WHERE key = :key;
 INSERT INTO usage_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- delete_usage_value --
--- It is noted no more.
+-- See above.
 DELETE FROM usage_values WHERE key = :key;
 
 -- record_use --
--- A memory was used in a session, and maybe recalled as the first time in it; used again, it may be judged again.
+-- A memory was used in a session, and perhaps recalled there for the first time. After another use it may be judged
+-- again.
 INSERT INTO uses (session, memory, at, recalled) VALUES (:session, :memory, :at, :recalled)
 ON CONFLICT (session, memory) DO UPDATE SET
     at = max(uses.at, :at), judged = 0, recalled = coalesce(:recalled, uses.recalled);
 
 -- list_recalled --
--- The memories of a session whose recall counted since a time.
+-- Memories of a session whose recall counted since a time.
 SELECT memory FROM uses WHERE session = :session AND recalled > :since;
 
 -- pair_use --
--- A memory that was paired with the others of its session.
+-- A memory paired with the others of its session.
 UPDATE uses SET paired = 1 WHERE session = :session AND memory = :memory;
 
 -- list_paired --
--- The memories of a session that were paired with each other.
+-- Memories of a session that were paired with each other.
 SELECT memory FROM uses WHERE session = :session AND paired = 1 ORDER BY memory;
 
 -- list_unjudged --
--- The memories used in a session on which no reply was heard since, in the order of their use.
+-- Memories used in a session without a reply since, in order of use.
 SELECT memory FROM uses WHERE session = :session AND judged = 0 ORDER BY at, memory;
 
 -- first_unjudged --
--- When the first of them was used.
+-- The first use among them.
 SELECT min(at) FROM uses WHERE session = :session AND judged = 0;
 
 -- judge_use --
--- A reply was heard on it.
+-- A reply judged it.
 UPDATE uses SET judged = 1 WHERE session = :session AND memory = :memory;
 
 -- delete_old_uses --
--- Sessions that are over long since.
+-- Of sessions that ended long ago.
 DELETE FROM uses WHERE at < :before;
 
 -- count_usage --
--- Active memories by how often they were recalled, and by quality; those never used are of neutral quality.
+-- Active memories by number of recalls and by quality. Unused ones have neutral quality.
 SELECT
     count(*) FILTER (WHERE coalesce(u.recall_count, 0) = 0),
     count(*) FILTER (WHERE u.recall_count BETWEEN 1 AND 5),
@@ -104,7 +105,7 @@ SELECT
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 
 -- insert_usage --
--- How a memory was used elsewhere, where nothing is known of it here.
+-- Usage elsewhere, unless there is usage here.
 INSERT INTO usage (
     memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count, steps
 ) VALUES (
@@ -113,16 +114,16 @@ INSERT INTO usage (
 ON CONFLICT DO NOTHING;
 
 -- count_idle --
--- Active memories by kind and by the days since their last use: those that are full, and those that have begun.
+-- Active memories by kind and days since their last use, as full days and as begun days.
 SELECT kind, (:now - last_used) / 86400000 AS days, (:now - last_used + 86399999) / 86400000 AS begun, count(*)
 FROM last_uses GROUP BY kind, days, begun ORDER BY kind, days, begun;
 
 -- list_idle_todos --
--- Open todos that were last used before a time, the one idle longest first.
+-- Open todos last used before a time, longest idle first.
 SELECT id, subject, last_used FROM last_uses WHERE kind = 'todo' AND last_used < :before ORDER BY last_used, row;
 
 -- list_ending --
--- What the rules of a dream may end.
+-- Memories that consolidation may retire.
 SELECT id FROM last_uses
 WHERE kind <> 'todo' AND expiry <> 'core' AND (
     expires_on <= :today

@@ -1,22 +1,22 @@
 -- list_turns_to_embed --
--- Talk whose vectors are missing, in the order of rows: what is done is one number. What is older than wanted is left out.
+-- Turns without vectors, by row, so that one number records the progress. Turns that are too old are left out.
 SELECT row, text FROM turns
 WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
     AND (:since IS NULL OR time >= :since)
 ORDER BY row LIMIT :limit;
 
 -- count_turns_to_embed --
--- How many are left.
+-- The number left.
 SELECT count(*) FROM turns
 WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
     AND (:since IS NULL OR time >= :since);
 
 -- find_passages --
--- Which texts were embedded before.
+-- Texts embedded before.
 SELECT row, hash FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
 
 -- find_vectors_by_hash --
--- The vectors of texts that were embedded before.
+-- Vectors of texts embedded before.
 SELECT hash, vector FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
 
 -- insert_passage --
@@ -24,11 +24,11 @@ SELECT hash, vector FROM passages WHERE hash IN (SELECT unhex(value) FROM json_e
 INSERT INTO passages (row, hash, vector) VALUES (:row, :hash, :vector);
 
 -- next_passage --
--- Numbers are handed out in order, so that bits and rows stay aligned.
+-- Numbers are assigned in order, so that bits and rows stay aligned.
 SELECT coalesce(max(row), 0) + 1 FROM passages;
 
 -- insert_turn_passage --
--- Which turn says a passage, where it still does: it may have gone while its vector was made.
+-- A passage of a turn, unless the turn was deleted while its vector was computed.
 INSERT INTO turn_passages (passage, turn)
 SELECT :passage, :turn WHERE EXISTS (SELECT 1 FROM turns WHERE row = :turn)
 ON CONFLICT DO NOTHING;
@@ -46,46 +46,45 @@ SELECT first, count, bits FROM passage_bits WHERE first >= :first ORDER BY first
 SELECT row, vector FROM passages WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_turns_of_passages --
--- Who said them.
+-- The turns that contain them.
 SELECT passage, turn FROM turn_passages WHERE passage IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_vectors_of_turns --
--- The vectors of some turns.
+-- Of all passages of some turns.
 SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.passage
 WHERE tp.turn IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_memories_to_embed --
--- Memories without a vector, the newest first; what was superseded is asked for, too, when the question is about the
--- past.
+-- Memories without a vector, newest first. Superseded ones are included, for questions about the past.
 SELECT m.row, m.subject, m.content FROM past_memories m
 LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL
 ORDER BY m.row DESC LIMIT :limit;
 
 -- list_memory_texts --
--- What all memories say that get vectors: to tell beforehand what that takes.
+-- Texts of all memories that get vectors, to estimate the effort.
 SELECT subject, content FROM past_memories ORDER BY row;
 
 -- count_memories_to_embed --
--- How many are left.
+-- The number left.
 SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row
 WHERE v.memory IS NULL;
 
 -- insert_memory_vector --
--- A memory has one vector per piece of its text; a row that went while its vectors were made has none.
+-- A memory has one vector per piece of its text, none if its row was deleted meanwhile.
 INSERT INTO memory_vectors (memory, ordinal, vector)
 SELECT :memory, :ordinal, :vector WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory)
 ON CONFLICT (memory, ordinal) DO UPDATE SET vector = excluded.vector;
 
 -- list_memory_vectors --
--- All of them: memories are few.
+-- All, because memories are few.
 SELECT memory, vector FROM memory_vectors ORDER BY memory, ordinal;
 
 -- get_embedding_value --
--- Which model made the vectors, and how far it got.
+-- The model of the vectors, and the progress.
 SELECT value FROM embedding WHERE key = :key;
 
 -- set_embedding_value --
--- Kept in the same transaction as the vectors.
+-- In the same transaction as the vectors.
 INSERT INTO embedding (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- count_passages --
@@ -93,7 +92,7 @@ INSERT INTO embedding (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UP
 SELECT count(*) FROM passages;
 
 -- drop_vectors --
--- Another model: nothing is mixed.
+-- Vectors of two models are never mixed.
 DELETE FROM passages;
 
 -- drop_turn_passages --
@@ -113,11 +112,11 @@ DELETE FROM memory_vectors;
 DELETE FROM embedding;
 
 -- one_size --
--- How many components the vectors have; none are there yet where this finds nothing.
+-- The number of components of the vectors, or no row without vectors.
 SELECT length(vector) FROM passages UNION ALL SELECT length(vector) FROM memory_vectors LIMIT 1;
 
 -- count_memory_vectors --
--- Memories that have vectors.
+-- Memories with vectors.
 SELECT count(DISTINCT memory) FROM memory_vectors;
 
 -- size_of_vectors --
@@ -126,7 +125,7 @@ SELECT coalesce((SELECT sum(length(vector)) FROM passages), 0) + coalesce((SELEC
     + coalesce((SELECT sum(length(vector)) FROM memory_vectors), 0);
 
 -- exchange_passages --
--- What was made for another model takes the place of what is in use: all five within one transaction.
+-- Replace the vectors in use by those of another model: all five in one transaction.
 ALTER TABLE passages RENAME TO former_vectors;
 ALTER TABLE other_passages RENAME TO passages;
 ALTER TABLE former_vectors RENAME TO other_passages;

@@ -1,49 +1,49 @@
 -- insert_memory_name --
--- Of a name that is both, its own goes before the alias.
+-- A memory's own name comes before an equal alias.
 INSERT INTO memory_names (name, memory, written, is_alias) VALUES (:name, :memory, :written, :is_alias)
 ON CONFLICT DO NOTHING;
 
 -- insert_mention --
--- What a body calls another memory.
+-- A name of another memory in a body.
 INSERT INTO mentions (source, name) VALUES (:source, :name)
 ON CONFLICT DO NOTHING;
 
 -- delete_memory_names --
--- Before its names are noted anew.
+-- Before its names are stored again.
 DELETE FROM memory_names WHERE memory = :memory;
 
 -- delete_mentions --
--- The same for what its body calls others.
+-- Before its mentions are stored again.
 DELETE FROM mentions WHERE source = :source;
 
 -- list_memory_names --
--- What a memory is called.
+-- The names of a memory.
 SELECT name FROM memory_names WHERE memory = :memory;
 
 -- list_lost_memory_names --
--- Names by which other memories link one, and which it does not bear any more; an alias is taken away on purpose.
+-- Names by which other memories link a memory and that it has no longer. Aliases are removed on purpose.
 SELECT written FROM memory_names
 WHERE memory = :memory AND is_alias = 0 AND name NOT IN (SELECT value FROM json_each(:kept))
     AND EXISTS (SELECT 1 FROM mentions WHERE mentions.name = memory_names.name AND mentions.source <> :memory)
 ORDER BY name;
 
 -- find_path_of --
--- Where a memory's file lies.
+-- The file of a memory.
 SELECT path FROM vault_files WHERE memory = :memory;
 
 -- list_mentioning --
--- Whose bodies use some names.
+-- Memories whose bodies mention some names.
 SELECT DISTINCT source FROM mentions WHERE name IN (SELECT value FROM json_each(:names));
 
 -- delete_body_links --
--- Before the links of some bodies are found anew.
+-- Before the links of some bodies are resolved again.
 DELETE FROM links WHERE origin = 'body' AND source IN (SELECT value FROM json_each(:sources));
 
 -- insert_body_links --
--- A name leads to the one memory that bears it: rather to one that holds than to a superseded one, to none that nobody
--- answers for where the source is answered for, rather to a present name than to an alias, and rather to one of the same
--- project, then to one that holds everywhere. Where several are left, it leads nowhere. What is retired has no name.
--- Where front matter has a link between the two, that says more.
+-- A name resolves to the only memory that has it. Active memories are preferred to superseded ones, current names to
+-- aliases, and the same project to memories that hold everywhere. A vouched source never resolves to an unvouched
+-- memory. If several are left, the name does not resolve. Retired memories have no name. A link in front matter
+-- takes precedence.
 INSERT INTO links (source, rel, target, origin)
 SELECT source, 'related_to', target, 'body'
 FROM (

@@ -1,4 +1,4 @@
--- For who manages a server: these name no tenant.
+-- For administrators of a server. No tenant is set.
 
 -- insert_account --
 INSERT INTO nacre_spaces.accounts (name, created) VALUES (:account, :at) ON CONFLICT DO NOTHING
@@ -21,7 +21,7 @@ DELETE FROM nacre_spaces.members WHERE space = :space AND account = :account
 SELECT account, role, since FROM nacre_spaces.members WHERE space = :space ORDER BY role, account
 
 -- lock_space --
--- Whoever changes its members or keys goes one after the other.
+-- Changes to its members and keys are serialised.
 SELECT 1 FROM nacre_spaces.spaces WHERE name = :space FOR UPDATE
 
 -- read_role --
@@ -46,8 +46,8 @@ UPDATE nacre_spaces.api_keys SET revoked = :at WHERE space = :space AND id = :id
 UPDATE nacre_spaces.api_keys SET revoked = :at WHERE space = :space AND account = :account AND revoked IS NULL
 
 -- read_key --
--- Whose key it is, as long as it holds by the server's clock and its account belongs to the space; and what the space
--- may use.
+-- The holder of a key that is valid by the server's clock and whose account belongs to the space, and the space's
+-- quota.
 SELECT k.id, k.space, k.account, k.role, q.calls, q.turns, q.usd FROM nacre_spaces.api_keys k
 JOIN nacre_spaces.members m ON m.space = k.space AND m.account = k.account
 LEFT JOIN nacre_spaces.quotas q ON q.space = k.space
@@ -63,7 +63,7 @@ INSERT INTO nacre_spaces.audit_log (at, space, account, action, subject, outcome
 VALUES (:at, :space, :account, :action, :subject, :outcome)
 
 -- name_tenant --
--- Until the transaction ends, and where its rows lie on another node, there, too.
+-- Until the transaction ends, also on another node with its rows.
 DO $$BEGIN SET LOCAL citus.propagate_set_commands = local; SET LOCAL nacre.tenant = :space; END$$
 
 -- read_use --
@@ -71,7 +71,7 @@ DO $$BEGIN SET LOCAL citus.propagate_set_commands = local; SET LOCAL nacre.tenan
 SELECT 1 FROM nacre_rows.edition WHERE tenant = nacre.tenant()
 
 -- list_untended --
--- Spaces in which something was done since a worker looked after them.
+-- Spaces with operations since a worker last tended them.
 SELECT s.name FROM nacre_spaces.spaces s LEFT JOIN nacre_spaces.tended t ON t.space = s.name
 WHERE EXISTS (SELECT 1 FROM nacre_spaces.audit_log a WHERE a.space = s.name AND a.number > coalesce(t.number, 0))
 ORDER BY s.name
@@ -115,11 +115,11 @@ DELETE FROM nacre_spaces.calls WHERE space = :space AND day < :day
 SELECT pg_database_size(current_database())
 
 -- count_anew --
--- What the planner knows of the rows; else the server sees to it within a minute or two.
+-- Update the planner's statistics; otherwise the server does within a minute or two.
 ANALYZE
 
 -- list_tables --
--- Those with rows of tenants; what others refer to comes last.
+-- Tables with rows of tenants, referenced ones last.
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
 WHERE n.nspname = 'nacre_rows' AND c.relkind IN ('r', 'p')
