@@ -25,7 +25,7 @@ def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in (("tail",), ("show",), ("summary",), ("data", "export", "--format", "markdown")):
+    for command in (("tail",), ("show",), ("summary",), ("export", "--format", "markdown")):
         shown = nacre("sessions", *command)
         assert "PostgreSQL" in shown.out
         assert "showing the last session of any folder" in shown.err
