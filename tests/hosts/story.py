@@ -92,7 +92,7 @@ def play(driver: Driver, stage: Stage) -> Story:
         story.scene("hung", COMES_BACK)
     story.scene("down", COMES_BACK)
     story.read = stage.nacre("ingest", "--force", "--json").record
-    story.doctor = stage.run([str(stage.programs / "nacre"), "doctor", "hosts"])
+    story.doctor = stage.run([str(stage.programs / "nacre"), "admin", "doctor", "hosts"])
     stage.nacre("init", "--host", driver.name, "--uninstall", "--yes")
     story.after = {path: text for path, text in stage.settings().items() if path in story.before}
     story.scene("without", COMES_BACK)

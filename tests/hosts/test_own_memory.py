@@ -124,6 +124,6 @@ def _files(stage: Stage) -> dict[str, bytes]:
 
 
 def _doctor(stage: Stage) -> list[dict[str, str]]:
-    ran = stage.run([str(stage.programs / "nacre"), "doctor", "hosts", "--json"])
+    ran = stage.run([str(stage.programs / "nacre"), "admin", "doctor", "hosts", "--json"])
     checks: list[dict[str, str]] = ran.record["checks"]
     return checks

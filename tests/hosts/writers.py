@@ -293,7 +293,7 @@ def contents(stage: Stage) -> list[str]:
 
 def check(stage: Stage, name: str) -> Any:
     """What ``doctor`` says about something."""
-    found: Ran = stage.run([str(stage.programs / "nacre"), "doctor", "--json"])
+    found: Ran = stage.run([str(stage.programs / "nacre"), "admin", "doctor", "--json"])
     return next(one for one in found.record["checks"] if one["name"] == name)
 
 

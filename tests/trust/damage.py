@@ -187,10 +187,10 @@ class Stage:
             "garden",
         )
         self.run("recall", "how deep is the well")
-        self.run("commit")
-        self.run("backup", "create", str(self.user / "home.zip"))
-        self.run("export", str(self.user / "all.jsonl"), "--sessions")
-        self.run("export", str(self.user / "all.zip"))
+        self.run("admin", "commit")
+        self.run("data", "backup", "create", str(self.user / "home.zip"))
+        self.run("data", "export", str(self.user / "all.jsonl"), "--sessions")
+        self.run("data", "export", str(self.user / "all.zip"))
 
 
 def damage(stage: Stage, kind: str, rng: random.Random) -> tuple[str, list[Path]]:
