@@ -225,6 +225,27 @@ def test_following_a_session_reads_what_is_written_meanwhile(nacre: Nacre, mende
     context.database.close()
 
 
+def test_following_goes_on_when_the_file_is_away_for_a_moment(nacre: Nacre, mended: Path) -> None:
+    context = open_home(load_settings())
+    away = mended.with_suffix(".away")
+    waits = 0
+
+    def wait(_: float) -> None:
+        nonlocal waits
+        waits += 1
+        if waits == 1:
+            mended.rename(away)
+        elif waits == 2:
+            away.rename(mended)
+            with mended.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(said('user', 'And the tax, too.', 50))}\n")
+
+    followed = follow_session(context, SESSION, limit=1, wait=wait)
+    assert [item.turn.text for item in next(followed)] == ["thanks"]
+    assert [item.turn.text for item in next(followed)] == ["And the tax, too."]
+    context.database.close()
+
+
 def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(
     nacre: Nacre, tmp_path: Path
 ) -> None:

@@ -183,7 +183,7 @@ def follow_session(
     last_state: tuple[int, int] | None = None
     while True:
         state = _state(path)
-        if state != last_state:
+        if state is not None and state != last_state:
             last_state = state
             learn_ingest.ingest(
                 home,
