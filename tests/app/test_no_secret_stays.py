@@ -319,13 +319,13 @@ def test_api_key_is_stored_only_in_credentials_toml(home: Path, tmp_path: Path, 
         told += nacre("store", "The gate is painted green.", "--subject", "Gate")
         told += nacre("recall", "what is green?")
     for words in (
-        "auth status",
-        "auth status --json",
+        "writer keys",
+        "writer keys --json",
         "config show",
         "config show --json",
         "config get models.providers",
-        "doctor",
-        "commit",
+        "admin doctor",
+        "admin commit",
         "log",
     ):
         told += nacre(*words.split(), code=None)

@@ -52,7 +52,7 @@ def test_memory_works_without_onnxruntime_and_names_the_missing_lane(
     lanes = {lane["name"]: lane["state"] for lane in result["lanes"]}  # type: ignore[attr-defined]
     assert lanes["lexical"] == "ran"
     assert lanes["vector"] in ("unavailable", "partial")
-    assert nacre(world, "sessions", "search", "mill")["hits"]
+    assert nacre(world, "search", "mill")["hits"]
 
 
 def test_many_memories_at_once_are_compared_by_their_words(world: World) -> None:
@@ -63,5 +63,5 @@ def test_many_memories_at_once_are_compared_by_their_words(world: World) -> None
         (folder / f"shelf-{number}.md").write_text(
             f"{front}Shelf {number} of the mill holds sack {number * 7}.\n"
         )
-    assert nacre(world, "import", str(folder), "--trust")["added"] == 120
-    assert nacre(world, "import", str(folder), "--trust")["added"] == 0
+    assert nacre(world, "data", "import", str(folder), "--trust")["added"] == 120
+    assert nacre(world, "data", "import", str(folder), "--trust")["added"] == 0

@@ -168,14 +168,14 @@ def test_what_models_cost_is_told_by_task(heard: Heard, home: Home) -> None:
     day = at.astimezone().date()
     call = Call("c1", at, day, "extraction", "acme:small", True, Tokens(10, 5), DOLLAR // 100)
     home.spending.add(call)
-    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("writer", "cost")] == [
+    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [
         ("extraction", 0.01, 0.01)
     ]
     home.spending.add(Call("c2", at, day, "dream", "acme:small", True, Tokens(10, 5), DOLLAR // 50))
-    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("writer", "cost")] == [
+    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [
         ("dream", 0.02, 0.03)
     ]
-    assert heard("writer", "cost") == []
+    assert heard("cost") == []
 
 
 def test_a_question_leaves_a_trace_that_is_told_once(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
@@ -191,18 +191,18 @@ KEY = "telegram:4711"
 
 
 def chats(heard: Heard) -> list[tuple[str, str | None]]:
-    return [(one["change"], one["key"]) for one in heard("gateway", "chat")]
+    return [(one["change"], one["key"]) for one in heard("chat")]
 
 
 def test_a_conversation_is_told_from_its_first_message_to_its_end(home: Home, heard: Heard) -> None:
-    assert heard("gateway", "chat") == []
+    assert heard("chat") == []
     folder, chat = home.settings.home, Chat("telegram", "4711")
     assert not (folder / "gateway").exists()
     with closing(GatewayStore.open(folder)) as store:
         session = talk(
             store, folder, chat, "Otto", [("owner", "Is the sluice shut?")], home.clock()
         )
-        told = heard("gateway", "chat")
+        told = heard("chat")
         assert [(one["change"], one["key"]) for one in told] == [("grew", KEY)]
         assert (told[0]["session"], told[0]["channel"]) == (session, "telegram")
         message = Incoming("m1", chat, Sender("4711"), "And the lock?")
@@ -225,7 +225,7 @@ def test_pairing_requests_and_undeliverable_messages_are_reported(home: Home, he
     with closing(GatewayStore.open(folder)) as store:
         asking = Pairing("telegram", "77", "Ines", "K7QM-2XDP", at)
         store.ask_pairing(asking)
-        assert [(one["change"], one["channel"]) for one in heard("gateway", "chat")] == [
+        assert [(one["change"], one["channel"]) for one in heard("chat")] == [
             ("pairing", "telegram")
         ]
         store.approve(asking, at)
@@ -245,7 +245,7 @@ def test_a_spoilt_gateway_keeps_nothing_else_from_being_told(
 ) -> None:
     file = home.settings.home / "gateway" / "gateway.db"
     GatewayStore.open(home.settings.home).close()
-    assert heard("gateway", "chat") == []
+    assert heard("chat") == []
     file.unlink()
     file.write_bytes(b"no database at all" * 400)
     store(nacre, "The mill stands on the left bank of the river")

@@ -92,7 +92,7 @@ _DONE = {
         "nacre log --diff 5f0c2a4d",
     ],
 )
-@argument("diff", "reference", metavar="[MEMORY|OPERATION]")
+@argument("log", "reference", metavar="[MEMORY|OPERATION]")
 @click.option(
     "--diff",
     "shows_diff",
