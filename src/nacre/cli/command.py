@@ -132,12 +132,12 @@ class Group(click.Group):
 
     def _named_below(self, ctx: click.Context, name: str) -> list[str]:
         """Return the paths below this group at which a command has exactly this name."""
-        paths = []
-        for group_name in self.list_commands(ctx):
-            group = self.get_command(ctx, group_name)
-            if isinstance(group, click.Group) and name in group.list_commands(ctx):
-                paths.append(f"{group_name} {name}")
-        return paths
+        return [
+            f"{group_name} {name}"
+            for group_name in self.list_commands(ctx)
+            if isinstance(group := self.get_command(ctx, group_name), click.Group)
+            and name in group.list_commands(ctx)
+        ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples."""
