@@ -421,7 +421,7 @@ test("a tool that cannot be done says so, and the next call begins anew", async 
   assert.match((await search.execute("3", { query: "fine" })).content[0].text, /^nacre_memory_search/);
   claw.run("gateway_stop");
   const away = await host(t);
-  assert.match((await away.tools[0].execute("4", {})).content[0].text, /nacre doctor/);
+  assert.match((await away.tools[0].execute("4", {})).content[0].text, /nacre admin doctor/);
 });
 
 test("within a command by which nacre asks a model itself, the plugin does nothing", async (t) => {
