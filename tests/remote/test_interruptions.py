@@ -73,7 +73,7 @@ def test_killed_machine_loses_and_doubles_nothing_around_questions(
     laptop("store", "The ferry timetable is kept in the file tides.csv.")
     ingest(laptop, SESSION, ("user", "Where is the timetable?"), ("assistant", "In tides.csv."))
     killed = processes.start(
-        [sys.executable, "-c", KILLED_AT, str(at), "remote", "sync"], env=_environ(laptop)
+        [sys.executable, "-c", KILLED_AT, str(at), "server", "remote", "sync"], env=_environ(laptop)
     )
     assert killed.wait(60) == -signal.SIGKILL
     laptop.sync()
