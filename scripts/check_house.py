@@ -227,21 +227,13 @@ def _files(project: Path, folders: Iterable[str], suffixes: set[str]) -> Iterato
 def _interface_totals() -> dict[str, int]:
     import click
 
+    from nacre.cli.command import walk_commands
     from nacre.cli.root import cli
     from nacre.known_settings import SETTINGS
 
-    def walk(group: click.Group) -> Iterator[click.Command]:
-        context = click.Context(group)
-        for name in group.list_commands(context):
-            command = group.get_command(context, name)
-            if command is None:
-                continue
-            yield command
-            if isinstance(command, click.Group):
-                yield from walk(command)
-
-    commands = list(walk(cli))
-    at_the_top = len(cli.list_commands(click.Context(cli)))
+    root = click.Context(cli)
+    commands = [context.command for context in walk_commands(root)]
+    at_the_top = len(cli.list_commands(root))
     return {
         "commands": at_the_top,
         "sub_commands": len(commands) - at_the_top,

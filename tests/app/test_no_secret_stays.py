@@ -236,7 +236,7 @@ def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Pat
         stdin=f"I used {SECRET}",
     )
     nacre("admin", "eval", "add", f"where is {SECRET}?", "--id", f"q-{SECRET}")
-    nacre("admin", "eval", "run", "--save", code=None)
+    nacre("admin", "eval", "--save-baseline")
     nacre("retire", second, "--reason", f"leaked {SECRET}", "--yes")
     nacre("retire", f"nothing {SECRET}", "--yes", code=None)
     nacre("admin", "doctor")

@@ -173,6 +173,19 @@ def load_command(place: str) -> click.Command:
     return loaded
 
 
+def walk_commands(parent: click.Context) -> Iterator[click.Context]:
+    """Yield a context for each visible command below a group, followed by those of its subcommands."""
+    group = parent.command
+    if not isinstance(group, click.Group):
+        return
+    for name in group.list_commands(parent):
+        below = group.get_command(parent, name)
+        if below and not below.hidden:
+            context = click.Context(below, info_name=name, parent=parent)
+            yield context
+            yield from walk_commands(context)
+
+
 def first_sentence(text: str | None) -> str:
     """Return the first paragraph of a help text, which is one sentence."""
     return " ".join((text or "").split("\n\n")[0].split())

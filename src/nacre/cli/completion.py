@@ -14,6 +14,7 @@ from nacre.cli.command import (
     Run,
     command,
     first_sentence,
+    walk_commands,
 )
 
 # ----------------------------------------------------------------------------
@@ -88,7 +89,8 @@ def _page(root: click.Context) -> Iterator[str]:
         "Every command accepts \\-\\-json, which prints one JSON object, and \\-\\-help.",
     )
     yield ".SH COMMANDS"
-    yield from _commands(root)
+    for context in walk_commands(root):
+        yield from _command(context)
     yield ".SH EXIT STATUS"
     for code, meaning in _EXIT_CODES:
         yield from (".TP", f".B {code}", meaning)
@@ -97,20 +99,6 @@ def _page(root: click.Context) -> Iterator[str]:
     if isinstance(program, (Command, Group)):
         yield ".SH EXAMPLES"
         yield from _examples(program)
-
-
-def _commands(parent: click.Context) -> Iterator[str]:
-    """Yield the commands of a group, each followed by its subcommands."""
-    group = parent.command
-    if not isinstance(group, click.Group):
-        return
-    for name in group.list_commands(parent):
-        subcommand = group.get_command(parent, name)
-        if subcommand is None or subcommand.hidden:
-            continue
-        context = click.Context(subcommand, info_name=name, parent=parent)
-        yield from _command(context)
-        yield from _commands(context)
 
 
 def _command(context: click.Context) -> Iterator[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
-from nacre.cli.command import Command, Group, Paper, Run, bold, dim, first_sentence
+from nacre.cli.command import Command, Group, Paper, Run, bold, dim, first_sentence, walk_commands
 
 data = Group(
     "data",
@@ -75,7 +73,10 @@ def help_command(context: click.Context, words: tuple[str, ...], everything: boo
     run: Run = context.obj
     current = context.find_root()
     if everything:
-        rows = list(_tree(current))
+        rows = [
+            (below.command_path, first_sentence(below.command.help))
+            for below in walk_commands(current)
+        ]
         record = {"commands": [{"command": path, "summary": summary} for path, summary in rows]}
         run.answer(record, lambda paper: _render_tree(paper, rows))
         return
@@ -87,20 +88,6 @@ def help_command(context: click.Context, words: tuple[str, ...], everything: boo
         current = click.Context(below or group, info_name=name, parent=current)
     page = current.get_help()
     run.answer({"help": page}, lambda paper: paper.verbatim(page))
-
-
-def _tree(parent: click.Context) -> Iterator[tuple[str, str]]:
-    """Yield the path and the summary of each command below a group."""
-    group = parent.command
-    if not isinstance(group, click.Group):
-        return
-    for name in group.list_commands(parent):
-        below = group.get_command(parent, name)
-        if below is None or below.hidden:
-            continue
-        context = click.Context(below, info_name=name, parent=parent)
-        yield context.command_path, first_sentence(below.help)
-        yield from _tree(context)
 
 
 def _render_tree(paper: Paper, rows: list[tuple[str, str]]) -> None:
