@@ -610,12 +610,20 @@ async def test_agent_sees_dream_plan_and_who_may_run_it(server: Server) -> None:
         assert not memory.get(stored.memory_id).retired
 
 
-async def test_structured_answers_hold_the_whole_text_and_records(server: Server) -> None:
+async def test_structured_answers_add_the_json_of_the_operations_results(server: Server) -> None:
     server.options["structured"] = True
     answer = await server.ask("memory_search", query="which database does billing use?")
     assert answer.records
     assert answer.records["text"] == answer.text
-    assert answer.records["records"]["memories"][0]["kind"] == "decision"
+    (found,) = answer.records["results"]
+    assert found["operation"] == "recall"
+    assert found["result"]["hits"][0]["memory"]["kind"] == "decision"
+    known = found["result"]["hits"][0]["memory"]["id"]
+    read = await server.ask("memory_get", ids=[known, "no-such-memory"])
+    assert read.records
+    first, second = read.records["results"]
+    assert first["result"]["memory"]["id"] == known
+    assert second["error"]["code"] == "not_found"
     failed = await server.ask("memory_get", ids=["no-such-memory"])
     assert failed.records
     assert failed.records["error"]["code"] == "not_found"

@@ -17,7 +17,6 @@ from nacre.recall import requests
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
-    Answer,
     Desk,
     cut,
     fitting,
@@ -26,8 +25,6 @@ from nacre.serve.mcp import (
     indented,
     origin_of,
     page_of,
-    record_of,
-    refusal,
     said_in,
     short_id,
     short_session,
@@ -60,7 +57,7 @@ _REGEX_SECONDS = 3.0
 _ID_HINT = "memory_sessions with list shows ids"
 
 
-def sessions(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+def sessions(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     """List, read, summarize or search the sessions with agents."""
     return {"list": _list, "read": _read, "summary": _summary, "search": _search}[arguments.action](
         desk, arguments
@@ -73,7 +70,7 @@ def _reference(arguments: mcp_arguments.Sessions) -> str:
     return arguments.session
 
 
-def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     projects = desk.projects(arguments.project)
     session_filter = SessionFilter(
         tool=arguments.channel,
@@ -89,15 +86,10 @@ def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
     lines = [_line(line) for line in page.lines]
     shown = fitting(lines, arguments.budget)
     more = page.more or shown < len(lines)
-    text = framed(
+    return framed(
         "\n".join(lines[:shown]) or "No session fits.",
         going_on("memory_sessions", at + shown) if more else "",
     )
-    records = {
-        "sessions": [_session_record(line) for line in page.lines[:shown]],
-        "cursor": str(at + shown) if more else None,
-    }
-    return Answer(text, records)
 
 
 def _line(line: SessionLine) -> str:
@@ -110,19 +102,7 @@ def _line(line: SessionLine) -> str:
     return f"- {harmless(one_line(facts))}: {one_line(harmless(title))}"
 
 
-def _session_record(line: SessionLine) -> dict[str, Any]:
-    stored = line.session
-    started = stored.session.started
-    return {
-        "session": stored.session.id,
-        "project": stored.project,
-        "turns": stored.turns,
-        "started": started.isoformat() if started else None,
-        "title": stored.session.title or line.opening,
-    }
-
-
-def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     reference = _reference(arguments)
     first = page_of(arguments.cursor) if arguments.cursor else arguments.from_turn
     request = SessionRequest(
@@ -137,7 +117,7 @@ def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
 
 def told_session(
     view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False
-) -> Answer:
+) -> str:
     """Return as many turns of a session as fit, from its start or its end.
 
     ``with_tools`` adds the input and the outcome of tool calls instead of their names alone.
@@ -158,31 +138,12 @@ def told_session(
     stored = view.session
     more = last < stored.turns
     head = f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
-    text = framed(
+    return framed(
         head,
         before,
         "\n".join(chosen) or "No turns from there on.",
         going_on("memory_sessions", last, stored.turns) if more else "",
     )
-    records = {
-        "session": stored.session.id,
-        "turns": [
-            {
-                "number": item.seq,
-                "speaker": item.turn.speaker.value,
-                "trust": item.turn.trust.value,
-                "text": item.turn.text,
-                **(
-                    {"tool_calls": [_call_record(call) for call in item.turn.tool_calls]}
-                    if with_tools
-                    else {}
-                ),
-            }
-            for item in turns
-        ],
-        "cursor": str(last) if more else None,
-    }
-    return Answer(text, records)
 
 
 def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
@@ -221,17 +182,7 @@ def _call(call: ToolCall) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _call_record(call: ToolCall) -> dict[str, Any]:
-    return {
-        "name": call.name,
-        "input": call.input,
-        "outcome": call.outcome,
-        "error": call.error,
-        "made": list(call.made),
-    }
-
-
-def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     with desk.naming(_ID_HINT):
         report: SessionReport = desk.call(
             "session-summary", SessionRequest(reference=_reference(arguments))
@@ -239,7 +190,7 @@ def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
     return told_summary(report)
 
 
-def told_summary(report: SessionReport) -> Answer:
+def told_summary(report: SessionReport) -> str:
     """Return the summary of a session."""
     summary, stored = report.summary, report.view.session
     outcome = summary.outcome
@@ -254,16 +205,7 @@ def told_summary(report: SessionReport) -> Answer:
         _section("Changed", [file.path for file in summary.modified[:12]]),
         _section("Learned", [memory.subject for memory in report.view.memories[:12]]),
     ]
-    records = {
-        "session": stored.session.id,
-        "topics": [topic.text for topic in summary.topics],
-        "ending": outcome.ending.value,
-        "reason": outcome.reason,
-        "open_ends": [end.text for end in summary.open_ends],
-        "changed": [file.path for file in summary.modified],
-        "memories": [memory.id for memory in report.view.memories],
-    }
-    return Answer(framed(*parts), records)
+    return framed(*parts)
 
 
 def _section(title: str, lines: list[str]) -> str:
@@ -274,7 +216,7 @@ def _section(title: str, lines: list[str]) -> str:
     )
 
 
-def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     if not (arguments.query or "").strip():
         raise InvalidInput("search needs a query", hint="words that were said")
     turn_filter = Filter(
@@ -296,19 +238,11 @@ def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
     ]
     shown = fitting(lines, arguments.budget)
     more = has_more or shown < len(lines)
-    text = framed(
+    return framed(
         "\n".join(lines[:shown]) or "No turn matches.",
         remark,
         going_on("memory_sessions", at + shown) if more else "",
     )
-    records = {
-        "turns": [
-            {"session": hit.session.id, "turn": hit.turn.id, "excerpt": hit.excerpt}
-            for hit in hits[:shown]
-        ],
-        "cursor": str(at + shown) if more else None,
-    }
-    return Answer(text, records)
 
 
 _MODES = {"all": Mode.HYBRID, "words": Mode.LEXICAL, "meaning": Mode.VECTOR}
@@ -361,10 +295,10 @@ _MAX_LINKS = 8
 _MAX_EVIDENCE_CHARACTERS = 160
 
 
-def get(desk: Desk, arguments: mcp_arguments.Get) -> Answer:
+def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
     """Return whole memories with their sources and links."""
     room = max(_MIN_TOKENS, (arguments.budget - 60) // len(arguments.ids))
-    blocks, records, errors = [], [], []
+    blocks, errors = [], []
     for reference in arguments.ids:
         try:
             view = _look(desk, reference, update=True)
@@ -373,14 +307,11 @@ def get(desk: Desk, arguments: mcp_arguments.Get) -> Answer:
             blocks.append(
                 f"{harmless(shorten(reference, 40))}: {one_line(harmless(error.message))}"
             )
-            records.append({"asked": reference} | refusal(error))
             continue
         blocks.append(_block(view, arguments.line, room))
-        links = [_link_record(link) for link in view.links]
-        records.append(record_of(view.memory) | {"doubt": view.doubt, "links": links})
     if len(errors) == len(arguments.ids):
         raise errors[0]
-    return Answer(framed("\n\n".join(blocks)), {"memories": records})
+    return framed("\n\n".join(blocks))
 
 
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
@@ -432,16 +363,6 @@ def _link(link: LinkView) -> str:
             f"{arrow} [{short_id(link.other)}] {shorten(link.subject or 'unknown', 80)} ({why})"
         )
     )
-
-
-def _link_record(link: LinkView) -> dict[str, Any]:
-    return {
-        "rel": link.rel,
-        "id": link.other,
-        "outgoing": link.is_outgoing,
-        "origin": link.origin,
-        "reason": link.reason,
-    }
 
 
 # -- Resources and prompts -------------------------------------------------------------------------
@@ -503,7 +424,7 @@ def read(desk: Desk, address: str) -> str:
             hint="resources/templates/list names what can be read",
         )
     if kind == "memory":
-        return get(desk, mcp_arguments.Get(ids=(name,), budget=_PAGE_BUDGET)).text
+        return get(desk, mcp_arguments.Get(ids=(name,), budget=_PAGE_BUDGET))
     if kind == "session":
         return _session(desk, name)
     return _page(desk, kind, name)
@@ -513,7 +434,7 @@ def _session(desk: Desk, name: str) -> str:
     view: SessionView = desk.call(
         "session", SessionRequest(reference=name, limit=_MAX_TURNS, at_end=True)
     )
-    return told_session(view, _PAGE_BUDGET, from_end=True).text
+    return told_session(view, _PAGE_BUDGET, from_end=True)
 
 
 def _page(desk: Desk, kind: str, name: str) -> str:

@@ -24,7 +24,6 @@ from nacre.recall.requests import DeepQuery
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
-    Answer,
     Desk,
     cut,
     fitting,
@@ -33,7 +32,6 @@ from nacre.serve.mcp import (
     indented,
     origin_of,
     page_of,
-    record_of,
     said_in,
     short_id,
     short_session,
@@ -42,7 +40,6 @@ from nacre.serve.mcp import (
 from nacre.serve.mcp_tools import ask_code
 from nacre.sessions.find import ChatSearchRequest
 from nacre.values import context as contexts
-from nacre.values.codec import plain, stamp
 from nacre.values.memory import USUAL_STRENGTH
 from nacre.values.recall import (
     DeepResult,
@@ -63,7 +60,7 @@ if TYPE_CHECKING:
 _ID_HINT = "memory_search shows the ids of memories"
 
 
-def graph(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     """Do one of six actions with links, or answer a question about code."""
     actions = {
         "traverse": _traverse,
@@ -79,7 +76,7 @@ def graph(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
         return actions[arguments.action](desk, arguments)
 
 
-def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     request = TraverseRequest(
         reference=_required(arguments, "id"),
         depth=arguments.depth,
@@ -93,7 +90,7 @@ def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
     lines = [_hop(tree, hop, depths[hop.parent]) for hop in _in_order(tree)]
     shown = fitting(lines, arguments.budget)
     more = "more: a higher budget or limit, fewer relations or a smaller depth."
-    text = framed(
+    return framed(
         f"{_node(tree.nodes[0])}: {count(len(lines), 'link', 'links')}.",
         "\n".join(lines[:shown]),
         _together(tree),
@@ -103,13 +100,6 @@ def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
         if tree.more
         else "",
     )
-    records = {
-        "memory": tree.nodes[0].id,
-        "edges": [_hop_record(tree, hop) for hop in tree.hops],
-        "together": [near.node.id for near in tree.together],
-        "more": tree.more,
-    }
-    return Answer(text, records)
 
 
 def _together(tree: Traversal) -> str:
@@ -139,7 +129,7 @@ def _in_order(tree: Traversal) -> list[Hop]:
     return ordered
 
 
-def _list(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def _list(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     relations = (arguments.relation,) if arguments.relation else arguments.relations
     request = LinksRequest(
         reference=arguments.id,
@@ -152,13 +142,10 @@ def _list(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
     lines = [_line(link) for link in page.links]
     shown = fitting(lines, arguments.budget)
     total = f"{count(page.total, 'link', 'links')} in all."
-    return Answer(
-        framed("\n".join(lines[:shown]) or "No such link.", total),
-        {"links": [_record(link) for link in page.links], "total": page.total},
-    )
+    return framed("\n".join(lines[:shown]) or "No such link.", total)
 
 
-def _link(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     relation = _required(arguments, "relation")
     if relation not in {option.value for option in Relation}:
         raise InvalidInput(
@@ -177,7 +164,7 @@ def _link(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
     return _format_change(desk.call("graph-link", LinkRequest(links=(drawn,))), arguments)
 
 
-def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     if not arguments.links:
         raise InvalidInput(
             "bulk_link needs links", hint='links: [{"id": …, "relation": "depends_on", "to": …}]'
@@ -197,11 +184,11 @@ def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
     return _format_change(desk.call("graph-link", LinkRequest(links=drawn)), arguments)
 
 
-def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     return _format_change(desk.call("graph-unlink", UnlinkRequest(**_ends(arguments))), arguments)
 
 
-def _invalidate(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def _invalidate(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     return _format_change(
         desk.call("graph-invalidate", InvalidateRequest(**_ends(arguments), at=arguments.at)),
         arguments,
@@ -226,7 +213,7 @@ def _required(arguments: mcp_arguments.Graph, name: str) -> str:
     return value.strip()
 
 
-def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> Answer:
+def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> str:
     counts = [
         f"{number:,} {word}"
         for number, word in (
@@ -244,19 +231,11 @@ def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> Answer
         f"Links: {', '.join(counts)}." if counts else "" if change.waiting else "It is so already."
     )
     lines = [_line(link) for link in change.links]
-    text = framed(
+    return framed(
         head,
         proposed if change.waiting else "",
         "\n".join(lines[: fitting(lines, arguments.budget)]),
     )
-    records = {
-        "made": change.made,
-        "changed": change.changed,
-        "removed": change.removed,
-        "waiting": list(change.waiting),
-        "links": [_record(link) for link in change.links],
-    }
-    return Answer(text, records)
 
 
 def _hop(tree: Traversal, hop: Hop, depth: int) -> str:
@@ -297,32 +276,6 @@ def _facts(link: Hop | LinkLine) -> str:
     return f" ({facts})" if facts else ""
 
 
-def _hop_record(tree: Traversal, hop: Hop) -> dict[str, Any]:
-    return {
-        "from": tree.nodes[hop.parent].id,
-        "rel": hop.rel,
-        "id": tree.nodes[hop.child].id,
-        "outgoing": hop.is_outgoing,
-        "origin": hop.origin,
-        "strength": hop.strength,
-        "valid": plain(hop.valid),
-        "reason": hop.reason,
-    }
-
-
-def _record(link: LinkLine) -> dict[str, Any]:
-    return {
-        "from": link.source.id,
-        "rel": link.rel,
-        "to": link.target.id,
-        "origin": link.origin,
-        "strength": link.strength,
-        "valid": plain(link.valid),
-        "reason": link.reason,
-        "holds": link.holds,
-    }
-
-
 # -- ``memory_search`` and ``memory_list`` ---------------------------------------------------------
 
 
@@ -334,7 +287,7 @@ _MAX_TURN_TOKENS = 90
 _MAX_OVERLAP = 0.6
 
 
-def search(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
+def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
     """Return memories that answer a question, with related turns."""
     if arguments.context == "session-start":
         return _at_start(desk, arguments)
@@ -371,7 +324,7 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
     return _format_hits(arguments, result, at)
 
 
-def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
+def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     """Return the context for a session in the working folder, for hosts without such a hook."""
     if arguments.project or arguments.cursor:
         raise InvalidInput(
@@ -385,18 +338,10 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
     inner = (
         block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
     )  # the frame's own heading replaces its heading
-    return Answer(
-        framed(inner or "Nothing is known yet that a session here should begin with."),
-        {
-            "items": [
-                {"part": item.part.value, "ref": item.ref, "text": item.text}
-                for item in block.items
-            ]
-        },
-    )
+    return framed(inner or "Nothing is known yet that a session here should begin with.")
 
 
-def _chats(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
+def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
     """Return passages of questions and answers from channels."""
     if not arguments.query.strip():
         raise InvalidInput("chats needs a query", hint="a question, or words that were said")
@@ -410,27 +355,10 @@ def _chats(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
     passages: Passages = desk.call("search-chats", request)
     blocks = [_passage(passage) for passage in passages.passages]
     shown = fitting(blocks, arguments.budget)
-    records = [
-        {
-            "session": passage.session,
-            "key": passage.key,
-            "channel": passage.channel,
-            "score": passage.score,
-            "trust": passage.trust.value,
-            "time": passage.time.isoformat() if passage.time else None,
-            "text": passage.text,
-        }
-        for passage in passages.passages[:shown]
-    ]
-    return Answer(
-        framed(
-            "\n".join(blocks[:shown])
-            or "Nothing that was said in a channel comes near. Other words may find it.",
-            f"{len(blocks) - shown} more: a higher budget shows them."
-            if shown < len(blocks)
-            else "",
-        ),
-        {"passages": records},
+    return framed(
+        "\n".join(blocks[:shown])
+        or "Nothing that was said in a channel comes near. Other words may find it.",
+        f"{len(blocks) - shown} more: a higher budget shows them." if shown < len(blocks) else "",
     )
 
 
@@ -440,7 +368,7 @@ def _passage(passage: Passage) -> str:
     return f"- {where}, {short_session(passage.session)}{outside}:\n{indented(passage.text)}"
 
 
-def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int) -> Answer:
+def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int) -> str:
     hits = result.hits[at:]
     blocks = [_hit(hit) for hit in hits]
     shown = fitting(blocks, arguments.budget)
@@ -450,7 +378,7 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
     shown_turns = fitting(turns, room) if turns and room > _MAX_TURN_TOKENS else 0
     last = at + shown
     more = last < len(result.hits) or (len(hits) == arguments.limit and last < _MAX_HITS)
-    text = framed(
+    return framed(
         "" if hits or shown_turns else _nothing(arguments.channel),
         "\n".join((*blocks[:shown], *turns[:shown_turns])),
         going_on("memory_search", last) if hits and more else "",
@@ -459,25 +387,6 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
         else "",
         _degraded(result),
     )
-    records = {
-        "memories": [
-            record_of(hit.memory)
-            | {
-                "score": round(hit.score, 4),
-                "confidence": hit.confidence.value,
-                "candidate": hit.candidate,
-                "doubt": hit.doubt,
-                "space": hit.space,
-            }
-            for hit in hits[:shown]
-        ],
-        "turns": [_turn_record(hit) for hit in unshown[:shown_turns]],
-        "cursor": str(last) if hits and more else None,
-        "since": result.since and stamp(result.since),
-        "until": result.until and stamp(result.until),
-        "time_words": result.time_words,
-    }
-    return Answer(text, records)
 
 
 def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
@@ -525,19 +434,6 @@ def _turn(hit: TurnHit) -> str:
     return f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
 
 
-def _turn_record(hit: TurnHit) -> dict[str, Any]:
-    turn = hit.turn
-    return {
-        "session": hit.session.id,
-        "turn": turn.id,
-        "confidence": hit.confidence.value,
-        "speaker": turn.speaker.value,
-        "trust": turn.trust.value,
-        "time": turn.time.isoformat() if turn.time else None,
-        "excerpt": hit.excerpt,
-    }
-
-
 def _degraded(result: RecallResult | DeepResult) -> str:
     lanes = [
         f"{lane.name} {lane.state.value}" + (f" ({lane.note})" if lane.note else "")
@@ -550,7 +446,7 @@ def _degraded(result: RecallResult | DeepResult) -> str:
     )
 
 
-def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> Answer | None:
+def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:
     """Return the result of deep recall; ``None`` without one, though single memories may match."""
     desk.tell("choosing the project and its memories")
     here = desk.place(None).project
@@ -562,11 +458,6 @@ def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) ->
         session=desk.session,
     )
     result: DeepResult = desk.call("deep-recall", query)
-    records = {
-        "memories": [record_of(hit.memory) for hit in result.hits],
-        "project": result.project,
-        "clarify": list(result.clarify),
-    }
     if not result.context:
         return None
     inner = result.context.partition("\n")[2].rpartition("\n")[0].strip()
@@ -575,10 +466,10 @@ def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) ->
     rest = (
         f"(Cut: a higher budget, or memory_get with {ids}, has the rest.)" if text != inner else ""
     )
-    return Answer(framed(text, rest, _degraded(result)), records)
+    return framed(text, rest, _degraded(result))
 
 
-def list_memories(desk: Desk, arguments: mcp_arguments.List) -> Answer:
+def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
     """List active memories, the newest first."""
     memory_filter = Filter(
         projects=desk.projects(arguments.project),
@@ -599,16 +490,10 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> Answer:
     ]
     shown = fitting(lines, arguments.budget)
     last = at + shown
-    text = framed(
+    return framed(
         f"{count(listing.total, 'memory', 'memories')}, the newest first:"
         if listing.total
         else "No memory fits.",
         "\n".join(lines[:shown]),
         going_on("memory_list", last, listing.total) if last < listing.total else "",
     )
-    records = {
-        "memories": [record_of(memory) for memory in listing.memories[:shown]],
-        "total": listing.total,
-        "cursor": str(last) if last < listing.total else None,
-    }
-    return Answer(text, records)

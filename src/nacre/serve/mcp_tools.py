@@ -20,19 +20,16 @@ from nacre.review.dream import AlikeRequest, DreamPlanRequest
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     GLOBAL,
-    Answer,
     Desk,
     fitting,
     framed,
     indented,
     noted,
-    refusal,
     short_id,
     short_session,
     title_of,
 )
 from nacre.sessions.find import DidQuery, FixQuery
-from nacre.values.codec import plain
 from nacre.values.memory import Memory, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import FileChange, FileHistory, Repair, Speaker, Trouble, Trust
@@ -52,7 +49,7 @@ _MAX_PROJECTS = 40
 _MAX_STEPS = 20
 
 
-def administer(desk: Desk, arguments: mcp_arguments.Admin) -> Answer:
+def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
     """Run one of the five actions of ``memory_admin``."""
     if arguments.action == "flush":
         return _flush(desk)
@@ -69,23 +66,17 @@ def _load_overview(desk: Desk) -> Overview:
     return overview
 
 
-def _status(desk: Desk) -> Answer:
+def _status(desk: Desk) -> str:
     checks = _load_overview(desk).checks
     lines = [
         f"- {check.name}: {check.state}; {shorten(check.detail, 300)}"
         + (f"; {check.hint}" if check.hint else "")
         for check in checks
     ]
-    records = [
-        {"name": check.name, "state": check.state, "detail": check.detail, "hint": check.hint}
-        for check in checks
-    ]
-    return Answer(
-        framed("\n".join(one_line(harmless(line)) for line in lines)), {"checks": records}
-    )
+    return framed("\n".join(one_line(harmless(line)) for line in lines))
 
 
-def _overview(desk: Desk) -> Answer:
+def _overview(desk: Desk) -> str:
     overview = _load_overview(desk)
     kinds = ", ".join(f"{number} {kind}" for kind, number in overview.memories.items() if number)
     details = {
@@ -97,7 +88,7 @@ def _overview(desk: Desk) -> Answer:
         ", …" if len(overview.projects) > _MAX_PROJECTS else ""
     )
     number = count(sum(overview.memories.values()), "active memory", "active memories")
-    text = framed(
+    return framed(
         f"{number}: {kinds}. {count(overview.links, 'link', 'links')}." if kinds else f"{number}.",
         f"Projects: {harmless(projects)}." if projects else "No project yet.",
         "\n".join(
@@ -105,48 +96,36 @@ def _overview(desk: Desk) -> Answer:
             for name, detail in details.items()
         ),
     )
-    return Answer(
-        text,
-        {
-            "memories": overview.memories,
-            "links": overview.links,
-            "projects": list(overview.projects),
-        },
-    )
 
 
-def _flush(desk: Desk) -> Answer:
+def _flush(desk: Desk) -> str:
     desk.tell("reading what is new in transcripts")
     report: IngestReport = desk.call("ingest", IngestOptions())
     learned, files = len(report.memories), report.files
     problems = [f"- {shorten(problem.message, 200)}" for problem in report.problems[:5]]
-    text = framed(
+    return framed(
         f"Read {count(files, 'transcript', 'transcripts')} with something new; learned "
         f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} known already.",
         "Not read:\n" + "\n".join(harmless(one_line(line)) for line in problems)
         if problems
         else "",
     )
-    return Answer(
-        text, {"files": files, "memories": list(report.memories), "duplicates": report.duplicates}
-    )
 
 
-def _vacuum(desk: Desk) -> Answer:
+def _vacuum(desk: Desk) -> str:
     desk.tell("making the database smaller")
     sizes: Vacuumed = desk.call("db-vacuum", Nothing())
-    text = framed(
+    return framed(
         f"The database has {sizes.after / 1e6:,.1f} MB; before it had {sizes.before / 1e6:,.1f}."
     )
-    return Answer(text, {"bytes_before": sizes.before, "bytes_after": sizes.after})
 
 
-def _dream_plan(desk: Desk) -> Answer:
+def _dream_plan(desk: Desk) -> str:
     desk.tell("planning a dream")
     plan: DreamPlan = desk.call("dream-plan", DreamPlanRequest())
     if not plan.steps:
         looked_at = count(plan.seen, "memory", "memories")
-        return Answer(framed(f"A dream would do nothing: {looked_at} looked at."), {"steps": []})
+        return framed(f"A dream would do nothing: {looked_at} looked at.")
     lines = [
         f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends or step.links):,}); {step.why}"
         for step in plan.steps
@@ -155,24 +134,13 @@ def _dream_plan(desk: Desk) -> Answer:
     dropped = (
         f", and drop {count(plan.dropped, 'link', 'links')} to nothing" if plan.dropped else ""
     )
-    text = framed(
+    return framed(
         f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}{dropped}. "
         "Whoever owns them has it done: nacre dream",
         "\n".join(
             [*shown, f"and {len(lines) - _MAX_STEPS:,} more"] if len(lines) > _MAX_STEPS else shown
         ),
     )
-    steps = [
-        {
-            "action": str(step.action),
-            "ends": list(step.ends),
-            "into": step.into,
-            "links": list(step.links),
-            "why": step.why,
-        }
-        for step in plan.steps
-    ]
-    return Answer(text, {"steps": steps[:_MAX_STEPS], "ending": plan.ending, "seen": plan.seen})
 
 
 # -- Questions about code in ``memory_graph`` ------------------------------------------------------
@@ -182,7 +150,7 @@ _MAX_NODES = 40
 _MAX_CHARACTERS = 300
 
 
-def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     """Answer one of four questions about the code of repositories."""
     if not (arguments.name or "").strip():
         raise InvalidInput(
@@ -203,29 +171,19 @@ def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
     return _answer(answer, arguments.budget)
 
 
-def _answer(answer: CodeAnswer, budget: int) -> Answer:
-    records = {
-        "nodes": plain(answer.nodes),
-        "choices": plain(answer.choices),
-        "links": plain(answer.links),
-        "memories": [node.memory.id for node in answer.memories],
-    }
+def _answer(answer: CodeAnswer, budget: int) -> str:
     if answer.choices:
         lines = [
             f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
             for node in answer.choices
         ]
         shown = fitting(lines, budget)
-        return Answer(
-            framed("It may mean several; name one of them:", "\n".join(lines[:shown])), records
-        )
+        return framed("It may mean several; name one of them:", "\n".join(lines[:shown]))
     head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
     blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
     shown = fitting(blocks, budget)
     more = "There is more." if answer.more or shown < len(blocks) else ""
-    return Answer(
-        framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more), records
-    )
+    return framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more)
 
 
 def _link(link: CodeLink) -> str:
@@ -242,22 +200,13 @@ def _memory(item: CodeMemory) -> str:
     return f"- memory [{short_id(item.memory.id)}] {title_of(item.memory)}{mark}\n{text}"
 
 
-def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     """List memories whose files have changed since, the most certain first."""
     staleness: Staleness = desk.call(
         "graph-stale", StaleRequest(limit=arguments.limit, folder=desk.folder)
     )
     blocks = [_out_of_date(item) for item in staleness.memories]
     shown = fitting(blocks, arguments.budget)
-    records = [
-        {
-            "id": item.memory.id,
-            "confidence": item.confidence,
-            "files": [file.path for file in item.files],
-            "missing": list(item.missing),
-        }
-        for item in staleness.memories[:shown]
-    ]
     more = (
         f"{staleness.total - shown} more: a higher limit or budget shows them."
         if shown < staleness.total
@@ -266,7 +215,7 @@ def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
     text = (
         "\n".join(blocks[:shown]) or "No file that a memory names was changed in a session since."
     )
-    return Answer(framed(text, more), {"stale": records, "total": staleness.total})
+    return framed(text, more)
 
 
 def _out_of_date(item: StaleMemory) -> str:
@@ -276,7 +225,7 @@ def _out_of_date(item: StaleMemory) -> str:
 # -- ``memory_analyze`` ----------------------------------------------------------------------------
 
 
-def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     """Answer a question without a model."""
     if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
         what = "a path" if arguments.about == "file" else "the error's text"
@@ -321,7 +270,7 @@ def _project(desk: Desk, arguments: mcp_arguments.Analyze) -> str | None:
     return next(iter(desk.projects(arguments.project)), None) if arguments.project else None
 
 
-def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     brief: Brief = desk.call("graph-brief", BriefRequest(project=_project(desk, arguments)))
     pending = _pending(desk)
     lines = [
@@ -330,53 +279,29 @@ def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
         f"{count(pending.doubts, 'memory', 'memories')} to look over wait for the person.",
     ]
     shown = fitting(lines, arguments.budget)
-    records = {
-        "memories": brief.memories,
-        "links": brief.links,
-        "alike": brief.alike,
-        "projects": brief.projects,
-        "components": brief.components,
-        "gaps": brief.gaps,
-        "unlinked": brief.unlinked,
-        "todos": brief.todos,
-        "stale": brief.stale,
-        "conflicts": pending.conflicts,
-        "doubts": pending.doubts,
-        "central": [memory.memory.id for memory in brief.central],
-        "decisions": [memory.id for memory in brief.decisions],
-    }
-    return Answer(framed("\n".join(lines[:shown])), records)
+    return framed("\n".join(lines[:shown]))
 
 
-def _central(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _central(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     report: Central = desk.call("graph-central", _about_links(desk, arguments))
-    records = [{"id": item.memory.id, "links": item.degree} for item in report.found]
     blocks = [
         f"{_short(item.memory)}: {count(item.degree, 'link', 'links')}" for item in report.found
     ]
     hint = f"{count(report.links, 'link', 'links')} in all; memory_graph follows them."
-    return Answer(
-        _text(blocks, arguments, "No memories are linked yet.", hint),
-        {"central": records, "links": report.links},
-    )
+    return _text(blocks, arguments, "No memories are linked yet.", hint)
 
 
-def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     report: Gaps = desk.call("graph-gaps", _about_links(desk, arguments))
     blocks = [
         f"{_short(gap.memory)}: {count(gap.degree, 'link', 'links')}, {gap.maturity.value}, idle {gap.idle_days} days"
         for gap in report.found
     ]
     hint = f"{count(report.total, 'memory', 'memories')} with one link at most, {report.unlinked:,} without any."
-    records = [
-        {"id": gap.memory.id, "links": gap.degree, "maturity": gap.maturity.value}
-        for gap in report.found
-    ]
-    text = _text(blocks, arguments, "Every memory has two links or more.", hint)
-    return Answer(text, {"gaps": records, "total": report.total, "unlinked": report.unlinked})
+    return _text(blocks, arguments, "Every memory has two links or more.", hint)
 
 
-def _components(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _components(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     report: Components = desk.call("graph-components", _about_links(desk, arguments))
     blocks = [
         "\n".join(
@@ -388,16 +313,7 @@ def _components(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
         for group in report.found
     ]
     hint = f"{count(report.total, 'group', 'groups')} in all; {report.alone:,} memories without a link."
-    records = [
-        {
-            "size": group.size,
-            "links": group.links,
-            "central": [memory.id for memory in group.central],
-        }
-        for group in report.found
-    ]
-    text = _text(blocks, arguments, "No memories are linked yet.", hint)
-    return Answer(text, {"components": records, "total": report.total, "alone": report.alone})
+    return _text(blocks, arguments, "No memories are linked yet.", hint)
 
 
 def _short(memory: Memory) -> str:
@@ -405,7 +321,7 @@ def _short(memory: Memory) -> str:
     return f"- [{short_id(memory.id)}] {title_of(memory)}{mark}"
 
 
-def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     items = [item for item in _pending(desk).items if item.kind is not PendingKind.CANDIDATE]
     blocks = [
         f"- [{short_id(item.memory.id)}] {title_of(item.memory)}"
@@ -414,48 +330,28 @@ def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
         + (f", {one_line(harmless(item.detail))}" if item.detail else "")
         for item in items
     ]
-    records = [
-        {"id": item.memory.id, "newer": item.newer.id if item.newer else None, "reason": item.why}
-        for item in items[: arguments.limit]
-    ]
     hint = "The person decides; memory_retire takes out what they say no longer holds."
-    return Answer(_text(blocks, arguments, "Nothing waits for review.", hint), {"review": records})
+    return _text(blocks, arguments, "Nothing waits for review.", hint)
 
 
-def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     report: Alike = desk.call("alike", AlikeRequest(limit=arguments.limit))
     blocks = ["\n".join(map(_short, group)) for group in report.groups]
     hint = "Alike is not the same. The person decides; memory_retire takes out what says nothing more than another."
-    records = [[memory.id for memory in group] for group in report.groups]
-    return Answer(
-        _text(blocks, arguments, "No memories look alike.", hint),
-        {"alike": records, "total": report.total},
-    )
+    return _text(blocks, arguments, "No memories look alike.", hint)
 
 
-def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     reflection: Reflection = desk.call("reflect", ReflectRequest(limit=arguments.limit))
     blocks = [
         f"{_short(question.first)}\n{_short(question.second)}\n  {one_line(harmless(question.why))}"
         for question in reflection.questions
     ]
     hint = "The person answers: nacre review reflect"
-    records = [
-        {
-            "id": question.id,
-            "first": question.first.id,
-            "second": question.second.id,
-            "contradicts": question.contradicts,
-        }
-        for question in reflection.questions
-    ]
-    return Answer(
-        _text(blocks, arguments, "Nothing to ask.", hint),
-        {"questions": records, "total": reflection.total},
-    )
+    return _text(blocks, arguments, "Nothing to ask.", hint)
 
 
-def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     report: Unanswered = desk.call("unanswered", UnansweredRequest(limit=arguments.limit))
     blocks = [
         f"- “{one_line(harmless(shorten(gap.question, _MAX_CHARACTERS)))}” asked {count(gap.times, 'time', 'times')}, "
@@ -463,30 +359,16 @@ def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
         for gap in report.gaps
     ]
     hint = "memory_store keeps an answer that you know; the person has the rest: nacre review gaps"
-    records = [{"id": gap.id, "question": gap.question, "times": gap.times} for gap in report.gaps]
-    return Answer(
-        _text(blocks, arguments, "Every question has an answer.", hint),
-        {"gaps": records, "total": report.total},
-    )
+    return _text(blocks, arguments, "Every question has an answer.", hint)
 
 
-def _file(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _file(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     history: FileHistory = desk.call(
         "did", DidQuery(path=(arguments.subject or "").strip(), limit=arguments.limit)
     )
     blocks = [_change(change) for change in history.changes]
     nothing = "No session that was read changed such a file."
-    text = _text(blocks, arguments, nothing, f"{count(history.edits, 'change', 'changes')} in all.")
-    records = [
-        {
-            "path": change.path,
-            "session": change.session.id,
-            "edits": change.edits,
-            "time": change.time.isoformat() if change.time else None,
-        }
-        for change in history.changes
-    ]
-    return Answer(text, {"changes": records, "edits": history.edits})
+    return _text(blocks, arguments, nothing, f"{count(history.edits, 'change', 'changes')} in all.")
 
 
 def _change(change: FileChange) -> str:
@@ -501,7 +383,7 @@ def _change(change: FileChange) -> str:
     return "\n".join(lines)
 
 
-def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     result: FixResult = desk.call(
         "fix", FixQuery(error=arguments.subject or "", limit=arguments.limit)
     )
@@ -510,16 +392,7 @@ def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
         f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}"
         for hit in result.lessons
     ]
-    records = {
-        "troubles": [
-            {"error": trouble.error, "times": trouble.times, "mended": trouble.mended}
-            for trouble in result.troubles
-        ],
-        "lessons": [hit.memory.id for hit in result.lessons],
-    }
-    return Answer(
-        _text(blocks, arguments, "No such error was met in the sessions that were read."), records
-    )
+    return _text(blocks, arguments, "No such error was met in the sessions that were read.")
 
 
 def _trouble(trouble: Trouble) -> str:
@@ -543,7 +416,7 @@ def _repair(repair: Repair) -> str:
 # -- ``memory_extract`` ----------------------------------------------------------------------------
 
 
-def extract(desk: Desk, arguments: mcp_arguments.Extract) -> Answer:
+def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
     """Return the memories that extraction would make, without storing them."""
     if bool((arguments.text or "").strip()) == bool(arguments.session):
         raise InvalidInput(
@@ -558,7 +431,7 @@ def extract(desk: Desk, arguments: mcp_arguments.Extract) -> Answer:
     )
     blocks = [_block(candidate) for candidate in extracted.candidates]
     shown = fitting(blocks, arguments.budget)
-    text = framed(
+    return framed(
         "Nothing there that would be kept."
         if not blocks
         else "Would be kept; nothing was stored. memory_store keeps what is right and of use:",
@@ -568,19 +441,6 @@ def extract(desk: Desk, arguments: mcp_arguments.Extract) -> Answer:
         if extracted.problem
         else "",
     )
-    records = [
-        {
-            "kind": candidate.kind.value,
-            "subject": candidate.subject,
-            "content": candidate.content,
-            "importance": candidate.importance,
-            "tags": list(candidate.tags),
-            "trust": candidate.trust.value,
-            "is_candidate": bool(candidate.held),
-        }
-        for candidate in extracted.candidates
-    ]
-    return Answer(text, {"candidates": records, "problem": extracted.problem})
 
 
 def _block(candidate: Candidate) -> str:
@@ -604,11 +464,11 @@ _ACTION_LABELS = {
 _PROPOSED = "as your proposal: found when searched for; the person can keep it in review, or say it"
 
 
-def store(desk: Desk, arguments: mcp_arguments.Store) -> Answer:
+def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
     """Store memories one by one; a failed one does not affect the others."""
     project, is_known = _project_keeping(desk, arguments.project)
     folder = None if project or _is_global(arguments.project) else _repository(desk)
-    lines, records, failed = [], [], None
+    lines, failed = [], None
     for number, entry in enumerate(arguments.entries, start=1):
         desk.tell(f"storing {number} of {len(arguments.entries)}")
         try:
@@ -616,10 +476,8 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> Answer:
         except NacreError as error:
             failed = error
             lines.append(f"- not stored: {one_line(harmless(error.message))}")
-            records.append(refusal(error))
             continue
         lines.append(_line(outcome))
-        records.append(_record(outcome))
     if failed and len(arguments.entries) == 1:
         raise failed
     fresh = (
@@ -627,7 +485,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> Answer:
         if is_known
         else f"{harmless(project or '')} is a new project; if it is another's name, store them there."
     )
-    return Answer(noted(*lines, fresh), {"outcomes": records})
+    return noted(*lines, fresh)
 
 
 def _project_keeping(desk: Desk, name: str | None) -> tuple[str | None, bool]:
@@ -683,18 +541,7 @@ def _line(outcome: StoreOutcome) -> str:
     return line + "."
 
 
-def _record(outcome: StoreOutcome) -> dict[str, Any]:
-    return {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "proposed": outcome.proposed,
-        "supersedes": [old.memory.id for old in outcome.supersedes],
-        "superseded_by": outcome.superseded_by.memory.id if outcome.superseded_by else None,
-    }
-
-
-def retire(desk: Desk, arguments: mcp_arguments.Retire) -> Answer:
+def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
     """Retire all memories that are given, or none."""
     pattern = next((item for item in arguments.ids if "*" in item), None)
     if pattern:
@@ -723,8 +570,7 @@ def retire(desk: Desk, arguments: mcp_arguments.Retire) -> Answer:
             "Not retired: these are the person's words. What you want waits for their review:"
         ]
         lines += map(_memory_line, proposed)
-    records = {"retired": [item.id for item in removed], "waiting": [item.id for item in proposed]}
-    return Answer(noted(*lines), records)
+    return noted(*lines)
 
 
 def _memory_line(memory: Memory) -> str:
