@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import html
 import json
 import re
-from binascii import Error
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
@@ -36,67 +34,6 @@ from nacre.values.session import Flag
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
-
-_MARK_BYTES = 6
-_MAX_CURSOR_CHARACTERS = 200
-
-
-class Cursor(msgspec.Struct, array_like=True, frozen=True):
-    """A position in a list: after ``skip`` items, with the name of the last one."""
-
-    skip: int
-    mark: str
-    last: str = ""
-
-
-class _Record(msgspec.Struct):
-    id: str | int | None = None
-    memory: msgspec.Raw | None = None
-
-
-def mark(path: str, fields: Mapping[str, object]) -> str:
-    """Return a hash of a request, which rejects cursors of other requests."""
-    return hashlib.blake2b(
-        msgspec.json.encode([path, fields], order="sorted"), digest_size=_MARK_BYTES
-    ).hexdigest()
-
-
-def name_of(record: msgspec.Raw) -> str:
-    """Return a hash of a record: of its id or its memory's id, otherwise of the whole record."""
-    key = bytes(record)
-    if key.startswith(b"{"):
-        fields = json_values.parse_json_tree(record, _Record)
-        if fields.id is not None:
-            key = msgspec.json.encode(fields.id)
-        elif fields.memory is not None and bytes(fields.memory).startswith(b"{"):
-            return name_of(fields.memory)
-    return hashlib.blake2b(key, digest_size=_MARK_BYTES).hexdigest()
-
-
-def write(cursor: Cursor) -> str:
-    """Encode a cursor."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
-
-
-def read(cursor: str, marked: str) -> Cursor:
-    """Decode a cursor. Raises InvalidInput if it is malformed or belongs to another request."""
-    try:
-        if len(cursor) > _MAX_CURSOR_CHARACTERS:
-            raise ValueError("it is too long")
-        result = json_values.parse_json_tree(
-            base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), Cursor
-        )
-    except (ValueError, Error, msgspec.DecodeError) as error:
-        raise InvalidInput(
-            f"{cursor[:40]!r} is no cursor", hint="take the address that Link: rel=next names"
-        ) from error
-    if result.mark != marked or result.skip < 0:
-        raise InvalidInput(
-            "this cursor belongs to another question",
-            hint="change nothing but the limit between pages",
-        )
-    return result
-
 
 # -- Table of resources ----------------------------------------------------------------------------
 
@@ -509,12 +446,6 @@ _PARAMETERS: _Schema = {
         "schema": {"type": "string"},
         "description": "An entity tag: 304 where the answer has it still.",
     },
-    "Cursor": {
-        "name": "cursor",
-        "in": "query",
-        "schema": {"type": "string"},
-        "description": "Where the list goes on, from the address that Link: rel=next names.",
-    },
 }
 
 
@@ -609,8 +540,6 @@ def _parameters(resource: Resource, request: _Schema, components: _Schema) -> It
         )
     if resource.reads:
         yield {"$ref": "#/components/parameters/IfNoneMatch"}
-        if has_pages(resource):
-            yield {"$ref": "#/components/parameters/Cursor"}
         return
     if expects(CATALOGUE[resource.operation]):
         yield {"$ref": "#/components/parameters/IfMatch"}
@@ -841,9 +770,6 @@ _JSON_ROUTES = "application/json"
 _PAGE_ITEMS = 200
 """Items read at once when all are requested."""
 
-_SEARCH_ITEMS = 25
-"""Positions searched for the last item, before and after its previous position."""
-
 _TAG_BYTES = 12
 _EMPTY = msgspec.Raw(b"[]")
 
@@ -897,14 +823,13 @@ class _Endpoint:
 
 
 async def _read(resource: Resource, request: Request) -> Response:
-    call, cursor = _parse_call(resource, request)
+    texts = [*request.path_params.items(), *request.query_params.multi_items()]
+    call = _Call(resource, request_of(CATALOGUE[resource.operation], texts, resource.names, {}))
     wants_lines = resource.rows is not None and NDJSON in request.headers.get("accept", "")
     if wants_lines and "limit" not in call.fields:
         return await _all_lines(call, request)
-    skipped = await _place(call, request, cursor) if cursor else 0
-    further = {resource.offset: skipped} if cursor else {}
-    result = await answer_of(request, resource.operation, call.encoded(**further))
-    headers = _next_page(call, request, result, skipped)
+    result = await answer_of(request, resource.operation, call.encoded())
+    headers = _next_page(call, request, result)
     if wants_lines:
         return Response(
             b"".join(bytes(row) + b"\n" for row in _rows(resource, result)), 200, headers, NDJSON
@@ -915,68 +840,18 @@ async def _read(resource: Resource, request: Request) -> Response:
     return Response(result, 200, headers | {"ETag": tag}, _JSON_ROUTES)
 
 
-async def _place(call: _Call, request: Request, cursor: Cursor) -> int:
-    """Return how many items precede the next page, even if items were added or deleted.
-
-    Look for the last item of the previous page at its position, then nearby. Use the old position
-    if it is gone, or if the list is ranked for a query.
-    """
-    if call.operation.name == "recall" or not cursor.last:
-        return cursor.skip
-    near = max(0, cursor.skip - 1 - _SEARCH_ITEMS)
-    for start, limit in ((cursor.skip - 1, 1), (near, 2 * _SEARCH_ITEMS)):
-        rows = await _page(call, request, {call.resource.offset: start, "limit": limit})
-        names = [name_of(row) for row in rows]
-        if cursor.last in names:
-            return start + names.index(cursor.last) + 1
-    return cursor.skip
-
-
-def _parse_call(resource: Resource, request: Request) -> tuple[_Call, Cursor | None]:
-    """Return the call and its cursor. Raises InvalidInput."""
-    query = list(request.query_params.multi_items())
-    cursor = next((text for name, text in query if name == "cursor"), None)
-    if cursor is not None and not has_pages(resource):
-        raise InvalidInput(f"{request.url.path} has no pages", hint="leave cursor out")
-    texts = [
-        *request.path_params.items(),
-        *((name, text) for name, text in query if name != "cursor"),
-    ]
-    call = _Call(resource, request_of(CATALOGUE[resource.operation], texts, resource.names, {}))
-    return call, read(cursor, _mark(call)) if cursor else None
-
-
-def _mark(call: _Call) -> str:
-    """Return the mark of a cursor, for all parameters except the limit."""
-    return mark(call.resource.path, {**call.fields, "limit": None})
-
-
-def _next_page(call: _Call, request: Request, result: bytes, skipped: int) -> dict[str, str]:
+def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
     """Return the ``Link`` header of the next page, if there may be one."""
+    offset = call.resource.offset
     if not has_pages(call.resource):
         return {}
-    rows = _rows(call.resource, result)
-    count = len(rows)
-    limit = call.number("limit")
-    skipped = skipped or call.number(call.resource.offset)
-    if not count or count < limit or _is_last(result, skipped + count):
+    count = len(_rows(call.resource, result))
+    seen = call.number(offset) + count
+    if not count or count < call.number("limit") or _is_last(result, seen):
         return {}
-    query = [
-        pair
-        for pair in request.query_params.multi_items()
-        if pair[0] not in ("cursor", call.resource.offset)
-    ]
-    cursor = Cursor(skipped + count, _mark(_without_offset(call)), name_of(rows[-1]))
-    return {
-        "Link": f'<{quote(request.url.path)}?{urlencode([*query, ("cursor", write(cursor))])}>; rel="next"'
-    }
-
-
-def _without_offset(call: _Call) -> _Call:
-    return replace(
-        call,
-        fields={name: value for name, value in call.fields.items() if name != call.resource.offset},
-    )
+    query = [pair for pair in request.query_params.multi_items() if pair[0] != offset]
+    address = f"{quote(request.url.path)}?{urlencode([*query, (offset, seen)])}"
+    return {"Link": f'<{address}>; rel="next"'}
 
 
 def _is_last(result: bytes, seen: int) -> bool:
