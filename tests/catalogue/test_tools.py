@@ -14,10 +14,9 @@ from nacre.base.bounds import bounds_of
 from nacre.learn.requests import ExtractRequest
 from nacre.memories.decision import RetireRequest, StoreRequest
 from nacre.serve import mcp_arguments
-from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.mcp import Face as Tools
 from nacre.serve.mcp import HomeCalls, by_name
-from nacre.values.memory import Face
 from tests.mcp.conftest import FOLDER, Server
 
 pytestmark = pytest.mark.anyio
@@ -102,8 +101,7 @@ class Heard:
 def test_every_tool_is_called_and_names_operations_that_there_are() -> None:
     offers = by_name(everything=True)
     assert CALLS.keys() == offers.keys()
-    named = {name for offer in offers.values() for name in offer.operations}
-    assert named | {"page"} == offered_by(Face.MCP).keys()  # a page is read by its address
+    assert {name for offer in offers.values() for name in offer.operations} <= CATALOGUE.keys()
 
 
 async def test_the_page_of_a_project_is_read_by_its_address(home: Path) -> None:

@@ -7,7 +7,6 @@ command, with ``-`` between words. Listing the catalogue does not import the ope
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from nacre.errors import NotAllowed
 from nacre.serve.catalogue_home import (
@@ -15,7 +14,6 @@ from nacre.serve.catalogue_home import (
     CARE,
     GATEWAY,
     MODELS,
-    NOT_BY,
     OWN,
     PROJECTS,
     REMOTE,
@@ -26,19 +24,8 @@ from nacre.serve.catalogue_memories import CODE, FORGETTING, GRAPH, HISTORY, MEM
 from nacre.serve.operation import Needs, Operation
 from nacre.values.memory import Face
 
-
-def _with_reasons(operation: Operation) -> Operation:
-    reasons = {
-        face: reason
-        for face, names_by_reason in NOT_BY.items()
-        for reason, names in names_by_reason.items()
-        if operation.name in names.split()
-    }
-    return replace(operation, not_by={**operation.not_by, **reasons})
-
-
 CATALOGUE: Mapping[str, Operation] = {
-    operation.name: _with_reasons(operation)
+    operation.name: operation
     for part in (
         MEMORIES,
         GRAPH,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from nacre.serve.operation import LONG, NOTHING, Needs, Operation
 from nacre.values.memory import Face
 
-_KEYS = dict.fromkeys((Face.DAEMON, Face.HTTP), "a key stays in the process that it was given to")
-_WATCHER = dict.fromkeys((Face.DAEMON, Face.HTTP), "the daemon may be the watcher")
-_HELD = {Face.DAEMON: "what it answers works in its own process alone"}
+_HTTP = (Face.HTTP,)
+_DAEMON = (Face.DAEMON,)
+_DAEMON_AND_HTTP = (Face.DAEMON, Face.HTTP)
 _SETTINGS = Needs.SETTINGS
 
 OWN = (
@@ -28,7 +27,7 @@ OWN = (
         "data.export:ImportOptions",
         "data.imports:ImportPlan",
         takes_long=True,
-        not_by=_HELD,
+        not_by=_DAEMON_AND_HTTP,
     ),
     Operation(
         "import",
@@ -148,7 +147,7 @@ PROJECTS = (
     ),
 )
 
-_WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _HELD}
+_WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _DAEMON}
 MODELS = (
     Operation("writer", "setup.setup:writer_status", NOTHING, "setup.models:WriterStatus"),
     Operation("writer-foreseen", "setup.setup:writer_foreseen", NOTHING, "setup.setup:Foreseen"),
@@ -173,7 +172,7 @@ MODELS = (
         "writer-off", "setup.setup:end_writer", NOTHING, "setup.models:WriterStatus", **_WRITER
     ),
     Operation(
-        "models", "setup.setup:list_models", NOTHING, "list[setup.models:Offer]", not_by=_HELD
+        "models", "setup.setup:list_models", NOTHING, "list[setup.models:Offer]", not_by=_DAEMON
     ),
     Operation(
         "models-test",
@@ -188,7 +187,7 @@ MODELS = (
         NOTHING,
         "setup.models:SigningIn",
         needs=_SETTINGS,
-        not_by=_HELD,
+        not_by=_DAEMON,
     ),
     Operation(
         "auth-set",
@@ -197,7 +196,7 @@ MODELS = (
         "str",
         writes=True,
         needs=_SETTINGS,
-        not_by=_KEYS,
+        not_by=_DAEMON_AND_HTTP,
         owners=True,
         command="writer keys set",
     ),
@@ -208,12 +207,12 @@ MODELS = (
         "list[str]",
         writes=True,
         needs=_SETTINGS,
-        not_by=_KEYS,
+        not_by=_DAEMON_AND_HTTP,
         owners=True,
         command="writer keys remove",
     ),
     Operation(
-        "embed", "memories.vectors:status", NOTHING, "memories.vectors:Standing", not_by=_HELD
+        "embed", "memories.vectors:status", NOTHING, "memories.vectors:Standing", not_by=_DAEMON
     ),
     Operation(
         "embed-plan",
@@ -301,7 +300,7 @@ CARE = (
         "hosts.ways:WireRequest",
         "hosts.connect:WiringPreview",
         needs=_SETTINGS,
-        not_by=_HELD,
+        not_by=_DAEMON,
     ),
     Operation(
         "hosts-plan",
@@ -309,7 +308,7 @@ CARE = (
         "hosts.ways:WireRequest",
         "values.reports:WiringPlan",
         needs=_SETTINGS,
-        not_by=_HELD,
+        not_by=_DAEMON_AND_HTTP,
     ),
     Operation(
         "hosts-wire",
@@ -318,7 +317,7 @@ CARE = (
         "values.reports:WiringDone",
         writes=True,
         needs=_SETTINGS,
-        not_by=_HELD,
+        not_by=_DAEMON,
         command="init",
         owners=True,
     ),
@@ -340,7 +339,13 @@ CARE = (
         **LONG,
         needs=Needs.CLOSED,
     ),
-    Operation("db-backup", "care.health:back_up_database", "care.health:TargetRequest", "Path"),
+    Operation(
+        "db-backup",
+        "care.health:back_up_database",
+        "care.health:TargetRequest",
+        "Path",
+        not_by=_HTTP,
+    ),
     Operation(
         "db-reset",
         "care.health:reset",
@@ -431,7 +436,7 @@ CARE = (
         "care.follow:Standing",
         writes=True,
         needs=_SETTINGS,
-        not_by=_WATCHER,
+        not_by=_DAEMON_AND_HTTP,
     ),
     Operation(
         "watcher-stop",
@@ -440,7 +445,7 @@ CARE = (
         "bool",
         writes=True,
         needs=_SETTINGS,
-        not_by=_WATCHER,
+        not_by=_DAEMON_AND_HTTP,
     ),
     Operation(
         "watcher-install",
@@ -449,7 +454,7 @@ CARE = (
         "care.watcher_install:Installation",
         writes=True,
         needs=_SETTINGS,
-        not_by=_WATCHER,
+        not_by=_DAEMON_AND_HTTP,
         owners=True,
         command="serve install",
     ),
@@ -460,7 +465,7 @@ CARE = (
         "care.watcher_install:Installation",
         writes=True,
         needs=_SETTINGS,
-        not_by=_WATCHER,
+        not_by=_DAEMON_AND_HTTP,
         owners=True,
         command="serve uninstall",
     ),
@@ -472,7 +477,9 @@ CARE = (
 
 
 REMOTE = (
-    Operation("remote", "care.remote:show_remote", NOTHING, "care.remote:RemoteStanding"),
+    Operation(
+        "remote", "care.remote:show_remote", NOTHING, "care.remote:RemoteStanding", not_by=_HTTP
+    ),
     Operation(
         "remote-add",
         "care.remote:add_remote",
@@ -481,8 +488,16 @@ REMOTE = (
         **LONG,
         owners=True,
         command="server remote add",
+        not_by=_HTTP,
     ),
-    Operation("remote-sync", "care.remote:exchange", NOTHING, "care.remote:Exchanged", **LONG),
+    Operation(
+        "remote-sync",
+        "care.remote:exchange",
+        NOTHING,
+        "care.remote:Exchanged",
+        **LONG,
+        not_by=_HTTP,
+    ),
     Operation(
         "remote-remove",
         "care.remote:remove_remote",
@@ -491,6 +506,7 @@ REMOTE = (
         writes=True,
         owners=True,
         command="server remote remove",
+        not_by=_HTTP,
     ),
     Operation(
         "remote-changes",
@@ -521,92 +537,13 @@ REMOTE = (
 )
 
 
-# -- Operations missing from interfaces ------------------------------------------------------------
-
-
-NOT_BY: Mapping[Face, Mapping[str, str]] = {
-    Face.COMMAND_LINE: {
-        "nacre show looks at a memory with all that is known of it": "get",
-        "agents read it as nacre://project": "page",
-        "nacre sessions extract shows what it proposes instead": "extract",
-        "hooks are a program of their own": "hook context-given",
-        "hooks leave it to nacre chores": "flush",
-        "nacre admin doctor and nacre admin db stats tell it": "overview",
-        "nacre writer set tells it as it asks": "writer-foreseen",
-        "it is for pictures; nacre graph list shows it": "graph-map",
-        "nacre status tells what is new; the dashboard draws the rest": "today activity",
-        "nacre init and nacre admin doctor hosts tell it": "hosts hosts-preview",
-        "nacre server remote sync asks it of a server": "remote-changes remote-versions remote-push remote-turns",
-    },
-    Face.HTTP: {
-        "hooks do it, unasked": "hook context-given handoff flush chores",
-        "what it answers works in its own process alone": "import-plan hosts-plan",
-        "where memories are sent is said on the machine itself": "remote remote-add remote-sync remote-remove",
-        "each leaves a copy of everything on the machine; backup-create names the place": "db-backup",
-    },
-    Face.MCP: {
-        "memory_get looks at memories with all that is known of them": "get history",
-        "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
-        "an agent stores what changed": "edit todo-done",
-        "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
-        "hooks do it, unasked": "feedback context-given hook handoff flush chores",
-        "the person judges": (
-            "feedback-judge review-keep review-drop review-resolve review-undo dream reflect-answer unanswered-todo "
-            "unanswered-dismiss"
-        ),
-        "it takes minutes, or money": (
-            "review-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
-        ),
-        "pages are the person's own words": "page-own page-write",
-        "the person opens a session in its tool": "resume",
-        "the person says which folders are read": "graph-ingest-code graph-forget-code",
-        "the person says which folder is a project's": "project-tie",
-        "memory_admin names the projects, and nacre://project is the page of one": "project-list project-show",
-        "the person says what projects are called, which are one, and what they depend on": (
-            "project-rename project-merge-plan project-merge project-depend"
-        ),
-        "what leaves the machine or comes to it is the person's": (
-            "sync export import-plan import backup-create backup-verify backup-restore move commit "
-            "remote remote-add remote-sync remote-remove remote-changes remote-versions remote-push remote-turns"
-        ),
-        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub graph-unlink-origin",
-        "who shares what with whom, and who holds which key, is the person's": (
-            "share spaces spaces-create spaces-members spaces-add spaces-remove spaces-log "
-            "keys keys-create keys-rotate keys-revoke"
-        ),
-        "the archive is the person's": (
-            "session-restore archive-status archive-verify archive-mend archive-prune-plan archive-prune"
-        ),
-        "models, keys and what they cost are the person's": (
-            "models models-test auth auth-set auth-remove embed embed-plan embed-try embed-switch embed-resume "
-            "cost traces trace writer writer-foreseen writer-set writer-pause "
-            "writer-resume writer-off"
-        ),
-        "memory_admin tells how nacre is": "status doctor doctor-deep doctor-hosts db-stats db-version watcher",
-        "memory_graph tells what was used together": "edges",
-        "it is for pictures, which people look at": "graph-map today activity",
-        "conversations with others, and who may write, are the person's; memory_search finds what was said": (
-            "gateway-status gateway-sessions gateway-session gateway-end gateway-pairings gateway-pair gateway-unpair"
-        ),
-        "the installation is the person's": (
-            "hosts hosts-preview hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get "
-            "config-set config-unset watcher-start watcher-stop watcher-install watcher-uninstall"
-        ),
-        "saved queries, and whether nacre is of use, are the person's": (
-            "eval eval-list eval-add eval-remove usefulness"
-        ),
-    },
-}
-"""Operations that an interface does not offer, by the reason."""
-
-
 # -- Spaces ----------------------------------------------------------------------------------------
 
 
 _OWNERS: dict[str, Any] = {"writes": True, "owners": True}
 _SECRET: dict[str, Any] = {
     **_OWNERS,
-    "not_by": dict.fromkeys((Face.DAEMON, Face.HTTP), "a key is told to nobody but who makes it"),
+    "not_by": _DAEMON_AND_HTTP,
 }
 
 SPACES = (
@@ -849,9 +786,19 @@ AGENTS = (
         "values.context:ContextRequest",
         "values.context:ContextBlock",
     ),
-    Operation("context-given", "context.build:note_given", "context.requests:GivenRequest", "None"),
     Operation(
-        "hook", "context.build:answer", "values.context:HookCall", "values.context:HookAnswer"
+        "context-given",
+        "context.build:note_given",
+        "context.requests:GivenRequest",
+        "None",
+        not_by=_HTTP,
+    ),
+    Operation(
+        "hook",
+        "context.build:answer",
+        "values.context:HookCall",
+        "values.context:HookAnswer",
+        not_by=_HTTP,
     ),
     Operation(
         "handoff",
@@ -859,6 +806,7 @@ AGENTS = (
         "context.requests:HandoffRequest",
         "values.session:HandoffView",
         writes=True,
+        not_by=_HTTP,
     ),
     Operation(
         "flush",
@@ -866,6 +814,7 @@ AGENTS = (
         "setup.requests:FlushRequest",
         "values.session:FlushReport",
         **LONG,
+        not_by=_HTTP,
     ),
     Operation(
         "chores",
@@ -874,6 +823,7 @@ AGENTS = (
         "values.session:ChoresReport",
         writes=True,
         takes_long=True,
+        not_by=_HTTP,
     ),
     Operation(
         "page-own",

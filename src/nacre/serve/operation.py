@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -61,7 +61,7 @@ class Operation:
     changes more than usage counts and traces. ``takes_long``: it may take minutes; few of these run
     at once, so that other calls are still answered. ``owners``: it changes rules, privacy or the
     owner's statements, so agents may not call it; either always, or when one of these request
-    fields is set. ``not_by`` maps each interface that does not offer the operation to the reason.
+    fields is set. ``not_by`` are the interfaces that do not offer the operation.
     ``command`` is its command line without ``nacre``, if it differs from the name.
     """
 
@@ -76,7 +76,7 @@ class Operation:
     reports_progress: bool = False
     needs: Needs = Needs.HOME
     owners: bool | tuple[str, ...] = False
-    not_by: Mapping[Face, str] = field(default_factory=dict)
+    not_by: tuple[Face, ...] = ()
     command: str = ""
 
     @property
