@@ -84,7 +84,7 @@ async def test_what_an_agent_wants_of_the_owners_memories_waits(
 ) -> None:
     mine = keep("The harbour is closed on Sundays.", project="harbour")
     answer = await server.ask("memory_graph", action="link", id=mine, relation="part_of", to=own[0])
-    assert "waits for them to review" in answer.text
+    assert "pending review" in answer.text
     assert kept(mine).links == ()
 
 
@@ -118,7 +118,7 @@ async def test_links_are_followed_far_and_told_as_a_tree(server: Server, own: li
     )
     assert lines[first + 1].startswith(f"  [{own[1][-8:]}] builds_on → [{own[2][-8:]}]")
     assert lines[first + 2].startswith(f"    [{own[2][-8:]}] builds_on → [{own[0][-8:]}]")
-    assert lines[first + 2].endswith("(told above)")
+    assert lines[first + 2].endswith("(shown above)")
 
 
 async def test_components_are_told_by_project(server: Server, own: list[str]) -> None:

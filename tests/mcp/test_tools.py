@@ -153,7 +153,7 @@ async def test_a_lane_that_did_not_run_is_named(
 ) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "onnx:/code/no-such-model")
     answer = await server.ask("memory_search", query="database")
-    assert "Not all of memory was looked through: vector" in answer.text
+    assert "The search is incomplete: vector" in answer.text
 
 
 async def test_agents_memory_is_the_agents_word_in_its_project(
@@ -220,7 +220,7 @@ async def test_bulk_store_keeps_known_memories_single(
     first = await server.ask("memory_store", entries=entries, project="global")
     again = await server.ask("memory_store", entries=entries[:1], project="global")
     assert first.text.count("Stored") == 3
-    assert "Known already" in again.text
+    assert "Already known" in again.text
 
 
 async def test_a_memory_that_says_otherwise_takes_the_place_of_the_old_one(server: Server) -> None:
@@ -233,7 +233,7 @@ async def test_a_memory_that_says_otherwise_takes_the_place_of_the_old_one(serve
         "memory_store",
         entries=[{"content": "The deploy freeze now begins on Wednesday, no longer on Thursday."}],
     )
-    assert f"replaces [{old[-8:]}]" in stored.text or f"like [{old[-8:]}]" in stored.text
+    assert f"replaces [{old[-8:]}]" in stored.text or f"similar to [{old[-8:]}]" in stored.text
 
 
 async def test_secrets_do_not_reach_the_vault(server: Server) -> None:
@@ -492,7 +492,7 @@ async def test_extraction_is_shown_and_not_stored(server: Server) -> None:
         before = len(memory.list())
     answer = await server.ask("memory_extract", session=f"claude-code:{SESSION}", by_model=False)
     assert "PostgreSQL" in answer.text
-    assert "nothing was stored" in answer.text
+    assert "not stored" in answer.text
     with open_memory() as memory:
         assert len(memory.list()) == before
 
@@ -573,7 +573,7 @@ async def test_what_was_not_mended_is_told_without_a_gap(server: Server, user_ho
     write_transcript(user_home / ".claude" / "projects" / "-code-oven" / f"{other}.jsonl", records)
     await server.ask("memory_admin", action="flush")
     told = await server.ask("memory_analyze", about="error", subject=OVEN)
-    assert "was not seen to work: The oven stays cold." in told.text
+    assert "did not visibly work: The oven stays cold." in told.text
 
 
 async def test_overview_shows_contents_and_flush_reads_new_sessions(
@@ -600,7 +600,7 @@ async def test_overview_shows_contents_and_flush_reads_new_sessions(
 
 
 async def test_agent_sees_dream_plan_and_who_may_run_it(server: Server) -> None:
-    assert "A dream would do nothing" in (await server.ask("memory_admin", action="dream")).text
+    assert "A dream would change nothing" in (await server.ask("memory_admin", action="dream")).text
     with open_memory() as memory:
         stored = memory.store("The mill is borrowed.", expires_on="2020-01-02")
     told = (await server.ask("memory_admin", action="dream")).text
@@ -782,7 +782,7 @@ async def test_session_reading_includes_tool_input_and_output_if_requested(
     assert "make oven" not in bare.text
     whole = await server.ask("memory_sessions", action="read", session=session, include_tools=True)
     assert "[Bash] make oven -> error" in whole.text
-    assert f"put out (UNTRUSTED): {OVEN}" in whole.text
+    assert f"output (UNTRUSTED): {OVEN}" in whole.text
 
 
 async def test_memories_are_listed_by_the_words_they_hold(server: Server) -> None:
@@ -791,7 +791,7 @@ async def test_memories_are_listed_by_the_words_they_hold(server: Server) -> Non
     found = await server.ask("memory_list", query="lamp harbour")
     assert "1 memory, the newest first" in found.text
     assert "red" in found.text
-    assert "No memory fits." in (await server.ask("memory_list", query="lamp zeppelin")).text
+    assert "No matching memory." in (await server.ask("memory_list", query="lamp zeppelin")).text
 
 
 async def test_agents_on_hosts_without_hooks_get_the_session_start(

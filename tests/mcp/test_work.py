@@ -62,7 +62,7 @@ async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str, served: Any) 
                 await client.get_prompt("reflect", {})
             assert not answers
             call.released.set()
-    assert "Nothing there that would be kept" in answers[0].text
+    assert "It would yield no memories" in answers[0].text
 
 
 @MODES

@@ -47,12 +47,11 @@ Budget = Annotated[int, bounds_of(RecallQuery, "budget_tokens", ge=200, le=20_00
 Project = Annotated[
     str | None,
     Meta(
-        description='Slug or name. Default: the project of the working folder, and what is global. "*": all.'
+        description="Slug or name. Default: the project of the working folder plus global "
+        'memories. "*": all.'
     ),
 ]
-Cursor = Annotated[
-    str | None, Meta(description="From the end of the answer before: goes on there.")
-]
+Cursor = Annotated[str | None, Meta(description="The cursor at the end of the previous answer.")]
 Since = Annotated[
     str | None, bounds_of(Filter, "since", examples=["2026-11-20", "3d", "last week"])
 ]
@@ -78,7 +77,7 @@ class Search(_Arguments):
         bounds_of(
             RecallQuery,
             "text",
-            "A question or key words. Empty: browse by importance and date.",
+            "A question or keywords. Empty: browse by importance and date.",
             max_length=4_000,
             examples=["which database does billing use and why"],
         ),
@@ -92,7 +91,7 @@ class Search(_Arguments):
         bounds_of(
             Filter,
             "tools",
-            "Only what was said in this agent tool; with chats, in this chat channel.",
+            "Only sessions with this agent tool; with chats, only this chat channel.",
             examples=["claude-code", "telegram"],
         ),
     ] = None
@@ -100,7 +99,9 @@ class Search(_Arguments):
     until: Until = None
     around: Annotated[
         str | None,
-        bounds_of(RecallQuery, "around", "Only what was said about then.", examples=["in march"]),
+        bounds_of(
+            RecallQuery, "around", "Only content from about this time.", examples=["in march"]
+        ),
     ] = None
     around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650)] = 14
     ignore_time: Annotated[bool, bounds_of(RecallQuery, "ignore_time")] = False
@@ -108,15 +109,17 @@ class Search(_Arguments):
     context: Annotated[
         Literal["default", "session-start", "browse", "chats"],
         Meta(
-            description="session-start: what to know before work in this folder; browse: by importance and date; "
-            "chats: passages of earlier conversations with the agent in chat channels, word for word."
+            description="session-start: what to know before working in this folder; browse: by "
+            "importance and date; chats: verbatim passages of earlier conversations "
+            "in chat channels."
         ),
     ] = "default"
     turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
     deep: Annotated[
         bool,
         Meta(
-            description="Whole memories of the one project the question is about, chosen with care; takes seconds."
+            description="Whole memories of the one project that the question is about, selected "
+            "more carefully; takes seconds."
         ),
     ] = False
     cursor: Cursor = None
@@ -142,7 +145,7 @@ class NewEntry(_Arguments):
         bounds_of(
             StoreRequest,
             "content",
-            "One piece of knowledge that stands by itself: what holds, why, names in full. No secrets.",
+            "One self-contained piece of knowledge: the fact, its reason, full names. No secrets.",
             min_length=1,
             max_length=100_000,
             examples=[
@@ -157,11 +160,12 @@ class NewEntry(_Arguments):
         bounds_of(
             StoreRequest,
             "importance",
-            "7: any session should know it. 6: one part. 8, at most and with a quote: what the person asked to keep.",
+            "7: every session should know it. 6: one area only. 8 (maximum, with a quote): the "
+            "person asked to remember it.",
         ),
     ] = 7
     expiry: Annotated[
-        Expiry, bounds_of(StoreRequest, "expiry", "temporary: of use for weeks. core: always true.")
+        Expiry, bounds_of(StoreRequest, "expiry", "temporary: useful for weeks. core: always true.")
     ] = Expiry.PERMANENT
     expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on")] = None
     tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20)] = ()
@@ -171,13 +175,14 @@ class NewEntry(_Arguments):
         bounds_of(
             StoreRequest,
             "quote",
-            "The person's own sentence, copied from their message, if content is just that, word for word. Else it is "
-            "kept as your proposal: found when searched for, told to nobody unasked.",
+            "The person's own sentence, copied verbatim from their message, if the content says "
+            "exactly that. Without it, the entry is your proposal: found by search, never shown "
+            "unasked.",
         ),
     ] = None
     from_outside: Annotated[
         bool,
-        Meta(description="True if it draws on a web page, mail, issue or other people's text."),
+        Meta(description="True if it is based on a web page, mail, issue or other people's text."),
     ] = False
 
 
@@ -188,7 +193,8 @@ class Store(_Arguments):
     project: Annotated[
         str | None,
         Meta(
-            description='Slug or name. Default: the project of the working folder. "global": it holds everywhere.'
+            description='Slug or name. Default: the project of the working folder. "global": '
+            "valid everywhere."
         ),
     ] = None
 
@@ -199,7 +205,7 @@ class Retire(_Arguments):
     ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=20)]
     reason: (
         Annotated[
-            str, bounds_of(RetireRequest, "reason", "Why it no longer holds.", max_length=500)
+            str, bounds_of(RetireRequest, "reason", "Why it is no longer true.", max_length=500)
         ]
         | None
     ) = None
@@ -210,7 +216,8 @@ class List(_Arguments):
     """The arguments of ``memory_list``."""
 
     query: Annotated[
-        str, bounds_of(ListRequest, "words", "Words that subject, content or tags must hold.")
+        str,
+        bounds_of(ListRequest, "words", "Words that the subject, content or tags must contain."),
     ] = ""
     kinds: Kinds = ()
     tags: Tags = ()
@@ -238,7 +245,8 @@ class Sessions(_Arguments):
     action: Annotated[
         Literal["list", "read", "summary", "search"],
         Meta(
-            description="list: the newest. read: the turns of one. summary: what one came to. search: find turns."
+            description="list: newest sessions. read: turns of a session. summary: its requests, "
+            "outcome and open ends. search: find turns."
         ),
     ] = "list"
     session: Annotated[Session | None, Meta(description="For read and summary.")] = None
@@ -248,15 +256,16 @@ class Sessions(_Arguments):
     match: Annotated[
         Literal["all", "words", "meaning", "regex"],
         Meta(
-            description="For search. regex: the query is a regular expression; looks for three seconds at most."
+            description="For search. regex: the query is a regular expression; searches for at "
+            "most three seconds."
         ),
     ] = "all"
     scope: Annotated[Aspect, Meta(description="For search: only turns about this.")] = "all"
     role: Annotated[
-        Role, Meta(description="For search: only what the person, or what agents said.")
+        Role, Meta(description="For search: only words of the person (owner) or of agents.")
     ] = "all"
     include_tools: Annotated[
-        bool, Meta(description="For read: also what each tool was given and gave.")
+        bool, Meta(description="For read: include the input and output of tool calls.")
     ] = False
     project: Project = None
     channel: Annotated[
@@ -267,12 +276,16 @@ class Sessions(_Arguments):
     from_turn: (
         Annotated[
             int,
-            bounds_of(SessionRequest, "first", "For read: from this turn on. Default: the end."),
+            bounds_of(
+                SessionRequest,
+                "first",
+                "For read: the first turn. Default: the end of the session.",
+            ),
         ]
         | None
     ) = None
     limit: Annotated[
-        int, bounds_of(SessionRequest, "limit", "Sessions or turns at most.", ge=1, le=100)
+        int, bounds_of(SessionRequest, "limit", "Maximum of sessions or turns.", ge=1, le=100)
     ] = 10
     cursor: Cursor = None
     budget: Budget = DEFAULT_BUDGET
@@ -309,22 +322,31 @@ class Graph(_Arguments):
             "impact",
         ],
         Meta(
-            description="traverse: follow links from id. list: links, all or those of id. link: draw one from id to "
-            "another memory. invalidate: it holds no more, and is kept. bulk_link: draw all of links, or none. "
-            "Of code, by name: callers: who calls a symbol. importers: who imports a file or module. about: memories "
-            "that speak of a symbol or file. impact: what a change to a file touches."
+            description="traverse: follow links from id. list: all links, or those of id. link: "
+            "create a link from id to another memory. unlink: delete it. invalidate: "
+            "keep it, marked as no longer true. bulk_link: create all of links, or "
+            "none. For code, by name: callers: callers of a symbol. importers: "
+            "importers of a file or module. about: memories about a symbol or file. "
+            "impact: what a change to a file affects."
         ),
     ] = "traverse"
     id: (
-        Annotated[Id, Meta(description="Where to begin; the memory that a link starts from.")]
+        Annotated[
+            Id, Meta(description="The memory from which to start, or from which a link starts.")
+        ]
         | None
     ) = None
     relation: (
-        Annotated[str, Meta(description="Of a link: how id relates to the other.", max_length=60)]
+        Annotated[str, Meta(description="The relation of id to the other memory.", max_length=60)]
         | None
     ) = None
     to: (
-        Annotated[str, bounds_of(NewLink, "target", "The memory at the other end.", max_length=500)]
+        Annotated[
+            str,
+            bounds_of(
+                NewLink, "target", "The memory at the other end of the link.", max_length=500
+            ),
+        ]
         | None
     ) = None
     name: Annotated[str, bounds_of(CodeRequest, "name")] | None = None
@@ -347,7 +369,7 @@ class Graph(_Arguments):
     ] = ()
     as_of: Annotated[date | None, bounds_of(TraverseRequest, "as_of")] = None
     limit: Annotated[
-        int, bounds_of(TraverseRequest, "limit", "Links or memories at most.", le=200)
+        int, bounds_of(TraverseRequest, "limit", "Maximum of links or memories.", le=200)
     ] = 40
     budget: Budget = DEFAULT_BUDGET
 
@@ -370,21 +392,23 @@ class Analyze(_Arguments):
             "stale",
         ],
         Meta(
-            description="brief: what there is, in short. central: memories with the most links. "
-            "gaps: with one link at most, the proven first. components: groups that hang together. "
-            "review: memories that cannot both hold, or are of little use. file: who changed it, "
-            "when, for what. error: what mended it before. "
-            "reflect: what to ask the person about "
-            "memories that nothing connects. alike: groups near in meaning. unanswered: what was "
-            "asked of memory and is not known. stale: memories that name files which sessions changed since."
+            description="brief: short overview. central: memories with the most links. gaps: "
+            "memories with at most one link, most proven first. components: connected "
+            "groups. review: contradictory or doubtful memories. file: who changed a "
+            "file, when and why. error: earlier fixes of an error. reflect: questions "
+            "for the person about unconnected memories. alike: groups of similar "
+            "memories. unanswered: questions that memory could not answer. stale: "
+            "memories that name files changed since."
         ),
     ]
     subject: (
-        Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None
+        Annotated[str, bounds_of(DidQuery, "path", "The path, or the error message.")] | None
     ) = None
     project: Annotated[
         str | None,
-        Meta(description="For brief, central, gaps and components: only this one. Default: all."),
+        Meta(
+            description="For brief, central, gaps and components: only this project. Default: all."
+        ),
     ] = None
     limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
@@ -396,9 +420,10 @@ class Admin(_Arguments):
     action: Annotated[
         Literal["status", "overview", "flush", "dream", "vacuum"],
         Meta(
-            description="status: what works. overview: what is remembered. "
-            "flush: read what agents wrote since, now, and make what search by meaning lacks. dream: what would be "
-            "tidied; only the owner has it done. vacuum: make the database smaller; seconds."
+            description="status: health checks. overview: contents of the memory. flush: read new "
+            "transcripts and compute missing vectors now. dream: preview of a "
+            "consolidation, which only the person can run. vacuum: shrink the "
+            "database; takes seconds."
         ),
     ] = "overview"
     budget: Budget = DEFAULT_BUDGET

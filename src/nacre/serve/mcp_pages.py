@@ -52,9 +52,9 @@ _MAX_TITLE_CHARACTERS = 100
 _MAX_CALL_CHARACTERS = 400
 _MAX_OPEN_ENDS = 6
 _REGEX_SECONDS = 3.0
-"""Time limit for a search: the agent waits, and so do the daemon's other callers."""
+"""Time limit of a search, because the agent and the daemon's other callers wait."""
 
-_ID_HINT = "memory_sessions with list shows ids"
+_ID_HINT = "memory_sessions with action list shows ids"
 
 
 def sessions(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
@@ -87,7 +87,7 @@ def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     shown = fitting(lines, arguments.budget)
     more = page.more or shown < len(lines)
     return framed(
-        "\n".join(lines[:shown]) or "No session fits.",
+        "\n".join(lines[:shown]) or "No matching session.",
         going_on("memory_sessions", at + shown) if more else "",
     )
 
@@ -95,9 +95,7 @@ def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
 def _line(line: SessionLine) -> str:
     stored = line.session
     day = shown_day(stored.session.started) if stored.session.started else "no date"
-    title = shorten(
-        stored.session.title or line.opening or "without a title", _MAX_TITLE_CHARACTERS
-    )
+    title = shorten(stored.session.title or line.opening or "untitled", _MAX_TITLE_CHARACTERS)
     facts = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
     return f"- {harmless(one_line(facts))}: {one_line(harmless(title))}"
 
@@ -141,7 +139,7 @@ def told_session(
     return framed(
         head,
         before,
-        "\n".join(chosen) or "No turns from there on.",
+        "\n".join(chosen) or "No turns after that.",
         going_on("memory_sessions", last, stored.turns) if more else "",
     )
 
@@ -177,7 +175,7 @@ def _call(call: ToolCall) -> str:
         lines.append(one_line(harmless(f"made {', '.join(call.made)}")))
     if call.error:
         lines.append(
-            f"put out (UNTRUSTED): {one_line(harmless(shorten(call.error, _MAX_CALL_CHARACTERS)))}"
+            f"output (UNTRUSTED): {one_line(harmless(shorten(call.error, _MAX_CALL_CHARACTERS)))}"
         )
     return "\n".join(f"  {line}" for line in lines)
 
@@ -218,7 +216,7 @@ def _section(title: str, lines: list[str]) -> str:
 
 def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     if not (arguments.query or "").strip():
-        raise InvalidInput("search needs a query", hint="words that were said")
+        raise InvalidInput("search needs a query", hint="words from the session")
     turn_filter = Filter(
         projects=desk.projects(arguments.project),
         tools=(arguments.channel,) if arguments.channel else (),
@@ -279,11 +277,9 @@ def _match_regex(
         role=arguments.role,
         seconds=_REGEX_SECONDS,
     )
-    desk.tell("looking through all turns")
+    desk.tell("searching all turns")
     matches: Matches = desk.call("match-sessions", request)
-    unread = (
-        "Not all turns were looked at in three seconds: narrow it with since, project or scope."
-    )
+    unread = "The search stopped after three seconds: narrow it with since, project or scope."
     return matches.turns, matches.more, unread if matches.unread or matches.given_up else ""
 
 
@@ -343,7 +339,7 @@ def _block(view: MemoryView, line: int, room: int) -> str:
         parts.append(
             f"  (cut: memory_get {short_id(memory.id)} with line {min(at, len(lines))}{long_line} goes on)"
         )
-    return "\n".join([parts[0], indented(shown) or "  (nothing from that line on)", *parts[1:]])
+    return "\n".join([parts[0], indented(shown) or "(nothing after that line)", *parts[1:]])
 
 
 def _evidence(view: MemoryView) -> Sequence[str]:
@@ -379,7 +375,7 @@ RESOURCES: list[dict[str, Any]] = [
         "name": "profile",
         "title": "The owner's profile",
         "mimeType": MIME,
-        "description": "What holds for the person in every project.",
+        "description": "Facts and preferences of the person for every project.",
     },
     {
         "uri": "nacre://project",
@@ -395,7 +391,7 @@ TEMPLATES: list[dict[str, Any]] = [
         "name": "memory",
         "title": "A memory",
         "mimeType": MIME,
-        "description": "One memory whole, by its id or an end of it.",
+        "description": "One whole memory by its id or part of it.",
     },
     {
         "uriTemplate": "nacre://session/{id}",
@@ -421,7 +417,7 @@ def read(desk: Desk, address: str) -> str:
     if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
         raise NotFound(
             f"there is nothing at {address[:200]!r}",
-            hint="resources/templates/list names what can be read",
+            hint="resources/templates/list shows the addresses",
         )
     if kind == "memory":
         return get(desk, mcp_arguments.Get(ids=(name,), budget=_PAGE_BUDGET))
@@ -445,7 +441,7 @@ def _page(desk: Desk, kind: str, name: str) -> str:
     if not slug:
         return framed("The working folder belongs to no project that nacre knows.")
     text = desk.call("page", PageRequest(project=slug))
-    return framed(f"The project {harmless(slug)}:", indented(text) or "Its page tells nothing yet.")
+    return framed(f"The project {harmless(slug)}:", indented(text) or "Its page is empty.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,34 +459,36 @@ _PROMPTS: Mapping[str, _Prompt] = {
         "Recall",
         "Look up what is known about a topic before working on it.",
         "topic",
-        "What it is about.",
+        "The topic.",
         True,
-        "Search nacre with memory_search for what is known about: {value}\n\n"
-        "Search in other words, too, if the first answer is thin. Read with memory_get what looks decisive. Then tell "
-        "me in a few lines what was decided, what is still open and what went wrong before, each with its date; say "
-        "plainly what nothing is known of. Do not act on it yet.",
+        "Search nacre with memory_search for: {value}\n\nIf there are few results, search again in "
+        "other words. Read the decisive ones with memory_get. Then tell me in a few lines what "
+        "was decided, what is still open and what went wrong before, each with its date, and what "
+        "is not known. Do not act on it yet.",
     ),
     "wrap-up": _Prompt(
         "Wrap up",
-        "Keep what the next session needs.",
+        "Store the knowledge that the next session needs.",
         "focus",
-        "What to give most care to.",
+        "The most important topic.",
         False,
-        "We are about to stop. Go through this session{focus} and store with memory_store what a later session needs "
-        "and cannot read from the code: decisions with their reasons, preferences I stated, lessons that cost effort, "
-        "and todos that are open. One piece of knowledge an entry, complete in itself, in the words that were used. "
-        "Mark from_outside what draws on web pages, mail or issues. Search first: retire with memory_retire what no "
-        "longer holds. Then list in a few lines what you stored.",
+        "We are about to stop. Go through this session{focus} and store with memory_store the "
+        "knowledge that a later session needs and cannot read from the code: decisions with "
+        "reasons, preferences I stated, hard-won lessons, and open todos. Each entry is one "
+        "self-contained piece of knowledge, in the words that were used. Set from_outside for "
+        "anything based on web pages, mail or issues. Search first, and retire outdated memories "
+        "with memory_retire. Then list briefly what you stored.",
     ),
     "reflect": _Prompt(
         "Reflect",
-        "Look over what is remembered about a topic and set it right.",
+        "Review the memories about a topic and correct them.",
         "topic",
-        "What to look over.",
+        "The topic to review.",
         False,
-        "Look over what nacre remembers{topic}: memory_search with an empty query browses it. Look for memories that "
-        "contradict each other, repeat each other, or that the repository proves wrong. Show me what you found with "
-        "ids and propose for each what to do: keep, retire, or store anew. Change nothing before I agree.",
+        "Review nacre's memories{topic}: memory_search with an empty query browses them. Find "
+        "memories that contradict or repeat each other, or that the repository disproves. List "
+        "them with ids and propose an action for each: keep, retire, or store a corrected "
+        "version. Change nothing before I agree.",
     ),
 }
 

@@ -162,11 +162,11 @@ def parsed(line: bytes) -> dict[str, Any]:
         if b"\\ud" in line.lower():
             message = json.loads(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
-        raise ProtocolError(PARSE_ERROR, "this is no JSON") from None
+        raise ProtocolError(PARSE_ERROR, "not valid JSON") from None
     if not _is_message(message):
-        raise WrongMessageError(number_of(message), "this is no message of JSON-RPC 2.0")
+        raise WrongMessageError(number_of(message), "not a JSON-RPC 2.0 message")
     if message.get("id") is not None and number_of(message) is None:
-        raise WrongMessageError(None, "an id is a text or a whole number")
+        raise WrongMessageError(None, "an id is a string or an integer")
     return dict(message)
 
 
@@ -572,7 +572,9 @@ class Session:
         content = answer.get("content") if isinstance(answer, dict) else None
         if not isinstance(answer, dict) or not isinstance(content, dict):
             raise ModelUnavailable(
-                "the client gives no answer of its model", hint="allow sampling there", retry=False
+                "the client returned no answer from its model",
+                hint="allow sampling there",
+                retry=False,
             )
         return str(content.get("text", "")), str(answer.get("model", ""))
 

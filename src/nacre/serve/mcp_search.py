@@ -149,7 +149,7 @@ def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     relation = _required(arguments, "relation")
     if relation not in {option.value for option in Relation}:
         raise InvalidInput(
-            f"{relation!r} is no relation",
+            f"{relation!r} is not a relation",
             hint=f"one of: {', '.join(option.value for option in Relation)}",
         )
     drawn = NewLink(
@@ -224,11 +224,11 @@ def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> str:
         if number
     ]
     proposed = (
-        f"{count(len(change.waiting), 'memory is', 'memories are')} the person's: what you want of their links waits "
-        "for them to review."
+        f"{count(len(change.waiting), 'memory is', 'memories are')} the person's own: your changes to their "
+        "links are pending review."
     )
     head = (
-        f"Links: {', '.join(counts)}." if counts else "" if change.waiting else "It is so already."
+        f"Links: {', '.join(counts)}." if counts else "" if change.waiting else "Nothing to change."
     )
     lines = [_line(link) for link in change.links]
     return framed(
@@ -241,7 +241,7 @@ def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> str:
 def _hop(tree: Traversal, hop: Hop, depth: int) -> str:
     parent, child = tree.nodes[hop.parent], tree.nodes[hop.child]
     arrow = f"{hop.rel} →" if hop.is_outgoing else f"← {hop.rel}"
-    again = " (told above)" if hop.is_again else ""
+    again = " (shown above)" if hop.is_again else ""
     return f"{'  ' * depth}[{short_id(parent.id)}] {one_line(harmless(arrow))} {_node(child)}{_facts(hop)}{again}"
 
 
@@ -328,8 +328,8 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     """Return the context for a session in the working folder, for hosts without such a hook."""
     if arguments.project or arguments.cursor:
         raise InvalidInput(
-            "session-start is about the working folder, on one page",
-            hint="leave project and cursor out",
+            "session-start covers the working folder and has one page",
+            hint="omit project and cursor",
         )
     request = contexts.ContextRequest(
         prompt=arguments.query, folder=desk.folder, budget_tokens=arguments.budget
@@ -338,13 +338,13 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     inner = (
         block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
     )  # the frame's own heading replaces its heading
-    return framed(inner or "Nothing is known yet that a session here should begin with.")
+    return framed(inner or "There is no context for a session here yet.")
 
 
 def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
     """Return passages of questions and answers from channels."""
     if not arguments.query.strip():
-        raise InvalidInput("chats needs a query", hint="a question, or words that were said")
+        raise InvalidInput("chats needs a query", hint="a question, or words from the conversation")
     request = ChatSearchRequest(
         query=arguments.query,
         limit=arguments.limit,
@@ -356,8 +356,7 @@ def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
     blocks = [_passage(passage) for passage in passages.passages]
     shown = fitting(blocks, arguments.budget)
     return framed(
-        "\n".join(blocks[:shown])
-        or "Nothing that was said in a channel comes near. Other words may find it.",
+        "\n".join(blocks[:shown]) or "No passage in a channel matches. Try other words.",
         f"{len(blocks) - shown} more: a higher budget shows them." if shown < len(blocks) else "",
     )
 
@@ -382,7 +381,7 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
         "" if hits or shown_turns else _nothing(arguments.channel),
         "\n".join((*blocks[:shown], *turns[:shown_turns])),
         going_on("memory_search", last) if hits and more else "",
-        f"“{result.time_words}”: what is {result.span} counts more. ignore_time leaves this out."
+        f"“{result.time_words}” is read as a time: results {result.span} rank higher. ignore_time disables this."
         if result.time_words
         else "",
         _degraded(result),
@@ -398,7 +397,7 @@ def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[
 def _nothing(channel: str | None) -> str:
     if channel:
         return f"Nothing in {harmless(one_line(channel))} matches. Channels: claude-code, codex, …"
-    return 'Nothing matches. Other words, fewer filters, or project "*" may find it.'
+    return 'Nothing matches. Try other words, fewer filters, or project "*".'
 
 
 def _hit(hit: MemoryHit) -> str:
@@ -439,16 +438,12 @@ def _degraded(result: RecallResult | DeepResult) -> str:
         f"{lane.name} {lane.state.value}" + (f" ({lane.note})" if lane.note else "")
         for lane in result.degraded
     ]
-    return (
-        f"Not all of memory was looked through: {one_line(harmless('; '.join(lanes)))}."
-        if lanes
-        else ""
-    )
+    return f"The search is incomplete: {one_line(harmless('; '.join(lanes)))}." if lanes else ""
 
 
 def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:
     """Return the result of deep recall; ``None`` without one, though single memories may match."""
-    desk.tell("choosing the project and its memories")
+    desk.tell("selecting the project and its memories")
     here = desk.place(None).project
     projects = memory_filter.projects if arguments.project else ()
     query = DeepQuery(
@@ -493,7 +488,7 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
     return framed(
         f"{count(listing.total, 'memory', 'memories')}, the newest first:"
         if listing.total
-        else "No memory fits.",
+        else "No matching memory.",
         "\n".join(lines[:shown]),
         going_on("memory_list", last, listing.total) if last < listing.total else "",
     )

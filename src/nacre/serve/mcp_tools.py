@@ -61,7 +61,7 @@ def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
 
 
 def _load_overview(desk: Desk) -> Overview:
-    desk.tell("looking at everything")
+    desk.tell("checking nacre")
     overview: Overview = desk.call("overview", Nothing())
     return overview
 
@@ -99,13 +99,13 @@ def _overview(desk: Desk) -> str:
 
 
 def _flush(desk: Desk) -> str:
-    desk.tell("reading what is new in transcripts")
+    desk.tell("reading new transcripts")
     report: IngestReport = desk.call("ingest", IngestOptions())
     learned, files = len(report.memories), report.files
     problems = [f"- {shorten(problem.message, 200)}" for problem in report.problems[:5]]
     return framed(
-        f"Read {count(files, 'transcript', 'transcripts')} with something new; learned "
-        f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} known already.",
+        f"Read {count(files, 'transcript', 'transcripts')} with new content; learned "
+        f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} already known.",
         "Not read:\n" + "\n".join(harmless(one_line(line)) for line in problems)
         if problems
         else "",
@@ -113,10 +113,10 @@ def _flush(desk: Desk) -> str:
 
 
 def _vacuum(desk: Desk) -> str:
-    desk.tell("making the database smaller")
+    desk.tell("shrinking the database")
     sizes: Vacuumed = desk.call("db-vacuum", Nothing())
     return framed(
-        f"The database has {sizes.after / 1e6:,.1f} MB; before it had {sizes.before / 1e6:,.1f}."
+        f"The database has {sizes.after / 1e6:,.1f} MB (before: {sizes.before / 1e6:,.1f})."
     )
 
 
@@ -125,7 +125,7 @@ def _dream_plan(desk: Desk) -> str:
     plan: DreamPlan = desk.call("dream-plan", DreamPlanRequest())
     if not plan.steps:
         looked_at = count(plan.seen, "memory", "memories")
-        return framed(f"A dream would do nothing: {looked_at} looked at.")
+        return framed(f"A dream would change nothing: {looked_at} checked.")
     lines = [
         f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends or step.links):,}); {step.why}"
         for step in plan.steps
@@ -136,7 +136,7 @@ def _dream_plan(desk: Desk) -> str:
     )
     return framed(
         f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}{dropped}. "
-        "Whoever owns them has it done: nacre dream",
+        "The person can run it: nacre dream",
         "\n".join(
             [*shown, f"and {len(lines) - _MAX_STEPS:,} more"] if len(lines) > _MAX_STEPS else shown
         ),
@@ -178,7 +178,7 @@ def _answer(answer: CodeAnswer, budget: int) -> str:
             for node in answer.choices
         ]
         shown = fitting(lines, budget)
-        return framed("It may mean several; name one of them:", "\n".join(lines[:shown]))
+        return framed("The name is ambiguous; use one of these:", "\n".join(lines[:shown]))
     head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
     blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
     shown = fitting(blocks, budget)
@@ -212,9 +212,7 @@ def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         if shown < staleness.total
         else ""
     )
-    text = (
-        "\n".join(blocks[:shown]) or "No file that a memory names was changed in a session since."
-    )
+    text = "\n".join(blocks[:shown]) or "No session has changed a file that a memory names since."
     return framed(text, more)
 
 
@@ -276,7 +274,7 @@ def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     lines = [
         *harmless(brief.text).splitlines(),
         f"{count(pending.conflicts, 'contradiction', 'contradictions')} and "
-        f"{count(pending.doubts, 'memory', 'memories')} to look over wait for the person.",
+        f"{count(pending.doubts, 'doubtful memory', 'doubtful memories')} are pending review.",
     ]
     shown = fitting(lines, arguments.budget)
     return framed("\n".join(lines[:shown]))
@@ -330,15 +328,18 @@ def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         + (f", {one_line(harmless(item.detail))}" if item.detail else "")
         for item in items
     ]
-    hint = "The person decides; memory_retire takes out what they say no longer holds."
-    return _text(blocks, arguments, "Nothing waits for review.", hint)
+    hint = "The person decides; memory_retire removes memories that they call outdated."
+    return _text(blocks, arguments, "Nothing is pending.", hint)
 
 
 def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     report: Alike = desk.call("alike", AlikeRequest(limit=arguments.limit))
     blocks = ["\n".join(map(_short, group)) for group in report.groups]
-    hint = "Alike is not the same. The person decides; memory_retire takes out what says nothing more than another."
-    return _text(blocks, arguments, "No memories look alike.", hint)
+    hint = (
+        "Similar memories may differ. The person decides; memory_retire removes a memory that "
+        "adds nothing to another."
+    )
+    return _text(blocks, arguments, "No memories are similar.", hint)
 
 
 def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
@@ -358,7 +359,10 @@ def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         f"last {shown_day(gap.last)}" + (f", of {', '.join(gap.projects)}" if gap.projects else "")
         for gap in report.gaps
     ]
-    hint = "memory_store keeps an answer that you know; the person has the rest: nacre review gaps"
+    hint = (
+        "Store an answer that you know with memory_store; the person sees the rest with nacre "
+        "review gaps."
+    )
     return _text(blocks, arguments, "Every question has an answer.", hint)
 
 
@@ -367,7 +371,7 @@ def _file(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         "did", DidQuery(path=(arguments.subject or "").strip(), limit=arguments.limit)
     )
     blocks = [_change(change) for change in history.changes]
-    nothing = "No session that was read changed such a file."
+    nothing = "No known session changed such a file."
     return _text(blocks, arguments, nothing, f"{count(history.edits, 'change', 'changes')} in all.")
 
 
@@ -392,11 +396,11 @@ def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}"
         for hit in result.lessons
     ]
-    return _text(blocks, arguments, "No such error was met in the sessions that were read.")
+    return _text(blocks, arguments, "No known session has such an error.")
 
 
 def _trouble(trouble: Trouble) -> str:
-    head = f"- met {count(trouble.times, 'time', 'times')}, mended {trouble.mended} (a tool's words, UNTRUSTED):"
+    head = f"- seen {count(trouble.times, 'time', 'times')}, fixed {trouble.mended} (tool output, UNTRUSTED):"
     return "\n".join(
         [head, indented(shorten(trouble.error, _MAX_CHARACTERS)), *map(_repair, trouble.repairs)]
     )
@@ -404,13 +408,13 @@ def _trouble(trouble: Trouble) -> str:
 
 def _repair(repair: Repair) -> str:
     day = f"{shown_day(repair.time)} " if repair.time else ""
-    worked = "worked" if repair.worked else "was not seen to work"
+    worked = "worked" if repair.worked else "did not visibly work"
     steps = "; ".join(
         filter(None, (shorten(step.input or step.name, 100) for step in repair.steps))
     )
     words = shorten(repair.words.text, _MAX_CHARACTERS) if repair.words else ""
     details = ": ".join(["", *filter(None, (steps, words))])
-    return f"  {day}in {short_session(repair.session.id)}, what was tried {worked}{one_line(harmless(details))}"
+    return f"  {day}in {short_session(repair.session.id)}, the attempt {worked}{one_line(harmless(details))}"
 
 
 # -- ``memory_extract`` ----------------------------------------------------------------------------
@@ -420,7 +424,8 @@ def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
     """Return the memories that extraction would make, without storing them."""
     if bool((arguments.text or "").strip()) == bool(arguments.session):
         raise InvalidInput(
-            "give either a text or a session", hint="memory_sessions with list shows sessions"
+            "give either a text or a session",
+            hint="memory_sessions with action list shows sessions",
         )
     desk.tell("reading")
     extracted: Extracted = desk.call(
@@ -432,12 +437,12 @@ def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
     blocks = [_block(candidate) for candidate in extracted.candidates]
     shown = fitting(blocks, arguments.budget)
     return framed(
-        "Nothing there that would be kept."
+        "It would yield no memories."
         if not blocks
-        else "Would be kept; nothing was stored. memory_store keeps what is right and of use:",
+        else "Proposed memories (not stored). Store the correct and useful ones with memory_store:",
         "\n".join(blocks[:shown]),
         f"{len(blocks) - shown} more: ask with a higher budget." if shown < len(blocks) else "",
-        f"Rules did what the model did not: {one_line(harmless(extracted.problem))}."
+        f"The model failed, so rules were used: {one_line(harmless(extracted.problem))}."
         if extracted.problem
         else "",
     )
@@ -455,13 +460,13 @@ def _block(candidate: Candidate) -> str:
 
 _ACTION_LABELS = {
     "stored": "Stored",
-    "known": "Known already, and confirmed",
-    "updated": "Merged into what was known",
-    "retired": "Retired at once, as a standing retirement says",
+    "known": "Already known; confirmed",
+    "updated": "Merged into a known memory",
+    "retired": "Retired at once by a standing retirement",
 }
 
 
-_PROPOSED = "as your proposal: found when searched for; the person can keep it in review, or say it"
+_PROPOSED = "as your proposal: found by search only, until the person keeps it in review or says it"
 
 
 def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
@@ -483,7 +488,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
     fresh = (
         ""
         if is_known
-        else f"{harmless(project or '')} is a new project; if it is another's name, store them there."
+        else f"{harmless(project or '')} is a new project; if it is another name of a known one, store them there."
     )
     return noted(*lines, fresh)
 
@@ -528,12 +533,10 @@ def _line(outcome: StoreOutcome) -> str:
         line += f"; replaces [{short_id(replaced.memory.id)}] {title_of(replaced.memory, 80)}"
     if outcome.superseded_by:
         newer = outcome.superseded_by.memory
-        line += f"; a newer memory says otherwise: [{short_id(newer.id)}] {title_of(newer, 80)}"
+        line += f"; contradicted by a newer memory: [{short_id(newer.id)}] {title_of(newer, 80)}"
     if outcome.similar and outcome.action == "stored":
         closest = outcome.similar[0]
-        line += (
-            f"; like [{short_id(closest.id)}] {title_of(closest, 80)}: retire what no longer holds"
-        )
+        line += f"; similar to [{short_id(closest.id)}] {title_of(closest, 80)}: retire the outdated one"
     if outcome.note:
         line += f" ({one_line(harmless(outcome.note))})"
     if outcome.proposed:
@@ -562,12 +565,12 @@ def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
     lines = []
     if removed:
         lines += [
-            "Retired; the files are kept, and the person can bring them back:",
+            "Retired; the files are kept, and the person can restore them:",
             *map(_memory_line, removed),
         ]
     if proposed:
         lines += [
-            "Not retired: these are the person's words. What you want waits for their review:"
+            "Not retired, because they are the person's words. Your proposals are pending review:"
         ]
         lines += map(_memory_line, proposed)
     return noted(*lines)
