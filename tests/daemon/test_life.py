@@ -88,7 +88,7 @@ def test_a_second_daemon_is_refused(serving: Serve, process: Nacre) -> None:
 def test_a_signal_ends_it_cleanly(serving: Serve, with_signal: int) -> None:
     daemon = serving()
     assert daemon.end(with_signal) == 0
-    assert "ends: it was asked to" in daemon.said[-1]
+    assert "ends: on request" in daemon.said[-1]
     assert not is_held(home() / LOCK)
 
 
@@ -186,7 +186,7 @@ def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
     try:
         daemon.until("serves")
         os.utime(installed / "__init__.py", ns=(1, 1))
-        daemon.until("its program was changed on disk")
+        daemon.until("nacre was updated")
         daemon.until("serves")
         assert asked("hello")["pid"] == daemon.process.pid
     finally:
@@ -201,7 +201,7 @@ def test_it_ends_when_its_home_is_deleted_and_makes_no_new_one(serving: Serve) -
     daemon = serving("--no-watch")
     wait(lambda: asked("hello")["is_warm"])
     shutil.rmtree(home())
-    daemon.until("its home was moved or deleted")
+    daemon.until("the home was moved or deleted")
     assert daemon.end() == 1
     assert not home().exists()
 

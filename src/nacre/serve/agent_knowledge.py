@@ -479,7 +479,8 @@ async def write(call: Call) -> Any:
         )
     if "/" in filename or "\\" in filename or ".." in filename:
         raise Incomplete(
-            "a filename holds no path", hint="name the file alone, and its folder as the category"
+            "a filename must not contain a path",
+            hint=("give the name of the file only, and its folder as the category"),
         )
     outcome = await call.ask("store", **_memory(category, filename.removesuffix(".md"), content))
     view = await call.ask("look", reference=outcome["memory_id"], update=False)
@@ -502,7 +503,7 @@ def _word(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value.strip():
         raise Incomplete(
-            f"{name} is missing", hint="required: category, filename, content, each a text"
+            f"{name} is missing", hint="required: category, filename and content, each a string"
         )
     return value.strip()
 

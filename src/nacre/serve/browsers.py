@@ -30,7 +30,7 @@ BROWSERS = "browsers.json"
 """File in the home with each cookie's hash and end, so that cookies survive a restart."""
 
 CODE_SECONDS = 60.0
-"""Lifetime of a code, which gives one cookie."""
+"""Lifetime of a login code, which is valid for one cookie."""
 
 COOKIE_SECONDS = 90 * 86_400
 _SECRET_BYTES = 32

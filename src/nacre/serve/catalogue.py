@@ -85,6 +85,6 @@ def require(operation: str) -> None:
     """Raise NotAllowed if an operation is not permitted with a key."""
     if operation not in BY_KEY:
         raise NotAllowed(
-            f"{operation} is not done by a key",
-            hint="run it on a machine whose nacre opens that space itself",
+            f"{operation} is not available with a key",
+            hint="run it on a machine that opens that space directly",
         )

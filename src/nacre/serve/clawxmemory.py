@@ -187,11 +187,11 @@ async def save_settings(call: Call) -> Any:
     current = await settings(call)
     other = next((name for name, value in changes.items() if current.get(name) != value), None)
     if other:
-        raise InvalidInput(f"{other} cannot be set", hint="nacre config lists what can")
+        raise InvalidInput(f"{other} cannot be set", hint="nacre config lists the settings")
     if minutes is not None:
         if not isinstance(minutes, int) or isinstance(minutes, bool):
             raise InvalidInput(
-                "autoDreamIntervalMinutes is no number", hint="0 for no dreams, else one a day"
+                "autoDreamIntervalMinutes is not a number", hint="0: no dreams; otherwise one a day"
             )
         await call.ask("config-set", key="dream.at_night", value="true" if minutes > 0 else "false")
     return await settings(call)
@@ -411,7 +411,9 @@ async def _file(call: Call, body: dict[str, Any]) -> list[str]:
     for path in _paths(body):
         memory = await call.read("get", reference=reference_of(path), update=False)
         if not memory.inbox:
-            raise Conflict(f"{memory.subject!r} is not in the inbox", hint="GET tmp lists what is")
+            raise Conflict(
+                f"{memory.subject!r} is not in the inbox", hint="GET tmp lists its entries"
+            )
     for path in _paths(body):
         await call.ask("edit", reference=reference_of(path), project=project)
     return _paths(body)
@@ -430,7 +432,7 @@ _ACTIONS = {
 def _text(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"{name} is missing", hint="it is a text")
+        raise InvalidInput(f"{name} is missing", hint="it must be a string")
     return value.strip()
 
 
@@ -450,7 +452,7 @@ async def clear(_: Call) -> Any:
     """``POST clear``: not supported. Raises Conflict."""
     raise Conflict(
         "a home is not cleared over HTTP",
-        hint="nacre forget takes out sessions, projects or a text",
+        hint="use nacre forget for sessions, projects or texts",
     )
 
 
@@ -466,7 +468,7 @@ async def import_(call: Call) -> Any:
     """``POST import``: a bundle for ``nacre data import``. Raises InvalidInput if it is invalid."""
     bundle = await call.body()
     if bundle.get("formatVersion") != FORMAT:
-        raise InvalidInput("this is no bundle of ClawXMemory's", hint=f"formatVersion is {FORMAT}")
+        raise InvalidInput("not a ClawXMemory bundle", hint=f"formatVersion is {FORMAT}")
     path = call.home / f"import-{ids.uuid7_source()()}.json"
     await anyio.to_thread.run_sync(files.write_file, path, json.dumps(bundle))
     try:

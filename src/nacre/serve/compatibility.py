@@ -77,7 +77,7 @@ class Call:
         text = self.text(name, str(default))
         if not text.isdecimal() or not text.isascii() or len(text) > len(str(most)) + 1:
             raise InvalidInput(
-                f"{name}: {text[:40]!r} is no number from {least} to {most}",
+                f"{name}: {text[:40]!r} is not a number from {least} to {most}",
                 hint=f"{name}={default}",
             )
         return max(least, min(most, int(text)))
@@ -93,7 +93,7 @@ class Call:
             UnicodeDecodeError,
         ) as error:
             raise InvalidInput(
-                f"the body is no JSON object: {error}", hint="send an object"
+                f"the body is not a JSON object: {error}", hint="send an object"
             ) from error
 
 

@@ -435,7 +435,7 @@ class Live:
             self._began.wait_for(lambda: self._is_ready or self._error, _READY_TIMEOUT_SECONDS)
             if not self._is_ready:
                 raise self._error or Unavailable(
-                    "events are not ready", hint="ask again in a moment"
+                    "events are not ready", hint="try again in a moment"
                 )
 
     def wake(self) -> None:

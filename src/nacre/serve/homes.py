@@ -98,7 +98,7 @@ class Homes:
         self.writing = threading.BoundedSemaphore(1)
         """Held by the only thread that may write."""
         self.outdated: str | None = None
-        """Why this process cannot use the home any more, if so."""
+        """The reason why this process can no longer use the home, if any."""
 
     @contextmanager
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
@@ -172,7 +172,7 @@ class Homes:
 
     def _open_new(self) -> _Open:
         if self._is_closed:
-            raise Ending("the daemon is about to end")
+            raise Ending("the daemon is shutting down")
         if self._was_there and not self._home.is_dir():
             raise Ending("the home was moved or deleted")  # do not create it again
         stamp = _stamp(self._config)
@@ -384,7 +384,7 @@ class Answering:
         except Exception as error:  # noqa: BLE001 - no call may end the daemon
             self._tell("".join(traceback.format_exception(error)).rstrip())
             refusal = _refusal(
-                "internal", f"{type(error).__name__} in the daemon", "logs/daemon.log tells more"
+                "internal", f"{type(error).__name__} in the daemon", "see logs/daemon.log"
             )
             return HTTPStatus.INTERNAL_SERVER_ERROR, refusal
 
@@ -403,7 +403,7 @@ class Answering:
         except Exception as error:
             self._tell("".join(traceback.format_exception(error)).rstrip())
             raise Fault(
-                f"{type(error).__name__} in the daemon", hint="logs/daemon.log tells more"
+                f"{type(error).__name__} in the daemon", hint="see logs/daemon.log"
             ) from error
 
     def mind(self, stop: threading.Event) -> None:

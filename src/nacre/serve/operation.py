@@ -123,7 +123,7 @@ class Operation:
                 return self.function(target, *arguments)
         except OverflowError as error:
             raise InvalidInput(
-                f"{self.name}: a number or a time is too large", hint="ask for less"
+                f"{self.name}: a number or time is too large", hint="use a smaller value"
             ) from error
 
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
@@ -152,7 +152,7 @@ class Operation:
         Raises Conflict if the operation needs a closed home, and the operation's own errors.
         """
         if self.needs is Needs.CLOSED:
-            raise Conflict(f"{self.name} needs the home to itself", hint="close it first")
+            raise Conflict(f"{self.name} needs exclusive use of the home", hint="close it first")
         return self.run(home if self.needs is Needs.HOME else home.settings, request, on_progress)
 
     def make(self, fields: Mapping[str, Any]) -> Any:

@@ -183,10 +183,10 @@ class _RateLimit:
         if not seconds:
             await self._app(scope, receive, send)
             return
-        message = f"{limit.a_minute:,} requests a minute are answered" if limit else ""
+        message = f"{limit.a_minute:,} requests a minute are allowed" if limit else ""
         headers = {"Retry-After": str(math.ceil(seconds))}
         refusal = web.problem_response(
-            429, "too_many_requests", message, "come again later", headers
+            429, "too_many_requests", message, "try again later", headers
         )
         await refusal(scope, receive, send)
 

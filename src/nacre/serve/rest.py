@@ -236,7 +236,7 @@ def request_of(
 
 def _once(inside: Mapping[str, Any], name: str, text: str) -> str:
     if isinstance(inside.get(name), str):
-        raise InvalidInput(f"{name} is given twice", hint="give it once")
+        raise InvalidInput(f"{name} is set twice", hint="use it once")
     return text
 
 
@@ -246,7 +246,7 @@ def converted(operation: Operation, fields: Mapping[str, Any]) -> Any:
         return json_values.from_plain(fields, operation.request, strict=False)
     except (msgspec.ValidationError, NotImplementedError) as error:
         raise InvalidInput(
-            f"{operation.name}: {error}", hint="/api/docs lists what may be given"
+            f"{operation.name}: {error}", hint="/api/docs lists the fields"
         ) from error
 
 
@@ -280,10 +280,12 @@ _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
 _NOT_WORD = re.compile(r"\W+")
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
-_ABOUT = """What nacre remembers, over HTTP. Every operation is `POST /api/v1/<operation>`, with its request as JSON;
-what programs expect of resources is there, too. A request shows the token in the home's file `http.token`, or comes
-from a browser that `nacre open` opened."""
-_OWNERS = "Only for the owner: it needs the cookie that `nacre open` sets, the token does not do."
+_ABOUT = """Access to nacre's memory over HTTP. Every operation is `POST /api/v1/<operation>` with its
+request as JSON; the common ones are also resources. A request needs the token in the home's file
+`http.token`, or the cookie of a browser that `nacre open` opened."""
+_OWNERS = (
+    "Only for the owner: it needs the cookie that `nacre open` sets; the token is not sufficient."
+)
 
 _Schema = dict[str, Any]
 
@@ -382,8 +384,8 @@ def _whole(cookie: str, paths: Mapping[str, Any], components: Mapping[str, Any])
                     "type": "apiKey",
                     "in": "cookie",
                     "name": cookie,
-                    "description": "Set by nacre open. Whatever changes something sends the browser's key beside "
-                    "it, as X-Nacre.",
+                    "description": "Set by nacre open. Requests that change something also send "
+                    "the browser's key in X-Nacre.",
                 },
             },
         },
@@ -394,13 +396,13 @@ _FLAGS: _Schema = {
     "type": "integer",
     "minimum": 0,
     "title": Flag.__name__,
-    "description": "What a turn is besides plain talk, added up: "
+    "description": "Sum of the flags of a turn: "
     + ", ".join(f"{flag.value} {(flag.name or '').lower()}" for flag in Flag)
     + ".",
 }
 _PROBLEM_SCHEMA: _Schema = {
     "type": "object",
-    "description": "What is wrong, and what to do (RFC 9457).",
+    "description": "An error with a remedy (RFC 9457).",
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
@@ -412,19 +414,19 @@ _PROBLEM_SCHEMA: _Schema = {
     "required": ["type", "title", "status", "detail", "code", "hint"],
 }
 _FAILURES = {
-    "400": "What was asked makes no sense as it stands.",
-    "401": "Neither the token nor the cookie was shown.",
-    "403": "This is the owner's alone, or a page of another origin asks.",
-    "404": "Nothing has that id or name.",
-    "409": "Two writers disagree.",
-    "412": "It changed since it was read: nothing was overwritten.",
+    "400": "The request is invalid.",
+    "401": "The token or cookie is missing.",
+    "403": "Only the owner may do this, or the request comes from a page of another origin.",
+    "404": "There is nothing with that id or name.",
+    "409": "The request conflicts with another write.",
+    "412": "It has changed since it was read; nothing was overwritten.",
     "413": "The body is too large.",
     "415": "The body is not JSON.",
-    "421": "The server is not called that.",
-    "422": "It holds what looks like a secret.",
-    "429": "Too many requests; Retry-After says when to come again.",
-    "502": "A language model or the remote refuses, or answers what it was not asked.",
-    "503": "It cannot be done now; Retry-After says when to try again.",
+    "421": "The request names another host.",
+    "422": "It contains a possible secret.",
+    "429": "Too many requests; see Retry-After.",
+    "502": "A language model or remote server refused or gave an unusable answer.",
+    "503": "Temporarily unavailable; see Retry-After.",
 }
 _RESPONSES: _Schema = {
     f"Problem{status}": {
@@ -438,13 +440,14 @@ _PARAMETERS: _Schema = {
         "name": "If-Match",
         "in": "header",
         "schema": {"type": "string"},
-        "description": "The entity tag that was read: where the thing is another by now, nothing is overwritten (412).",
+        "description": "The entity tag of the version that was read; if it has changed, nothing "
+        "is overwritten (412).",
     },
     "IfNoneMatch": {
         "name": "If-None-Match",
         "in": "header",
         "schema": {"type": "string"},
-        "description": "An entity tag: 304 where the answer has it still.",
+        "description": "An entity tag; the response is 304 if it is still current.",
     },
 }
 
@@ -470,7 +473,7 @@ def _notes(operation: Operation) -> Iterator[str]:
     if operation.owners is True:
         yield _OWNERS
     elif operation.owners:
-        yield f"With {', '.join(operation.owners)} only for the owner, by the cookie."
+        yield f"With {', '.join(operation.owners)}, only for the owner (cookie)."
 
 
 def _answers(result: _Schema, rows: _Schema | None = None) -> _Schema:
@@ -506,10 +509,10 @@ def _resource(
     if resource.creates:
         answers["201"] = {
             **answers["200"],
-            "description": "It was stored; Location says where it is.",
+            "description": "Stored; Location is its address.",
         }
     if resource.reads:
-        answers["304"] = {"description": "It has the entity tag still."}
+        answers["304"] = {"description": "Unchanged since the entity tag."}
     elif resource.method != "DELETE":
         described["requestBody"] = {
             "content": {
@@ -912,7 +915,7 @@ async def _write(resource: Resource, request: Request) -> Response:
     if expected and expected.strip() != "*":
         if not expects(operation):
             raise InvalidInput(
-                f"{resource.method} {request.url.path} knows no If-Match", hint="leave it out"
+                f"{resource.method} {request.url.path} does not support If-Match", hint="omit it"
             )
         fields[EXPECTED] = expected.strip().removeprefix("W/").strip('"').partition(".")[0]
     try:
@@ -947,7 +950,7 @@ def _object(body: bytes) -> dict[str, Any]:
         UnicodeDecodeError,
     ) as error:
         raise InvalidInput(
-            f"the body is no JSON object: {error}", hint="docs/rest.md shows some"
+            f"the body is not a JSON object: {error}", hint="see the examples in docs/rest.md"
         ) from error
 
 

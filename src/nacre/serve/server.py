@@ -200,7 +200,7 @@ class Server:
         except OSError as error:
             message = f"cannot listen at {self.path}: {error.strerror or error}"
             raise StoreUnusable(
-                message, hint="is the home on a disk that knows sockets?"
+                message, hint="is the home on a file system that supports sockets?"
             ) from error
         self._socket = listening
         threading.Thread(
@@ -239,7 +239,7 @@ class Server:
                 RuntimeError,
             ) as error:  # out of files or threads, perhaps only briefly
                 if self._socket is listening:
-                    self._tell(f"a caller was turned away: {error}")
+                    self._tell(f"a caller was rejected: {error}")
                     time.sleep(_ACCEPT_PAUSE_SECONDS)
 
     def _begin(self, link: socket.socket) -> None:
@@ -570,7 +570,7 @@ class Tending:
             result = (
                 f"memories that end: {report.plan.ending}, links dropped: {report.plan.dropped}"
             )
-            self._tell(f"dreamt: {result if report.operation else 'planned, and did nothing'}")
+            self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
 
@@ -603,7 +603,7 @@ class Chores:
                 str(self._settings.home), self._settings.environ, "chores"
             )
         except OSError as error:
-            self._tell(f"no process for chores can be started: {error.strerror}")
+            self._tell(f"the process for chores cannot be started: {error.strerror}")
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
 
     def _is_needless(self, chore: chores.Chore) -> bool:
@@ -697,11 +697,11 @@ _SAMPLE_QUESTION = "what was decided here, and why?"
 class End(StrEnum):
     """The reason why a daemon ended."""
 
-    ASKED = "it was asked to"
-    IDLE = "nobody asked for a while"
-    UPGRADED = "its program was changed on disk"
+    ASKED = "on request"
+    IDLE = "idle"
+    UPGRADED = "nacre was updated"
     OUTDATED = "another version of nacre changed the database"
-    GONE = "its home was moved or deleted"
+    GONE = "the home was moved or deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -823,9 +823,7 @@ class Daemon:
             if lock.acquire(1.0):
                 return
         process = f" (process {daemon.pid})" if daemon else ""
-        raise Conflict(
-            f"a daemon serves {home} already{process}", hint="nacre serve status tells how it is"
-        )
+        raise Conflict(f"a daemon serves {home} already{process}", hint="see nacre serve status")
 
     def _begin(self) -> None:
         self._begin_http()  # clients must not ask for its address earlier
@@ -961,7 +959,7 @@ class Daemon:
                 if home.settings.text("embedding.model") != "none":
                     _ = embedder_in_use(home)  # also loads it if there are no memories to compare
         except NacreError as error:
-            self._tell(f"nothing could be loaded beforehand: {error.message}")
+            self._tell(f"the model and caches could not be loaded in advance: {error.message}")
         self._is_warm = True
 
     def _greeting(self, _: Waiting) -> Greeting:
@@ -996,7 +994,7 @@ class Daemon:
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
             raise OwnerOnly(
-                "who started nacre open cannot be told", hint="run it in a terminal of your own"
+                "the caller of nacre open cannot be determined", hint="run it in your own terminal"
             )
         with self._opening:
             if self._web is None:

@@ -111,12 +111,14 @@ class Door:
             return
         if not self.asks_token:
             raise InvalidInput(
-                f"others can reach {self.place}: it needs a token", hint="leave --no-token out"
+                f"others can reach {self.place}: it needs a token", hint="omit --no-token"
             )
         if not self.cert and not self.unencrypted:
-            hint = "add --tls-cert FILE and --tls-key FILE, or --insecure where something before it encrypts"
+            hint = (
+                "add --tls-cert FILE and --tls-key FILE, or --insecure behind a proxy that encrypts"
+            )
             raise InvalidInput(
-                f"others can reach {self.place}, and could read what goes there", hint=hint
+                f"others can reach {self.place}, and could read the traffic", hint=hint
             )
 
 
@@ -176,7 +178,7 @@ class Web:
             raise InvalidInput(
                 message, hint="--tls-cert and --tls-key take PEM files that belong together"
             ) from error
-        listening = listen_at(self._host, self._port, "another port may be free: --http PORT")
+        listening = listen_at(self._host, self._port, "choose another port: --http PORT")
         host = f"[{self._host}]" if ":" in self._host else self._host
         self.address = (
             f"{'https' if self._door.cert else 'http'}://{host}:{listening.getsockname()[1]}"

@@ -97,8 +97,8 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
 )
 """Status of each error; 503 for all others: the home or a service is unavailable."""
 
-_COOKIE_HINT = "open the dashboard by nacre open, in a terminal of your own, and do it there"
-_HINT = "/api/docs lists the routes, and what may be given"
+_COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
+_HINT = "/api/docs lists the routes and their fields"
 _RETRY_SECONDS = 1
 
 
@@ -147,7 +147,7 @@ async def of_fault(request: Request, error: Exception) -> Response:
     """Starlette exception handler for unexpected errors."""
     request.app.state.served.tell("".join(traceback.format_exception(error)).rstrip())
     message = f"{type(error).__name__} in the daemon"
-    return problem_response(500, "internal", message, "logs/daemon.log tells more")
+    return problem_response(500, "internal", message, "see logs/daemon.log")
 
 
 # -- Limits on requests ----------------------------------------------------------------------------
@@ -485,10 +485,12 @@ async def json_body(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BYTES:
-            raise TooLarge(f"a request may have {MOST_BYTES:,} bytes", hint="send it in parts")
+            raise TooLarge(
+                f"a request may have {MOST_BYTES:,} bytes", hint="send it in smaller parts"
+            )
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and kind != _JSON:
-        raise OtherKind("a request is JSON", hint=f"send Content-Type: {_JSON}")
+        raise OtherKind("the request must be JSON", hint=f"send Content-Type: {_JSON}")
     return bytes(body) or b"{}"
 
 
@@ -543,7 +545,7 @@ async def socket(websocket: WebSocket) -> None:
 async def _ready(connection: HTTPConnection) -> Live:
     live = await anyio.to_thread.run_sync(served_by(connection).live_for, connection.scope)
     if live.bus.listeners >= MOST_LISTENERS:
-        raise Unavailable("too many listen to events", hint="close some pages, or come again later")
+        raise Unavailable("too many event listeners", hint="close some pages, or try again later")
     await anyio.to_thread.run_sync(live.wait_ready)
     return live
 
@@ -679,9 +681,7 @@ async def get_page(request: Request) -> Response:
         raise HTTPException(404)
     index = STATIC / "index.html"
     if not index.is_file():
-        return HTMLResponse(
-            _PAGE.format("The dashboard was not built here: <code>make web</code> builds it.")
-        )
+        return HTMLResponse(_PAGE.format("The dashboard is not built: run <code>make web</code>."))
     return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
 
@@ -691,7 +691,8 @@ async def get_open(request: Request) -> Response:
     entry = served.browsers.redeem(request.query_params.get("code", ""), request.scope["server"][1])
     if entry is None:
         message = (
-            "This address was used, or is older than a minute. Run <code>nacre open</code> again."
+            "This address was used before or is older than a minute. Run <code>nacre open</code> "
+            "again."
         )
         return HTMLResponse(_PAGE.format(message), 403)
     answer = RedirectResponse(f"/#key={entry.key}", 303)  # browsers do not send the part after #
