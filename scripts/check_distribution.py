@@ -44,7 +44,7 @@ _IN_SDIST = (
     "src/nacre/__main__.py",
     "tests/conftest.py",
     "docs/quickstart.md",
-    "plugins/src/index.ts",
+    "host-plugins/src/index.ts",
     "web/package.json",
     "web/src/main.tsx",
 )

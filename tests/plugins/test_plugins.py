@@ -149,17 +149,17 @@ def test_plugins_look_for_the_daemon_where_it_listens(home: str, tmp_path: Path)
 
 
 def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:
-    tsc = ROOT / "plugins" / "node_modules" / ".bin" / "tsc"
+    tsc = ROOT / "host-plugins" / "node_modules" / ".bin" / "tsc"
     if not tsc.exists():
-        pytest.skip("there is no TypeScript: npm install in plugins/ brings it")
+        pytest.skip("there is no TypeScript: npm install in host-plugins/ brings it")
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     made = tmp_path / "made"
     subprocess.run(
-        [node(), "build.mjs", str(made)], cwd=ROOT / "plugins", env=environ, check=True, timeout=120
+        [node(), "build.mjs", str(made)], cwd=ROOT / "host-plugins", env=environ, check=True, timeout=120
     )
     for path in sorted(made.rglob("*.js")):
         assert path.read_text() == (SHIPPED / path.relative_to(made)).read_text(), (
-            "run npm run build in plugins/"
+            "run npm run build in host-plugins/"
         )
 
 

@@ -1,4 +1,4 @@
-// Made of plugins/src/config.ts: change that, and run npm run build there.
+// Made of host-plugins/src/config.ts: change that, and run npm run build there.
 /** The owner's settings of the plugin in OpenClaw. The plugin's README describes each key. */
 import { isObject, text } from "./link.js";
 const PROMPT_MS = 150;

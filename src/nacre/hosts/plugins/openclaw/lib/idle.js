@@ -1,4 +1,4 @@
-// Made of plugins/src/idle.ts: change that, and run npm run build there.
+// Made of host-plugins/src/idle.ts: change that, and run npm run build there.
 /** Keys of other memory plugins. They are accepted, because OpenClaw rejects a config with unknown keys. */
 import { isObject } from "./link.js";
 export const IDLE = [

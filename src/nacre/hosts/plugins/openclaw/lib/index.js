@@ -1,4 +1,4 @@
-// Made of plugins/src/index.ts: change that, and run npm run build there.
+// Made of host-plugins/src/index.ts: change that, and run npm run build there.
 import { readConfig } from "./config.js";
 import { idleKeys } from "./idle.js";
 import { Link, messageOf, readPlace, text, there, userFolder } from "./link.js";

@@ -1,4 +1,4 @@
-// Made of plugins/src/link.ts: change that, and run npm run build there.
+// Made of host-plugins/src/link.ts: change that, and run npm run build there.
 /**
  * Connects a plugin to nacre: asks the daemon on the home's socket, or runs nacre-hook, within a time limit.
  * Never throws into the host, and imports only Node's modules.

@@ -1,4 +1,4 @@
-// Made of plugins/src/server.ts: change that, and run npm run build there.
+// Made of host-plugins/src/server.ts: change that, and run npm run build there.
 /** nacre's tools for a host whose plugins can add tools: `nacre mcp`, started by the first call. */
 import { spawn } from "node:child_process";
 import { isObject, messageOf, text } from "./link.js";

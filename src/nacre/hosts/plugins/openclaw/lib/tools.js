@@ -1,4 +1,4 @@
-// Made of plugins/src/tools.ts: change that, and run npm run build there.
+// Made of host-plugins/src/tools.ts: change that, and run npm run build there.
 /** nacre's tools for OpenClaw: described by tools.json, run by `nacre mcp`. */
 import { readFileSync } from "node:fs";
 import { isObject, messageOf } from "./link.js";

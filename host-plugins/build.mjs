@@ -1,5 +1,5 @@
 // Build the JavaScript that hosts run, with nacre's version.
-//   cd plugins && npm install && npm run build
+//   cd host-plugins && npm install && npm run build
 // Optionally name another target folder.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const shipped = join(here, "..", "src", "nacre", "hosts", "plugins");
 const target = process.argv[2] ?? shipped;
 const made = mkdtempSync(join(tmpdir(), "nacre-plugins-"));
 const version = /^__version__ = "(.+)"$/m.exec(readFileSync(join(here, "..", "src", "nacre", "__init__.py"), "utf8"))[1];
-const note = (source) => `// Made of plugins/src/${source}: change that, and run npm run build there.\n`;
+const note = (source) => `// Made of host-plugins/src/${source}: change that, and run npm run build there.\n`;
 
 execFileSync(join(here, "node_modules", ".bin", "tsc"), ["-p", here, "--outDir", made], { stdio: "inherit" });
 const built = (name) => readFileSync(join(made, `${name}.js`), "utf8");
