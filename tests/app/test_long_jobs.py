@@ -103,6 +103,31 @@ def test_an_edit_gets_in_between_while_an_ingest_learns(world: World) -> None:
         is_well(home.context)
 
 
+def test_memory_forgotten_while_others_are_placed_is_not_stored(world: World) -> None:
+    talk(world)
+    with world.open() as other:
+        home = Meanwhile(world)
+        ingest(home.context, IngestOptions(extract=False, vectors=False))
+
+        def visit(turn: int) -> None:
+            if turn == MANY // 2:
+                assert other.list()
+                other.forget(other.plan_forgetting(match=f"barrel number {MANY - 1} "))
+                other.forget(other.plan_forgetting(match="barrel number 0 "))
+
+        home.turns, home.visit = 0, visit
+        learn(home.context, lambda _: None)
+        contents = {memory.content for memory in other.list(limit=100)}
+        assert len(contents) == MANY - 2
+        assert not any(f"number {MANY - 1} " in content for content in contents)
+        assert not any(
+            f"number {MANY - 1} " in path.read_text(encoding="utf-8")
+            for path in world.vault.rglob("*")
+            if path.is_file() and ".git" not in path.parts
+        )
+        is_well(home.context)
+
+
 def test_half_an_operation_is_never_committed_while_it_goes_on(world: World) -> None:
     talk(world)
     with world.open() as other:
