@@ -19,6 +19,7 @@ from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.run import carry_out, dream, dream_estimate, dream_unasked, plan
 from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Scope, Source
 from nacre.values.models import Prompt
+from nacre.values.reports import Progress
 from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World
@@ -157,7 +158,10 @@ def test_paraphrases_are_merged_and_restored_exactly(world: World, git: str) -> 
     before = vault(world)
     words = "Honey is sold at the yard in jars of 500 g, because they stack."
     world.model = Writer(words)
-    report = dreamt(world)
+    progress: list[Progress] = []
+    world.clock.now += timedelta(seconds=1)
+    report = dream(world.context(), DreamRequest(tier=2, first=True), progress.append)
+    assert Progress("asking", 0, 1) in progress
     now = active(world)
     assert set(now) == {later.id, apart.id}
     assert (now[later.id].content, now[later.id].created, now[later.id].importance) == (

@@ -361,3 +361,16 @@ def test_a_scrub_reaches_traces_and_kept_answers(world: World) -> None:
 
 
 assert CORE
+
+
+def test_question_that_repeats_a_line_of_a_forgotten_memory_loses_its_trace(world: World) -> None:
+    line = "Ask Marta for the cellar key"
+    context = world.context()
+    recall(context, RecallQuery(line))
+    recall(context, RecallQuery("who opens the gate at six?"))
+    with world.open() as memory:
+        stored = memory.store(f"The gate opens at six\n{line}\nThe lamp is on the left")
+        memory.forget(memory.plan_forgetting(memories=[stored.memory_id]))
+    assert [trace.subject for trace in list_traces(context, TraceKind.CASE)] == [
+        "who opens the gate at six?"
+    ]

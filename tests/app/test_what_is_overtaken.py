@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -369,6 +370,12 @@ def test_what_is_over_can_be_undone(world: World) -> None:
     )
     with world.open() as memory:
         (operation,) = [one for one in memory.log() if one.operation.action == "ingest"]
+        (ended,) = [
+            json.loads(line)
+            for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+            if '"action": "retire"' in line
+        ]
+        assert ended["reason"] == "over, as a session shows: now passes with a million rows"
         memory.undo(operation.operation.id)
         assert [one.content for one in memory.list()] == [TROUBLE]
 
