@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nacre.home.home import open_home
+from nacre.settings import load_settings
+from nacre.values.memory import HeldCandidate, Why
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 
@@ -185,3 +190,18 @@ def test_a_rebuild_says_that_candidates_cannot_be_read_any_more(
         nacre("admin", "db", "rebuild", "--yes").out.split()
     )
     assert left(nacre) == []
+
+
+def test_candidate_says_why_it_waits(nacre: Nacre) -> None:
+    found = nacre("store", "The exports are compressed before the upload.", "--json").json["id"]
+    with closing(open_home(load_settings())) as home:
+        memory = home.memories.find(found)
+        assert memory
+        held = [replace(memory, id=home.ids(), content=f"It is {why}.") for why in Why]
+        home.candidates.add(
+            HeldCandidate(candidate, why, None, 1.0, home.now())
+            for candidate, why in zip(held, Why, strict=True)
+        )
+    shown = nacre("review", "list", "--only", "candidate").out
+    reasons = {"you said it", "not proven", "may come from outside", "others matter more"}
+    assert reasons <= {line.strip() for line in shown.splitlines()}

@@ -144,3 +144,28 @@ def test_near_match_is_kept_out_by_the_found_subject(nacre: Nacre) -> None:
     nacre("store", "The lamp burns red", "--subject", "Lamp of the lighthouse")
     nacre("retire", "--like", "lamp of the lighthuose", "--persist", "--yes")
     assert "memories about 'Lamp of the lighthouse' are retired" in nacre("retire", "--list").out
+
+
+def test_preview_of_forget_lists_sessions_memories_and_text(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
+    whole = nacre("forget", "--session", SESSION, "--dry-run").out
+    assert "Would delete: " in whole
+    assert "6 turns, 1 whole session" in whole
+    headings = [line for line in whole.splitlines() if line and not line.startswith(" ")]
+    assert headings[1:] == ["Whole sessions", "Memories"]
+    assert f"claude-code {SESSION[:8]}" in whole
+    part = nacre("forget", "--match", "linter", "--dry-run").out
+    headings = [line for line in part.splitlines() if line and not line.startswith(" ")]
+    assert headings[1:] == ["Sessions that lose turns", "Memories", "Matching text"]
+    assert "Always run the linter" in part
+    assert nacre("list", "--json").json["total"] == learned["memories"]
+    done = nacre("forget", "--match", "linter", "--yes").out
+    assert done.startswith("Forgotten: ")
+    assert "Not deleted" in done
+    (row,) = [line for line in nacre("forget", "--list").out.splitlines() if "match" in line]
+    assert "1 memory" in row
+    run = row.split()[0]
+    assert "linter" not in nacre("forget", "--list").out
+    nacre("forget", "--allow-again", run)
+    assert "allowed again" in nacre("forget", "--list").out
