@@ -186,14 +186,20 @@ def test_agent_file_imports_blocks_without_persona_and_conversations(
     told = nacre(
         "data",
         "import",
-        str(others.written(tmp_path / "quartermaster.af", others.AGENT_FILE)),
+        str(
+            others.written(
+                tmp_path / "quartermaster.af",
+                {**others.AGENT_FILE, "files": [{"id": "file-0", "file_name": "tides.pdf"}]},
+            )
+        ),
         "--json",
     ).json
-    assert left_out(told) == {"no memories": 3, "a description of the agent": 1}
+    assert left_out(told) == {"no memories": 4, "a description of the agent": 1}
     assert {item["where"]: item["count"] for item in told["skipped"]} == {
         "quartermaster: persona": 1,
         "quartermaster.af: messages of conversations": 2,
         "quartermaster.af: tools": 1,
+        "quartermaster.af: files": 1,
     }
     assert {subject: one["kind"] for subject, one in listed(nacre).items()} == {
         "Wants orders confirmed in writing before noon": "preference",

@@ -155,7 +155,7 @@ def test_how_agenr_used_a_memory_comes_in_only_with_trust(
     used = {
         "recall_count": 4,
         "last_recalled_at": "2026-04-01T00:00:00Z",
-        "recall_intervals": "[1775001600]",
+        "recall_intervals": json.dumps([1775001600 + number for number in range(101)]),
     }
     entry = {
         "id": "e-1",
@@ -166,6 +166,9 @@ def test_how_agenr_used_a_memory_comes_in_only_with_trust(
     }
     path = agenr_database([entry])
     nacre("data", "import", str(path), "--trust", "--json")
+    lines = [json.loads(line) for line in nacre("data", "export", "-").out.splitlines()]
+    (usage,) = [line["usage"] for line in lines if line.get("usage")]
+    assert usage["recall_intervals"] == [(1775001600 + number) * 1000 for number in range(1, 101)]
     shown = nacre("show", "Tide", "--no-update", "--json").json
     assert (shown["recall_count"], shown["last_recalled"], shown["trust"]) == (
         4,

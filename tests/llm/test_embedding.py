@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -243,6 +244,18 @@ def test_where_texts_go_is_known_without_a_key(tmp_path: Path) -> None:
     assert destination(settings, "ollama:nomic-embed-text").is_here
     assert destination(settings, "ollama:nomic-embed-text").price == 0
     assert destination(settings, "mistral:unheard-of").price is None
+
+
+def test_own_server_on_this_machine_costs_nothing_unless_a_price_is_set(tmp_path: Path) -> None:
+    config = '[models.providers.boats]\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "oak"\n'
+    (tmp_path / "config.toml").write_text(config, encoding="utf-8")
+    settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
+    assert destination(settings, "boats:oar").is_local
+    assert destination(settings, "boats:oar").price == 0
+    priced = '[models.capabilities]\n"boats:oar" = {price = {input = 0.5}}\n'
+    (tmp_path / "config.toml").write_text(config + priced, encoding="utf-8")
+    settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
+    assert destination(settings, "boats:oar").price == Decimal("0.5")
 
 
 def test_a_key_does_not_follow_a_redirect(opened: Opened) -> None:

@@ -603,3 +603,11 @@ def test_nacres_own_context_is_taken_out(read: Any, write: Any) -> None:
     )
     _, turns, _ = read(ADAPTER, write("a.jsonl", header(), said(2, "user", text)))
     assert (turns[0].text, turns[0].flags) == ("Knead it.", Flag.INJECTED)
+
+
+def test_messages_without_words_of_their_own_are_no_turns(read: Any, write: Any) -> None:
+    text = "<nacre-context id=1>Rye is sour.</nacre-context>"
+    summary = entry(3, "message", message={"role": "compactionSummary", "summary": text})
+    lines = [header(), said(2, "user", text), summary, said(4, "user", "Knead it.")]
+    _, turns, _ = read(ADAPTER, write("a.jsonl", *lines))
+    assert spoken(turns) == [(Speaker.OWNER, "Knead it.")]
