@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
-from threading import Event
+from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
+from nacre.cluster.cluster import Api as RunningApi
+from nacre.cluster.cluster import Continued, Observer, Watch
+from nacre.serve.server_web import Door
+from nacre.settings import load_settings
 from tests.cli.conftest import command, environment, nacre, process  # noqa: F401 - fixtures
 from tests.processes import Processes
 from tests.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
@@ -82,6 +88,30 @@ class Api:
             self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode
+
+
+@contextmanager
+def serving_here(folder: Path, *observers: Observer) -> Iterator[tuple[str, list[str]]]:
+    """Serve keys in a thread of this process: the address, and what the API says."""
+    told: list[str] = []
+    listens, stop = Event(), Event()
+
+    def tell(line: str) -> None:
+        told.append(line)
+        listens.set()
+
+    settings = load_settings()
+    api = RunningApi(settings, folder, Door.of(settings, "0"), tell, Watch(observers), Continued)
+    running = Thread(target=api.run, args=(stop, 0.0))
+    running.start()
+    try:
+        assert listens.wait(PATIENCE_SECONDS)
+        found = re.search(r"at (http\S+),", told[0])
+        assert found, told
+        yield found[1], told
+    finally:
+        stop.set()
+        running.join()
 
 
 class Balancer:

@@ -1,0 +1,110 @@
+"""An API, a worker and what they report, all in the process of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from nacre.cluster.cluster import (
+    Metrics,
+    Telemetry,
+    Watch,
+    read_state,
+)
+from nacre.cluster.worker import Worker, WorkerOptions
+from nacre.errors import NotFound
+from nacre.settings import load_settings
+from tests.cli.conftest import Nacre
+from tests.cluster.collector import collecting
+from tests.cluster.conftest import key_of, serving_here
+from tests.spaces.conftest import Server
+
+_FACT = "The ferry timetable is kept in the file tides.csv."
+
+
+def test_outcomes_are_reported_to_a_collector_and_on_the_page() -> None:
+    told: list[str] = []
+    figures = Metrics("jobs")
+    with collecting() as collector:
+        sent = Telemetry("nacre-worker", "jobs", collector.url, told.append)
+        watch = Watch([figures, sent])
+        with watch.counted("tend"):
+            pass
+        with pytest.raises(NotFound), watch.counted("tend"):
+            raise NotFound("no such space")
+        with pytest.raises(RuntimeError), watch.counted("dream"):
+            raise RuntimeError("a fault")
+        sent.close()
+        outcomes = {"ok": 0, "not_found": 0, "fault": 2}
+        spans = {span.attributes[0].value.string_value: span for span in collector.spans()}
+        assert {outcome: span.status.code for outcome, span in spans.items()} == outcomes
+        assert collector.counts("nacre.jobs.duration") == {
+            ("ok", "tend"): 1,
+            ("not_found", "tend"): 1,
+            ("dream", "fault"): 1,
+        }
+        assert collector.services() == {"nacre-worker"}
+        assert b"a fault" not in collector.sent
+    assert told == []
+    tend, dream = sorted(figures.done(), key=lambda done: done.count, reverse=True)
+    assert (tend.name, tend.count, dict(tend.failed)) == ("tend", 2, {"not_found": 1})
+    assert (dream.name, dict(dream.failed)) == ("dream", {"fault": 1})
+    page = figures.page("worker", None).decode()
+    assert "It does not answer." in page
+    assert re.search(r"dream.*fault", page)
+    address = figures.serve("0", "worker", lambda: None)
+    text = httpx.get(address, trust_env=False).text
+    assert 'nacre_jobs_total{name="dream",outcome="fault"} 1.0' in text
+    assert "worker" in httpx.get(address.removesuffix("metrics"), trust_env=False).text
+    assert httpx.get(f"{address}/more", trust_env=False).status_code == 404
+
+
+def test_worker_tends_a_changed_space_until_it_is_told_to_end(
+    team: Server, nacre: Nacre, tmp_path: Path
+) -> None:
+    assert "already" in nacre("server", "cluster", "migrate").out
+    assert nacre("server", "cluster", "jobs").out.strip() == "There is no job."
+    team.opened("anna", "ferry-team").call("store", content=_FACT)
+    told: list[str] = []
+    figures = Metrics("jobs")
+
+    def tell(line: str) -> None:
+        told.append(line)
+        if len(told) == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    worker = Worker(load_settings(), tmp_path, WorkerOptions(every=0.1), tell, Watch([figures]))
+    asyncio.run(worker.run())
+    assert told[0] == "works"
+    assert sorted(told[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
+    (done,) = figures.done()
+    assert (done.name, done.count, dict(done.failed)) == ("tend", 4, {})
+    assert nacre("server", "cluster", "jobs", "--json").json["jobs"] == []
+    state = read_state(team.url, 0)
+    assert state
+    assert state.spaces == 4
+
+
+def test_api_answers_keys_until_it_is_told_to_end(team: Server, tmp_path: Path) -> None:
+    ben, rita = key_of(team, "ben"), key_of(team, "rita")
+    figures = Metrics("requests")
+    with (
+        serving_here(tmp_path, figures) as (address, told),
+        httpx.Client(base_url=address, trust_env=False) as client,
+    ):
+        store = {"content": _FACT, "scope": "personal"}
+        assert client.post("/api/v1/store", json=store, headers=ben).status_code == 200
+        assert client.post("/api/v1/store", json=store).status_code == 401
+        assert client.post("/api/v1/store", json={"content": _FACT}, headers=rita).is_client_error
+        found = client.post("/api/v1/recall", json={"text": "ferry timetable?"}, headers=ben)
+        assert _FACT in found.text
+        assert client.get("/health/ready").status_code == 200
+    assert told[1:] == ["ends: it answers what was asked before"]
+    failed = {done.name: dict(done.failed) for done in figures.done()}
+    assert (failed["recall"], failed["store"]) == ({}, {"not_allowed": 1})
