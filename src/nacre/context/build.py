@@ -142,7 +142,15 @@ def _open_handoffs(recipient: Recipient) -> Added:
             continue
         news = _news(handoff, lambda line: recipient.knows(line) or known_lines.says(line))
         if news:
-            items.append(_handoff(handoff, news))
+            origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
+            by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
+            text = "\n".join([f"From {origin}{by}:", *quoted("\n".join(news))])
+            why = f"handed over by {origin}"
+            items.append(
+                ContextItem(
+                    Part.HANDOFF, text, count_tokens(text), handoff.id, handoff.written, why=why
+                )
+            )
             known_lines.add("\n".join(news))
         else:
             left.append(LeftOut(Part.HANDOFF, handoff.id, SAID))
@@ -160,14 +168,6 @@ def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
     has_headings = handoff.by != BY_RULES
     news = [line for line in lines if (has_headings and line.endswith(":")) or not is_known(line)]
     return news if any(not line.endswith(":") for line in news) else []
-
-
-def _handoff(handoff: Handoff, news: Sequence[str]) -> ContextItem:
-    origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
-    by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
-    text = "\n".join([f"From {origin}{by}:", *quoted("\n".join(news))])
-    why = f"handed over by {origin}"
-    return ContextItem(Part.HANDOFF, text, count_tokens(text), handoff.id, handoff.written, why=why)
 
 
 def _new_signals(recipient: Recipient) -> Added:
@@ -395,15 +395,6 @@ _MARK = "nacre:start"
 _NOT_CONVERSATION = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
-def tell_pages(draft: Draft) -> None:
-    """Add the owner's and the project's pages."""
-    _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
-    _page(draft, Part.PROFILE, _PROFILE)
-    if draft.project and draft.wants(Part.PROJECT):
-        text = change.page_text(draft.home, draft.project, own=True)[:_PAGE_CHARACTERS]
-        draft.add_page(Part.PROJECT, quoted(text), "the project's page")
-
-
 def tell_previous(draft: Draft) -> str:
     """Add the last exchange of the project's previous session, and return the text of its last turns."""
     previous = _session_before(draft)
@@ -415,7 +406,23 @@ def tell_previous(draft: Draft) -> str:
         if age > timedelta(days=STALE_DAYS):
             draft.leave(Part.PREVIOUS, session.session.id, f"ended {age.days} days ago")
         else:
-            _tell_turns(draft, session, _not_handed_over(draft, session, _last_exchange(turns)))
+            room = draft.room(Part.PREVIOUS)
+            fitting_turns: list[tuple[ContextItem, str]] = []
+            for turn in reversed(_not_handed_over(draft, session, _last_exchange(turns))):
+                text = told_of(draft.home, session.row, turn)
+                if not text:
+                    continue
+                line = said(turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended)
+                room -= count_tokens(line + "\n")
+                ref = f"{session.session.id}#{turn.id}"
+                if room < 0:
+                    draft.leave(Part.PREVIOUS, ref, OVER_BUDGET)
+                    continue
+                why = f"the end of {session.session.id}"
+                item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
+                fitting_turns.append((item, shorten(text, TURN_CHARACTERS)))
+            for item, words in reversed(fitting_turns):
+                draft.add(item, words)
     return " ".join(shorten(turn.text, TURN_CHARACTERS) for turn in turns)
 
 
@@ -466,25 +473,6 @@ def tell_learned(draft: Draft) -> None:
             draft.leave(candidate.part, candidate.memory.id, limit, candidate.memory.subject)
     for candidate in chosen.left:
         draft.leave(candidate.part, candidate.memory.id, OVER_BUDGET, candidate.memory.subject)
-
-
-def tell_digest(draft: Draft) -> None:
-    """Add open todos, the oldest first, and the last seven days' decisions and other memories, the latest
-    first.
-    """
-    home, criteria = draft.home, draft.filter()
-    since = home.clock() - timedelta(days=_DIGEST_DAYS)
-    for kinds, why in _DIGEST.items():
-        rows = home.selection.latest_memories(
-            replace(criteria, kinds=kinds), limit=_MAX_LATEST, today=home.today()
-        )
-        by_row = home.memories.by_rows(rows)
-        memories = [by_row[row] for row in rows if row in by_row]
-        if kinds == (Kind.TODO,):
-            memories.sort(key=lambda todo: (todo.created, todo.id))
-        for memory in memories:
-            if kinds == (Kind.TODO,) or memory.updated >= since:
-                draft.tell(Part.DIGEST, memory, memory.importance / 10, why)
 
 
 def _is_new(memory: Memory, since_ms: int) -> bool:
@@ -572,27 +560,6 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
         if turn.id in covered:
             draft.leave(Part.PREVIOUS, f"{session.session.id}#{turn.id}", ABOVE)
     return [turn for turn in turns if turn.id not in covered]
-
-
-def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> None:
-    """Add as many of the last turns as fit, in order."""
-    room = draft.room(Part.PREVIOUS)
-    fitting_turns: list[tuple[ContextItem, str]] = []
-    for turn in reversed(turns):
-        text = told_of(draft.home, session.row, turn)
-        if not text:
-            continue
-        line = said(turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended)
-        room -= count_tokens(line + "\n")
-        ref = f"{session.session.id}#{turn.id}"
-        if room < 0:
-            draft.leave(Part.PREVIOUS, ref, OVER_BUDGET)
-            continue
-        why = f"the end of {session.session.id}"
-        item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
-        fitting_turns.append((item, shorten(text, TURN_CHARACTERS)))
-    for item, words in reversed(fitting_turns):
-        draft.add(item, words)
 
 
 def _rows(draft: Draft) -> list[int]:
@@ -713,12 +680,28 @@ def tell_start(draft: Draft) -> None:
     A resumed session still has the pages and the previous end in its context.
     """
     if not draft.has_begun:
-        tell_pages(draft)
+        _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
+        _page(draft, Part.PROFILE, _PROFILE)
+        if draft.project and draft.wants(Part.PROJECT):
+            text = change.page_text(draft.home, draft.project, own=True)[:_PAGE_CHARACTERS]
+            draft.add_page(Part.PROJECT, quoted(text), "the project's page")
     _add(draft, Moment.START)
     previous = "" if draft.has_begun else tell_previous(draft)
     _relevant(draft, previous)
     if Part.DIGEST in draft.request.parts:
-        tell_digest(draft)
+        home, criteria = draft.home, draft.filter()
+        since = home.clock() - timedelta(days=_DIGEST_DAYS)
+        for kinds, why in _DIGEST.items():
+            rows = home.selection.latest_memories(
+                replace(criteria, kinds=kinds), limit=_MAX_LATEST, today=home.today()
+            )
+            by_row = home.memories.by_rows(rows)
+            memories = [by_row[row] for row in rows if row in by_row]
+            if kinds == (Kind.TODO,):
+                memories.sort(key=lambda todo: (todo.created, todo.id))
+            for memory in memories:
+                if kinds == (Kind.TODO,) or memory.updated >= since:
+                    draft.tell(Part.DIGEST, memory, memory.importance / 10, why)
     tell_learned(draft)
 
 
@@ -889,39 +872,6 @@ def own_page(home: Home, name: str, project: str | None = None) -> OwnPage:
     return _as_shown(home, name, _slug(home, name, project))
 
 
-def write_own_page(
-    home: Home, name: str, text: str, project: str | None = None, *, expected: str | None = None
-) -> OwnPage:
-    """Replace a page, without secrets. An empty text deletes it, except a project's.
-
-    ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises
-    InvalidInput, NotFound, EditConflict, VaultUnusable, and errors of the write.
-    """
-    words, slug = home.redactor.clean(text).strip(), _slug(home, name, project)
-    if len(words) > _MAX_PAGE_CHARACTERS:
-        raise InvalidInput(
-            f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
-            hint="store memories for the rest",
-        )
-    if slug and not words:
-        raise InvalidInput(
-            "the page of a project is not taken away", hint="nacre project merge makes two into one"
-        )
-    with home.change("page", subject=slug or name) as change:
-        path, data = _read(home, name, slug)
-        if expected not in (None, _etag(data)):
-            raise EditConflict(
-                f"{path} was changed meanwhile", hint="read it again; nothing was written"
-            )
-        with change.transaction():
-            if slug:
-                before = projects.page_of(home, slug)
-                projects.write(change, projects.edited(home, slug, before, f"{words}\n"), before)
-            else:
-                _write(change, path, f"{words}\n" if words else None, data)
-    return _as_shown(home, name, slug)
-
-
 def _write(change: change.Change, path: str, document: str | None, data: bytes | None) -> None:
     base = bytes_hash(data) if data is not None else None
     if document is not None or data is not None:
@@ -990,10 +940,37 @@ def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
 
 
 def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> OwnPage:
-    """Replace a page of the owner or a project. Raises InvalidInput, NotFound, EditConflict, VaultUnusable."""
-    return write_own_page(
-        home, request.name, request.text, request.project, expected=request.expected
+    """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
+
+    ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises InvalidInput,
+    NotFound, EditConflict, VaultUnusable, and errors of the write.
+    """
+    words, slug = (
+        home.redactor.clean(request.text).strip(),
+        _slug(home, request.name, request.project),
     )
+    if len(words) > _MAX_PAGE_CHARACTERS:
+        raise InvalidInput(
+            f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
+            hint="store memories for the rest",
+        )
+    if slug and not words:
+        raise InvalidInput(
+            "the page of a project is not taken away", hint="nacre project merge makes two into one"
+        )
+    with home.change("page", subject=slug or request.name) as change:
+        path, data = _read(home, request.name, slug)
+        if request.expected not in (None, _etag(data)):
+            raise EditConflict(
+                f"{path} was changed meanwhile", hint="read it again; nothing was written"
+            )
+        with change.transaction():
+            if slug:
+                before = projects.page_of(home, slug)
+                projects.write(change, projects.edited(home, slug, before, f"{words}\n"), before)
+            else:
+                _write(change, path, f"{words}\n" if words else None, data)
+    return _as_shown(home, request.name, slug)
 
 
 def note_given(home: Home, request: requests.GivenRequest) -> None:
@@ -1029,7 +1006,13 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
             state=replace(state, name=call.session, folder=call.folder or "", ended=now)
         )
     if call.event in (HookEvent.TURN_END, HookEvent.TOOL):
-        return _during_turn(home, call)
+        if not call.is_apart and is_held_out(home, call.session):
+            return HookAnswer(held_out=True)
+        return (
+            hooks.answer(home, call)
+            if call.event is HookEvent.TOOL
+            else _request_proposals(home, call)
+        )
     if moment is None or call.is_apart:
         return HookAnswer()
     occasion = call.occasion
@@ -1056,15 +1039,6 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     chores = (STARTED,) if moment is Moment.START and call.session else ()
     return HookAnswer(
         block.text, block.tokens, chores, block.state, held_out=block.gate == HELD_OUT
-    )
-
-
-def _during_turn(home: Home, call: HookCall) -> HookAnswer:
-    """Answer a tool call with a rule, or the end of a turn with a request for proposals."""
-    if not call.is_apart and is_held_out(home, call.session):
-        return HookAnswer(held_out=True)
-    return (
-        hooks.answer(home, call) if call.event is HookEvent.TOOL else _request_proposals(home, call)
     )
 
 

@@ -282,11 +282,6 @@ def frame_tokens() -> int:
     return count_tokens(_FRAME)
 
 
-def frame_characters() -> int:
-    """Return the length of an empty frame."""
-    return len(_FRAME)
-
-
 def title_tokens(part: Part) -> int:
     """Return the tokens of a section's heading."""
     return count_tokens(title(part))
@@ -440,24 +435,6 @@ def told_of(home: home_home.Home, row: int, turn: Turn) -> str:
     return reading.own_words(turn.text)
 
 
-def told_before(home: home_home.Home, project: str | None, state: SessionState) -> Told:
-    """Return the sentences already given to a session: memories, handoffs, and turns of its predecessor."""
-    history = Told()
-    refs = [ref for ref in state.given if "#" in ref]
-    ids = set(state.given).difference(refs)
-    for memory in home.memories.in_any_state(sorted(ids)) if ids else ():
-        history.add(memory.content)
-    for handoff in home.handoffs.among(project, ids) if project and ids else ():
-        history.add(handoff.content)
-    for ref in refs:
-        session, _, turn = ref.partition("#")
-        for stored in home.sessions.find(session):
-            for last in home.sessions.last_turns(stored.row, _LATEST_TURNS):
-                if last.turn.id == turn:
-                    history.add(shorten(told_of(home, stored.row, last.turn), TURN_CHARACTERS))
-    return history
-
-
 def _sentences(text: str) -> Iterator[str]:
     for part in _SENTENCE.split(text):
         if sentence := normalise(part):
@@ -510,18 +487,6 @@ class HostFiles:
         """
         parts = _sentences_host_files(content)
         return bool(parts) and parts <= self.sentences
-
-
-def read_host_files(tool: str, folder: str | None, user_home: Path, home: Path) -> HostFiles:
-    """Read the files that a tool loads for a session in a folder; unreadable files are skipped."""
-    left_characters = _MAX_HOST_CHARACTERS
-    sentences: set[str] = set()
-    uses_own_memory = tool not in own_memory.load(home).hosts
-    for path in dict.fromkeys(_paths(tool, folder, user_home, has_own=uses_own_memory)):
-        text = _text(path)[:left_characters]
-        left_characters -= len(text)
-        sentences |= _sentences_host_files(text)
-    return HostFiles(frozenset(sentences))
 
 
 def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> Iterator[Path]:
@@ -597,7 +562,7 @@ class Draft:
 
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
-        self.left_characters = MOST_CHARACTERS - frame_characters()
+        self.left_characters = MOST_CHARACTERS - len(_FRAME)
         self._allowance = Allowance(self.budget_tokens)
 
     def wants(self, part: Part) -> bool:
@@ -619,7 +584,22 @@ class Draft:
     @cached_property
     def told(self) -> Told:
         """The sentences of this context and of the session's earlier ones."""
-        return told_before(self.home, self.project, self.state)
+        history = Told()
+        refs = [ref for ref in self.state.given if "#" in ref]
+        ids = set(self.state.given).difference(refs)
+        for memory in self.home.memories.in_any_state(sorted(ids)) if ids else ():
+            history.add(memory.content)
+        for handoff in self.home.handoffs.among(self.project, ids) if self.project and ids else ():
+            history.add(handoff.content)
+        for ref in refs:
+            session, _, turn = ref.partition("#")
+            for stored in self.home.sessions.find(session):
+                for last in self.home.sessions.last_turns(stored.row, _LATEST_TURNS):
+                    if last.turn.id == turn:
+                        history.add(
+                            shorten(told_of(self.home, stored.row, last.turn), TURN_CHARACTERS)
+                        )
+        return history
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
         """Add an item if it and its part's heading fit.
@@ -692,9 +672,16 @@ class Draft:
     @cached_property
     def _host_files(self) -> HostFiles:
         tool = (self.request.session or "").partition(":")[0]
-        return read_host_files(
-            tool, self.request.folder, self.home.settings.user_home, self.home.settings.home
-        )
+        left_characters = _MAX_HOST_CHARACTERS
+        sentences: set[str] = set()
+        uses_own_memory = tool not in own_memory.load(self.home.settings.home).hosts
+        for path in dict.fromkeys(
+            _paths(tool, self.request.folder, self.home.settings.user_home, has_own=uses_own_memory)
+        ):
+            text = _text(path)[:left_characters]
+            left_characters -= len(text)
+            sentences |= _sentences_host_files(text)
+        return HostFiles(frozenset(sentences))
 
     def knows(self, text: str) -> bool:
         """Return True if the session got this text verbatim, now or earlier."""

@@ -57,7 +57,14 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
     try:
         files.make_folder(path.parent)
         if holder is not None:
-            _put_aside(path, holder)
+            aside = path.with_name(f".{path.name}.{os.getpid()}")
+            os.rename(path, aside)
+            try:
+                if _holder(aside) != holder:  # another session claimed it first
+                    with suppress(FileExistsError):
+                        os.link(aside, path)
+            finally:
+                aside.unlink()
         descriptor = files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except (FileExistsError, FileNotFoundError):
         return _holder(path) == session
@@ -75,18 +82,6 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
         return True
     forget_claim(home, handoff.id)  # delivered to another session meanwhile
     return False
-
-
-def _put_aside(path: Path, holder: str) -> None:
-    """Remove an expired claim; of two concurrent attempts one succeeds. Raises OSError."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    os.rename(path, aside)
-    try:
-        if _holder(aside) != holder:  # another session claimed it first
-            with suppress(FileExistsError):
-                os.link(aside, path)
-    finally:
-        aside.unlink()
 
 
 def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:

@@ -101,7 +101,14 @@ def handoff_prompt(
         or sum(len(turn.text.strip().splitlines()) for turn in turns) < LEAST_LINES
     ):
         return None
-    text = "\n".join(_last_that_fit([_line(turn) for turn in turns]))
+    kept: list[str] = []
+    room = MOST_CHARACTERS
+    for line in reversed([_line(turn) for turn in turns]):
+        if kept and len(line) + 1 > room:
+            break
+        kept.append(line[:room])
+        room -= len(line) + 1
+    text = "\n".join(kept[::-1])
     return models.Prompt(
         task=Task.HANDOFF,
         system=_words(),
@@ -112,23 +119,6 @@ def handoff_prompt(
         output_tokens=min(_OUTPUT_TOKENS, able.output),
         timeout_seconds=seconds,
     )
-
-
-def borne_out(answer: HandoffAnswer, turns: Sequence[Turn]) -> str:
-    """Return the answer's entries that the session supports, within ``MOST_WORDS``; may be empty."""
-    ground = _Ground(turns)
-    words_left = MOST_WORDS
-    sections: list[str] = []
-    for title, name in _SECTIONS:
-        kept = []
-        for entry in _entries(getattr(answer, name)):
-            size = len(words(entry))
-            if size <= words_left and ground.bears(entry):
-                kept.append(f"- {entry}")
-                words_left -= size
-        if kept:
-            sections.append("\n".join([f"{title}:", *kept]))
-    return "\n\n".join(sections)
 
 
 class _Ground:
@@ -160,18 +150,6 @@ def _entries(entries: Sequence[str]) -> Iterator[str]:
 
 def _line(turn: Turn) -> str:
     return f"{turn.speaker.value}: {prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
-
-
-def _last_that_fit(lines: Sequence[str]) -> list[str]:
-    """Return as many of the last lines as fit, at least one."""
-    kept: list[str] = []
-    room = MOST_CHARACTERS
-    for line in reversed(lines):
-        if kept and len(line) + 1 > room:
-            break
-        kept.append(line[:room])
-        room -= len(line) + 1
-    return kept[::-1]
 
 
 @cache
@@ -271,7 +249,11 @@ def by_rules(
         if text.strip() and not (is_idle(text) or is_nod(text))
     ]
     until = last_turn(turns)
-    texts = [text for _, text in telling if _has_content(text)][-OWNER_TURNS:]
+    texts = [
+        text
+        for _, text in telling
+        if is_telling(text) and not sentences.language_of(text).summary.onward.match(text)
+    ][-OWNER_TURNS:]
     if (
         not texts
         or until is None
@@ -299,11 +281,6 @@ def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sent
         )
     )
     return replace(utterance, text=text, statements=typed)
-
-
-def _has_content(text: str) -> bool:
-    """Return True if a message is meaningful on its own."""
-    return is_telling(text) and not sentences.language_of(text).summary.onward.match(text)
 
 
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
@@ -475,7 +452,20 @@ def _ask(
         if prompt is None:
             return None
         try:
-            text = borne_out(failures.ask(model, prompt, HandoffAnswer), model_turns)
+            answer = failures.ask(model, prompt, HandoffAnswer)
+            ground = _Ground(model_turns)
+            words_left = MOST_WORDS
+            sections: list[str] = []
+            for title, name in _SECTIONS:
+                kept = []
+                for entry in _entries(getattr(answer, name)):
+                    size = len(words(entry))
+                    if size <= words_left and ground.bears(entry):
+                        kept.append(f"- {entry}")
+                        words_left -= size
+                if kept:
+                    sections.append("\n".join([f"{title}:", *kept]))
+            text = "\n\n".join(sections)
         except AnswerUnusable as error:
             run.outcome = error.message
             return None

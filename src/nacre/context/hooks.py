@@ -38,8 +38,7 @@ from nacre.values.context import (
     SignalLimits,
 )
 from nacre.values.memory import Kind, Memory
-from nacre.values.recall import Filter
-from nacre.values.session import Action, ToolCall
+from nacre.values.session import Action
 
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
@@ -172,22 +171,11 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     draft = categories.Draft(
         home, request, state, project, _MAX_RULE_TOKENS + categories.title_tokens(Part.RELEVANT)
     )
-    for memory in _rules_for(home, tool_call, replace(draft.filter(), kinds=_RULES)):
-        text = categories.line_of(memory, _MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN)
-        item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
-        if not draft.reason_against(memory) and draft.add(item, memory.content):
-            block = categories.framed([(Part.RELEVANT, [text])])
-            return HookAnswer(block, count_tokens(block), state=state.with_given((memory.id,)))
-    return HookAnswer()
-
-
-def _rules_for(home: Home, call: ToolCall, criteria: Filter) -> list[Memory]:
-    """Return the current rules that name a call, the most important first, then the newest."""
-    where = schema.memory_clause(criteria, home.today())
-    if call.action is Action.EDIT:
-        rules = [memory for path in call.paths for memory in _naming_file(home, path, where)]
+    where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
+    if tool_call.action is Action.EDIT:
+        rules = [memory for path in tool_call.paths for memory in _naming_file(home, path, where)]
     else:
-        invocations = dict.fromkeys(conversation.invocations(call.input))
+        invocations = dict.fromkeys(conversation.invocations(tool_call.input))
         programs = [
             program
             for program in invocations
@@ -198,7 +186,15 @@ def _rules_for(home: Home, call: ToolCall, criteria: Filter) -> list[Memory]:
     doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True) if rules else ()
     outdated = {doubt.older for doubt in doubts}
     current = [memory for memory in rules if memory.id not in outdated]
-    return sorted(current, key=lambda memory: (memory.importance, memory.updated), reverse=True)
+    for memory in sorted(
+        current, key=lambda memory: (memory.importance, memory.updated), reverse=True
+    ):
+        text = categories.line_of(memory, _MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN)
+        item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
+        if not draft.reason_against(memory) and draft.add(item, memory.content):
+            block = categories.framed([(Part.RELEVANT, [text])])
+            return HookAnswer(block, count_tokens(block), state=state.with_given((memory.id,)))
+    return HookAnswer()
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:

@@ -118,7 +118,8 @@ class Checks:
         typed = _runs_of(self._typed.values())
         self._outside, self._put_out = (
             _runs_of(external_texts) - typed,
-            _runs_of(_errors(turns)) - typed,
+            _runs_of([_output(call) for turn in turns for call in turn.tool_calls if call.failed])
+            - typed,
         )
 
     def judge(self, proposal: Told, shown: Set[int]) -> Candidate | Dropped:
@@ -141,6 +142,14 @@ class Checks:
         importance = (
             min(proposal.importance, 10) if is_owner else min(proposal.importance, AGENT_CAP)
         )
+        words = content_words(content, language_of(content))
+        near = {
+            index
+            for at in evidence
+            for index in range(at - 2, at + 3)
+            if 0 <= index < len(self.turns)
+        }
+        near_words = _words_of(self.turns[at].text for at in near)
         return Candidate(
             kind=Kind(proposal.kind),
             subject=subject or content[:_MAX_SUBJECT_CHARACTERS],
@@ -153,17 +162,11 @@ class Checks:
             trust=Trust.UNTRUSTED if why_held is Why.UNTRUSTED else Trust.TRUSTED,
             canonical_key=_key(proposal.canonical_key),
             confidence=Confidence.EXTRACTED,
-            confidence_score=round(1 - self._share_of_new_words(content, evidence), 2),
+            confidence_score=round(1 - (len(words - near_words) / len(words) if words else 1.0), 2),
             held=why_held,
             detail=detail,
             nodded=is_owner and (is_nodded or self._ends_unconfirmed(content, evidence)),
             mixed=is_owner and self.is_mixed(evidence),
-        )
-
-    def is_from_outside(self, content: str) -> bool:
-        """Return True if a statement consists of another author's words."""
-        return self._is_copied(content, self._outside) or self._is_foreign(
-            content_words(content, language_of(content))
         )
 
     def adds_from_outside(self, content: str, known_text: str) -> bool:
@@ -237,7 +240,9 @@ class Checks:
         self, proposal: Told, content: str, evidence: Sequence[int], *, is_nodded: bool
     ) -> tuple[Why | None, str]:
         """Return the reason to hold a proposal, if any, with a detail."""
-        if self.is_from_outside(content):
+        if self._is_copied(content, self._outside) or self._is_foreign(
+            content_words(content, language_of(content))
+        ):
             return Why.UNTRUSTED, "its words are those of text from outside"
         is_rule = Kind(proposal.kind) is Kind.PREFERENCE or reads_as_rule(content)
         if is_rule and self._is_copied(content, self._put_out):
@@ -311,18 +316,6 @@ class Checks:
         parts = [normalise(part) for part in _ELLIPSIS.split(quote)]
         return any(parts) and all(part in haystack for part in parts)
 
-    def _share_of_new_words(self, content: str, evidence: Sequence[int]) -> float:
-        """Return the share of the content's words that are neither in its evidence nor in a neighbouring turn."""
-        words = content_words(content, language_of(content))
-        near = {
-            index
-            for at in evidence
-            for index in range(at - 2, at + 3)
-            if 0 <= index < len(self.turns)
-        }
-        near_words = _words_of(self.turns[at].text for at in near)
-        return len(words - near_words) / len(words) if words else 1.0
-
 
 def gone_in(text: str) -> list[frozenset[str]]:
     """Return the words of each thing that a text reports as gone."""
@@ -368,11 +361,6 @@ def _outside_errors(turns: Sequence[Turn]) -> list[str]:
         for call in turn.tool_calls
         if call.failed and brings_outside(call)
     ]
-
-
-def _errors(turns: Sequence[Turn]) -> list[str]:
-    """Return the output of failed calls."""
-    return [_output(call) for turn in turns for call in turn.tool_calls if call.failed]
 
 
 def _output(call: ToolCall) -> str:
@@ -631,7 +619,13 @@ class Caller:
         try:
             result = ask(self, prompt, answer)
         except FAILURES as error:
-            self._record_failure(error)
+            self.problem = error
+            self._failures += 1
+            never_usable = isinstance(error, AnswerUnusable) and not self.answered
+            if not _is_transient(error) or self._failures >= (
+                _MAX_FIRST_FAILURES if never_usable else _MAX_FAILURES
+            ):
+                self.stopped = error
             return None
         self._failures = 0
         self.answered += 1
@@ -674,15 +668,6 @@ class Caller:
     def is_useless(self) -> bool:
         """True if calls stopped because no answer ever had the requested format."""
         return isinstance(self.stopped, AnswerUnusable | ModelUnreadable)
-
-    def _record_failure(self, error: NacreError) -> None:
-        self.problem = error
-        self._failures += 1
-        never_usable = isinstance(error, AnswerUnusable) and not self.answered
-        if not _is_transient(error) or self._failures >= (
-            _MAX_FIRST_FAILURES if never_usable else _MAX_FAILURES
-        ):
-            self.stopped = error
 
 
 def _is_transient(error: NacreError) -> bool:

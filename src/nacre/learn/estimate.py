@@ -307,12 +307,6 @@ def _estimate_tasks(
     )
 
 
-def _daily_check_cost(home: Home, days: int) -> tuple[int, float]:
-    """Return the calls and tokens of the daily checks of old memories for some days with sessions."""
-    memories = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
-    return ceil(memories / MOST_MEMORIES), memories * TOKENS_A_DAY / MOST_MEMORIES
-
-
 def _task_estimate(
     home: Home, task: Task, name: str, sizes: Sequence[_Size], days: int
 ) -> TaskEstimate:
@@ -326,7 +320,11 @@ def _task_estimate(
             _THREADS if sum(_parts(size, capabilities) for size in sent) > len(sent) else 1
         )
         calls, input_tokens = _calls_and_tokens(sent, capabilities)
-        check_calls, check_tokens = _daily_check_cost(home, days)
+        memories = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
+        check_calls, check_tokens = (
+            ceil(memories / MOST_MEMORIES),
+            memories * TOKENS_A_DAY / MOST_MEMORIES,
+        )
         calls, input_tokens = calls + check_calls, input_tokens + check_tokens
         most_calls, most_tokens = _calls_and_tokens([size for _, size in sizes], capabilities)
         most = round(most_tokens + cost_per_call.written * most_calls + days * TOKENS_A_DAY)

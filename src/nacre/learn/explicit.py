@@ -228,20 +228,19 @@ def stated(text: str) -> Said | None:
     bare = _bare(text)
     request = cues().requested.match(bare)
     if request:
-        return _habit(bare[request.end() :].strip(" ,?？"), bare)
+        wish = bare[request.end() :].strip(" ,?？")
+        is_habit = cues().habit.search(bare) and _is_sized(wish) and _stands_alone(wish)
+        return Said(Kind.PREFERENCE, wish, STATED) if is_habit and not _is_passing(wish) else None
     mentioned = _mentioned(text)
     if mentioned or not (_is_sized(bare) and is_stated(text) and _stands_alone(bare)):
         return mentioned
     kind = _kind_of(bare)
     if kind is None:
-        return _possession(bare)
+        own = cues().owned.match(bare)
+        if not (own and cues().definite.match(bare) and _CONCRETE.search(bare[own.end() :])):
+            return None
+        return Said(Kind.FACT, bare, STATED) if _is_lasting_fact(bare) else None
     return Said(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
-
-
-def _habit(wish: str, request: str) -> Said | None:
-    """Return the wish of a request put as a question, if it asks for a habit."""
-    is_habit = cues().habit.search(request) and _is_sized(wish) and _stands_alone(wish)
-    return Said(Kind.PREFERENCE, wish, STATED) if is_habit and not _is_passing(wish) else None
 
 
 def _mentioned(text: str) -> Said | None:
@@ -252,14 +251,6 @@ def _mentioned(text: str) -> Said | None:
     if not (fact and (announced or _CONCRETE.search(fact)) and _is_lasting_fact(fact)):
         return None
     return Said(_kind_to_keep(fact), fact, STATED)
-
-
-def _possession(text: str) -> Said | None:
-    """Return a sentence that states a name, number or address of something of the owner's."""
-    own = cues().owned.match(text)
-    if not (own and cues().definite.match(text) and _CONCRETE.search(text[own.end() :])):
-        return None
-    return Said(Kind.FACT, text, STATED) if _is_lasting_fact(text) else None
 
 
 def _is_lasting_fact(text: str) -> bool:
@@ -521,32 +512,27 @@ def complete(
     if not statements or len(question.question) > _MAX_QUESTION:
         return []
     if question.question or question.choosing:
-        by_mark = _complete_by_mark(statements, question, language)
-        pointed = by_mark or [_complete_choice(statements, question, language)]
-        if pointed[0]:
-            return [text for text in pointed if text][:_MOST_POINTED]
+        cues = language.answers
+        chosen = [
+            (statement, question.options.get(option_key(statement.mark, cues)))
+            for statement in statements
+            if statement.mark
+        ]
+        by_mark = [
+            _join(question.question, option, statement.text)
+            for statement, option in chosen
+            if option and not is_asking(statement.text) and (question.question or len(chosen) == 1)
+        ]
+        if by_mark:
+            return by_mark[:_MOST_POINTED]
+        choice = _complete_choice(statements, question, language)
+        if choice:
+            return [choice]
     for attempt in (_complete_agreement, _complete_short_answer, _complete_elaboration):
         text = attempt(statements, question, language)
         if text:
             return [text]
     return []
-
-
-def _complete_by_mark(
-    statements: Sequence[Statement], question: ClosingQuestion, language: Language
-) -> list[str | None]:
-    """Complete answers listed by letter or number of their options: "B. but not for guests"."""
-    cues = language.answers
-    chosen = [
-        (statement, question.options.get(option_key(statement.mark, cues)))
-        for statement in statements
-        if statement.mark
-    ]
-    return [
-        _join(question.question, option, statement.text)
-        for statement, option in chosen
-        if option and not is_asking(statement.text) and (question.question or len(chosen) == 1)
-    ]
 
 
 def pairs(text: str) -> list[str]:
@@ -560,7 +546,7 @@ def _complete_choice(
 ) -> str | None:
     text = statements[0].text
     point = language.answers.point.match(text)
-    if not point or _is_article(text, point):
+    if not point or (point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")):
         return None
     option = _chosen_option(point["which"], question, language.answers)
     if not option or is_asking(text):
@@ -589,11 +575,6 @@ def _chosen_option(which: str, question: ClosingQuestion, cues: Answers) -> str 
         key, int(key) if key.isdigit() and which.lower() in cues.ordinals else 0
     )
     return offered[at - 1] if 0 < at <= len(offered) else None
-
-
-def _is_article(text: str, point: re.Match[str]) -> bool:
-    """Return True for an article: "a simple one" does not choose option A."""
-    return point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")
 
 
 def _complete_agreement(

@@ -163,25 +163,6 @@ class TurnStore:
         self._tally = tally
         self._gate = Gate(home)
 
-    def store_all(self, events: Iterable[Event], on_commit: Callable[[float], None]) -> None:
-        """Store all events. Call ``on_commit`` after each transaction with the elapsed seconds."""
-        started = time.perf_counter()
-        pending: list[Batch | FileDone] = []
-        size = 0
-        stored_at = 0.0
-        for event in events:
-            if self._is_kept(event):
-                pending.append(event)
-                size += len(event.turns) if isinstance(event, Batch) else 1
-            if size >= COMMIT_TURNS:
-                # Processes that wait for the lock retry every few milliseconds.
-                time.sleep(max(0.0, stored_at + _LOCK_PAUSE_SECONDS - time.perf_counter()))
-                self._store(pending)
-                pending, size = [], 0
-                stored_at = time.perf_counter()
-                on_commit(stored_at - started)
-        self._store(pending)
-
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
         """Return True if an event has content to store; count the others."""
         if isinstance(event, FileFailed):
@@ -205,7 +186,26 @@ class TurnStore:
                 if isinstance(event, Batch):
                     part.add(event)
                 else:
-                    part.finish_file(event)
+                    name = part._name_of(event)
+                    stored_cursor = part._home.sessions.cursor(name)
+                    if (
+                        stored_cursor
+                        and stored_cursor[0] != event.tool
+                        and is_guess(stored_cursor[0])
+                    ):
+                        part.flush()
+                        part._touched |= part._home.sessions.retain(stored_cursor[0], name, {})
+                    if event.present is not None:
+                        part.flush()
+                        part._touched |= part._home.sessions.retain(event.tool, name, event.present)
+                    left_out = event.path in part._tally.left_out
+                    cursor = replace(event.cursor, offset=0, carry={}) if left_out else event.cursor
+                    goes_on = event.present is None and event.bytes_read < event.cursor.size
+                    part._home.sessions.save_cursor(
+                        part._name_of(event), event.tool, cursor, event.tally, goes_on=goes_on
+                    )
+                    if left_out or event.path in part._tally.withheld:
+                        withhold(part._home, [(event.tool, part._name_of(event))])
             part.flush()
             if self._tally.turns > before:
                 require_room(self._home)
@@ -264,14 +264,6 @@ class _TurnTransaction:
             self._waiting.append((session.tool, row, turns))
         self._touched.add(row)
 
-    def finish_file(self, done: FileDone) -> None:
-        """Forget content that the file no longer contains, and save its cursor."""
-        self._forget_removed(done)
-        left_out = done.path in self._tally.left_out
-        self._save_cursor(done, leaves_out=left_out)
-        if left_out or done.path in self._tally.withheld:
-            withhold(self._home, [(done.tool, self._name_of(done))])
-
     def flush(self) -> None:
         """Store the queued turns and refresh their sessions."""
         for (_, row, _), added in zip(
@@ -283,25 +275,6 @@ class _TurnTransaction:
         self._waiting.clear()
         self._home.sessions.refresh(sorted(self._touched))
         self._touched.clear()
-
-    def _forget_removed(self, done: FileDone) -> None:
-        """Forget turns that the file no longer contains, or that a wrong guess of the tool produced."""
-        name = self._name_of(done)
-        stored_cursor = self._home.sessions.cursor(name)
-        if stored_cursor and stored_cursor[0] != done.tool and is_guess(stored_cursor[0]):
-            self.flush()
-            self._touched |= self._home.sessions.retain(stored_cursor[0], name, {})
-        if done.present is not None:
-            self.flush()
-            self._touched |= self._home.sessions.retain(done.tool, name, done.present)
-
-    def _save_cursor(self, done: FileDone, *, leaves_out: bool) -> None:
-        """Save the cursor. Reread a file with omitted content from its start: the carried state quotes that content."""
-        cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
-        goes_on = done.present is None and done.bytes_read < done.cursor.size
-        self._home.sessions.save_cursor(
-            self._name_of(done), done.tool, cursor, done.tally, goes_on=goes_on
-        )
 
     def _name_of(self, event: Batch | FileDone) -> str:
         return kept_name(self._home.redactor, str(event.path))
@@ -360,33 +333,27 @@ def read_jobs(
     notify(Progress("reading", total, total, f"{tally.turns:,} turns"))
 
 
-def read_archive(home: Home, run: Run | None, tally: ReadTally, notify: OnProgress) -> None:
-    """Read sessions that only the archive still has; they are older than those in transcripts."""
-    tally.problems += [
-        Problem("archive", problem, "nacre data archive verify") for problem in read_index(home)
-    ]
-    states = missing(home)
-    exclusions = Exclusions(home.settings)
-    included = [state for state in states if state.tool not in exclusions.tools]
-
-    def on_commit(_: float) -> None:
-        notify(Progress("reading", tally.turns, tally.turns, "the archive"))
-
-    _store(home, TurnStore(home, run, exclusions, tally), read_archived(home, included), on_commit)
-    held_back = tally.left_out | tally.withheld
-    with home.database.transaction():
-        withhold(
-            home, [(state.tool, state.path) for state in states if Path(state.path) in held_back]
-        )
-    tally.files += len(states)
-
-
 def _store(
     home: Home, store: TurnStore, events: Iterable[Event], on_commit: Callable[[float], None]
 ) -> None:
     home.database.relax()
     try:
-        store.store_all(events, on_commit)
+        started = time.perf_counter()
+        pending: list[Batch | FileDone] = []
+        size = 0
+        stored_at = 0.0
+        for event in events:
+            if store._is_kept(event):
+                pending.append(event)
+                size += len(event.turns) if isinstance(event, Batch) else 1
+            if size >= COMMIT_TURNS:
+                # Processes that wait for the lock retry every few milliseconds.
+                time.sleep(max(0.0, stored_at + _LOCK_PAUSE_SECONDS - time.perf_counter()))
+                store._store(pending)
+                pending, size = [], 0
+                stored_at = time.perf_counter()
+                on_commit(stored_at - started)
+        store._store(pending)
     finally:
         home.database.tighten()
 
@@ -570,7 +537,32 @@ class _Ingest:
         known_projects = discovery.projects_of(home)
         jobs = self._jobs(findings)
         if options.from_archive:
-            read_archive(home, self._run, self._tally, self._notify)
+            self._tally.problems += [
+                Problem("archive", problem, "nacre data archive verify")
+                for problem in read_index(home)
+            ]
+            states = missing(home)
+            exclusions = Exclusions(home.settings)
+            included = [state for state in states if state.tool not in exclusions.tools]
+
+            def on_commit(_: float) -> None:
+                self._notify(
+                    Progress("reading", self._tally.turns, self._tally.turns, "the archive")
+                )
+
+            _store(
+                home,
+                TurnStore(home, self._run, exclusions, self._tally),
+                read_archived(home, included),
+                on_commit,
+            )
+            held_back = self._tally.left_out | self._tally.withheld
+            with home.database.transaction():
+                withhold(
+                    home,
+                    [(state.tool, state.path) for state in states if Path(state.path) in held_back],
+                )
+            self._tally.files += len(states)
         read_jobs(home, self._run, jobs, self._tally, self._notify)
         if discovers and (new_projects := discovery.projects_of(home) - known_projects):
             jobs = self._jobs(

@@ -181,7 +181,16 @@ class ModelExtractor:
         )
         self._tally.add(extraction)
         if extraction.is_useless:
-            self._record_useless(extraction)
+            home = self._home
+            problem = home.redactor.clean(
+                extraction.problem or "it does not answer in the shape asked for"
+            )
+            fold_notes(home)  # first, because its answered calls would mark the model as healthy
+            with home.database.transaction():
+                until = home.now() + ASKED_AGAIN_AFTER
+                home.spending.fail(
+                    Health(extraction.model, until, shorten(problem, _PROBLEM_CHARACTERS))
+                )
         return extraction
 
     def look_later(self, days: Collection[date]) -> int:
@@ -249,19 +258,6 @@ class ModelExtractor:
         model = self.__dict__.get("_model")
         if model:
             model.close()
-
-    def _record_useless(self, extraction: Extraction) -> None:
-        """Record the failure in the writer's health, so that it is not asked for a day."""
-        home = self._home
-        problem = home.redactor.clean(
-            extraction.problem or "it does not answer in the shape asked for"
-        )
-        fold_notes(home)  # first, because its answered calls would mark the model as healthy
-        with home.database.transaction():
-            until = home.now() + ASKED_AGAIN_AFTER
-            home.spending.fail(
-                Health(extraction.model, until, shorten(problem, _PROBLEM_CHARACTERS))
-            )
 
     @property
     def _writer(self) -> str:
@@ -670,7 +666,21 @@ def _learn(
     try:
         _read(home, notify, learner, latest_first(pending) if is_set(home) else [pending])
         if older:  # may include sessions that were just read
-            _read(home, notify, learner, latest_first(learner.before_writer()))
+            listed = (
+                (item, learner.stored_session(item)) for item in learner.home.sessions.not_shown()
+            )
+            _read(
+                home,
+                notify,
+                learner,
+                latest_first(
+                    [
+                        item
+                        for item, stored in listed
+                        if stored and (item.unwritten is None or learner.is_rest(item, stored))
+                    ]
+                ),
+            )
         doubted = learner.extractor.look_later(learner.days)
     finally:
         learner.extractor.close()
@@ -758,15 +768,6 @@ class _Learner:
             return self.home.sessions.get(unlearned.row)
         except KeyError:
             return None
-
-    def before_writer(self) -> list[Unlearned]:
-        """Return older sessions that no writer was shown completely, and that are read only on request."""
-        listed = ((item, self.stored_session(item)) for item in self.home.sessions.not_shown())
-        return [
-            item
-            for item, stored in listed
-            if stored and (item.unwritten is None or self.is_rest(item, stored))
-        ]
 
     def is_rest(self, unlearned: Unlearned, stored: StoredSession) -> bool:
         """Return True if the rest of a session is shown only if the owner asks for older ones."""
@@ -966,15 +967,16 @@ class _Learner:
             extra=_doubts(candidate),
             source=Source(stored.session.id, candidate.turns, stored.file),
         )
-        if _is_echo(candidate, turns):
+        last = max(
+            (at for at, item in enumerate(turns) if item.turn.id in candidate.turns), default=-1
+        )
+        spoken = [item.turn for item in turns[: last + 1]]
+        by_agent = any(
+            turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in spoken
+        )
+        if by_agent or any(turn.flags & Flag.INJECTED for turn in spoken):
             self.echoes.add(memory.id)
         return redacted(self.home.redactor, memory)
-
-    def is_known_evidence(self, memory: Memory) -> bool:
-        """Return True if this statement of its turns was learned before, even if since edited or retired."""
-        session = memory.source.session or ""
-        current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
-        return memory.id in accounted_for(current, self.home.memories.known_of(session))
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
         """Return True if at least half of an agent's words, or 90 % of the owner's, come from a known memory."""
@@ -1052,7 +1054,9 @@ class _Learner:
 
     def is_known(self, memory: Memory) -> bool:
         """Return True if a memory was learned before, or repeats what nacre itself showed."""
-        return self.is_known_evidence(memory) or (
+        session = memory.source.session or ""
+        current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
+        return (memory.id in accounted_for(current, self.home.memories.known_of(session))) or (
             memory.id in self.echoes and self.is_told_by_nacre(memory)
         )
 
@@ -1085,14 +1089,6 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
         for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
         if holds
     }
-
-
-def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
-    """Return True for an agent's words, or the owner's after nacre added context to the session."""
-    last = max((at for at, item in enumerate(turns) if item.turn.id in candidate.turns), default=-1)
-    spoken = [item.turn for item in turns[: last + 1]]
-    by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in spoken)
-    return by_agent or any(turn.flags & Flag.INJECTED for turn in spoken)
 
 
 def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:

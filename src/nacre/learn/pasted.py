@@ -332,7 +332,10 @@ def _split_by_lines(text: str) -> list[tuple[bool, str]]:
 def _parse_lines(text: str) -> list[_Line]:
     lines: list[_Line] = []
     paragraph = at = 0
-    begin, end = _letter_span(text)
+    signed = max((match.end() for match in _CLOSING.finditer(text)), default=0)
+    begin, end = next(
+        ((match.start(), signed) for match in _GREETING.finditer(text, 0, signed)), (0, 0)
+    )
     for line in text.split("\n"):
         if line.strip():
             lines.append(
@@ -347,12 +350,6 @@ def _parse_lines(text: str) -> list[_Line]:
             paragraph += 1
         at += len(line) + 1
     return _mark_runs(lines)
-
-
-def _letter_span(text: str) -> tuple[int, int]:
-    """Return the offsets of a letter's beginning and signature; the same offset twice without a letter."""
-    signed = max((match.end() for match in _CLOSING.finditer(text)), default=0)
-    return next(((match.start(), signed) for match in _GREETING.finditer(text, 0, signed)), (0, 0))
 
 
 def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
@@ -405,7 +402,18 @@ def _paste_begin(lines: Sequence[_Line]) -> int | None:
             return at
         if at + 1 < len(lines) and _leads_into(line, lines[at + 1]):
             return at + 1
-    return _style_change(lines)
+    if len({line.paragraph for line in lines}) < 2:
+        return None
+    formal = [at for at, line in enumerate(lines) if not line.is_own]
+    edges = (lines[0], lines[-1])
+    if formal and any(pointing_words().search(line.text) and line.is_own for line in edges):
+        return formal[0]
+    has_unpolished_edge = any(line.is_own and not line.words for line in edges)
+    return (
+        formal[0]
+        if has_unpolished_edge and sum(lines[at].words for at in formal) >= _PAGE_WORDS
+        else None
+    )
 
 
 def _leads_into(line: _Line, following: _Line) -> bool:
@@ -421,22 +429,6 @@ def _leads_into(line: _Line, following: _Line) -> bool:
         or not following.is_own
     )
     return is_apart and bool(pointing_words().search(line.text))
-
-
-def _style_change(lines: Sequence[_Line]) -> int | None:
-    """Return the first polished paragraph next to an unpolished one, or to one that points at it."""
-    if len({line.paragraph for line in lines}) < 2:
-        return None
-    formal = [at for at, line in enumerate(lines) if not line.is_own]
-    edges = (lines[0], lines[-1])
-    if formal and any(pointing_words().search(line.text) and line.is_own for line in edges):
-        return formal[0]
-    has_unpolished_edge = any(line.is_own and not line.words for line in edges)
-    return (
-        formal[0]
-        if has_unpolished_edge and sum(lines[at].words for at in formal) >= _PAGE_WORDS
-        else None
-    )
 
 
 def _paste_end(lines: Sequence[_Line], begin: int) -> int:

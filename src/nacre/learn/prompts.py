@@ -250,7 +250,17 @@ def as_read(turn: Turn) -> str:
     """
     text = as_data(bounded(turn).text)
     if turn.speaker is not Speaker.OWNER:
-        return _with_blocks_cut(text)
+
+        def cut(block: re.Match[str]) -> str:
+            lines = block.group().splitlines()
+            left = len(lines) - _BLOCK_LINES
+            return (
+                block.group()
+                if left < 2
+                else "\n".join([*lines[:_BLOCK_LINES], f"(and {left - 1} more lines)", "```"])
+            )
+
+        return _FENCED.sub(cut, text)
     return "\n".join(_quoted(part) if is_pasted else part for is_pasted, part in apart(text))
 
 
@@ -272,21 +282,6 @@ def _quoted(text: str) -> str:
 def without_middle(text: str, most: int) -> str:
     """Return both ends of a text that is longer than ``most`` characters."""
     return text if len(text) <= most else f"{text[: most // 2]} …\n… {text[-most // 2 :]}"
-
-
-def _with_blocks_cut(text: str) -> str:
-    """Shorten long blocks of code and traces to their first lines."""
-
-    def cut(block: re.Match[str]) -> str:
-        lines = block.group().splitlines()
-        left = len(lines) - _BLOCK_LINES
-        return (
-            block.group()
-            if left < 2
-            else "\n".join([*lines[:_BLOCK_LINES], f"(and {left - 1} more lines)", "```"])
-        )
-
-    return _FENCED.sub(cut, text)
 
 
 class _Calls:
@@ -611,9 +606,20 @@ def doubts(
         if not 0 <= index < len(memories):
             dropped["no such memory"] += 1
             continue
+        in_project = {
+            saying
+            for item in memories
+            if item.memory.project == memories[index].memory.project
+            for saying in item.sayings
+        }
+        later = {
+            number: saying
+            for saying, number in numbers(memories).items()
+            if saying in in_project and saying.at > memories[index].memory.last_said
+        }
         memory, shown = (
             memories[index].memory,
-            _later_sayings(memories, memories[index].memory, claim.evidence),
+            [later[number] for number in sorted(set(claim.evidence)) if number in later],
         )
         if not _contains_clause(claim.clause, memory.content):
             dropped["the clause is not in the memory"] += 1
@@ -670,24 +676,6 @@ def numbers(memories: Sequence[Held]) -> dict[Saying, int]:
             strict=False,
         )
     )
-
-
-def _later_sayings(
-    memories: Sequence[Held], memory: Memory, evidence: Iterable[int]
-) -> list[Saying]:
-    """Return the statements with some numbers that are from the memory's project and later than it."""
-    in_project = {
-        saying
-        for item in memories
-        if item.memory.project == memory.project
-        for saying in item.sayings
-    }
-    later = {
-        number: saying
-        for saying, number in numbers(memories).items()
-        if saying in in_project and saying.at > memory.last_said
-    }
-    return [later[number] for number in sorted(set(evidence)) if number in later]
 
 
 # -- Prompt texts, from versioned files ------------------------------------------------------------

@@ -274,7 +274,10 @@ def asked(text: str) -> ClosingQuestion:
     for line in plain.split("\n"):
         option = cues.option.match(line)
         if option:
-            options[option_key(option["which"], cues)] = _first_sentence(option["text"])
+            parts = split(option["text"])
+            options[option_key(option["which"], cues)] = (
+                parts[0].text if parts else option["text"]
+            )[:_MAX_OPTION_CHARACTERS].strip()
     prose = [
         statement.text
         for statement in split(plain)
@@ -340,11 +343,6 @@ def _alternatives_question(ending: Sequence[str], cues: Answers) -> str:
     return ""
 
 
-def _first_sentence(text: str) -> str:
-    parts = split(text)
-    return (parts[0].text if parts else text)[:_MAX_OPTION_CHARACTERS].strip()
-
-
 def is_asking(text: str) -> bool:
     """Return True if a text ends with a question."""
     return bool(_QUESTION_END.search(text))
@@ -399,8 +397,9 @@ def _passages(text: str) -> Iterator[Passage]:
             lines.append(line)
             continue
         yield Passage(heading, _statements(lines))
+        plain = (match["marked"] or match["bold"] or match["under"]).replace("**", "").strip(" :：")
         heading, lines = (
-            _heading_text(match["marked"] or match["bold"] or match["under"]).replace(_MARK, '"'),
+            _NUMBER.sub("", plain).replace(_MARK, '"'),
             [],
         )
     yield Passage(heading, _statements(lines))
@@ -412,11 +411,6 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
         replace(statement, text=statement.text.replace(_MARK, '"'))
         for statement in split("\n".join(lines))
     )
-
-
-def _heading_text(heading: str) -> str:
-    plain = heading.replace("**", "").strip(" :：")
-    return _NUMBER.sub("", plain)
 
 
 # -- Statements that may be quoted from another author ---------------------------------------------

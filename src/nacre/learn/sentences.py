@@ -213,16 +213,13 @@ class Language:
 
 def _pattern(type_: type, value: Any) -> Any:
     if type_ == Pattern:
-        return Pattern(_with_variants(value if isinstance(value, str) else "|".join(value)))
+        parts = _LOOKBEHIND.split(value if isinstance(value, str) else "|".join(value))
+        return Pattern(
+            "".join(
+                part if at % 2 else _APOSTROPHE.sub("['’]?", part) for at, part in enumerate(parts)
+            )
+        )
     raise NotImplementedError(type_)
-
-
-def _with_variants(pattern: str) -> str:
-    """Allow "dont", "lets" and curved apostrophes in a pattern, except in lookbehinds."""
-    parts = _LOOKBEHIND.split(pattern)
-    return "".join(
-        part if at % 2 else _APOSTROPHE.sub("['’]?", part) for at, part in enumerate(parts)
-    )
 
 
 @cache

@@ -647,6 +647,11 @@ class Asking:
         kept, changes, doubted = judged
         problem = self.caller.problem
         candidates = tuple(weighed(self.session.tool, kept))
+        skipped = [
+            chunk
+            for chunk, answer in zip(parts, answers, strict=True)
+            if answer is None and self.caller.is_spent
+        ]
         return Extraction(
             candidates=candidates,
             model=self.caller.name,
@@ -664,21 +669,11 @@ class Asking:
             hint=problem.hint if problem else None,
             is_over=self.caller.is_over,
             is_useless=self.caller.is_useless,
-            left=self._skipped_turns(parts, answers),
+            left=frozenset(
+                turn.id for chunk in skipped for turn in self.turns[chunk.first : chunk.last + 1]
+            ),
             is_uncompared=self.caller.is_spent
             and any(candidate.detail == UNCOMPARED for candidate in candidates),
-        )
-
-    def _skipped_turns(
-        self, parts: Sequence[Chunk], answers: Sequence[Reply | None]
-    ) -> frozenset[str]:
-        skipped = [
-            chunk
-            for chunk, answer in zip(parts, answers, strict=True)
-            if answer is None and self.caller.is_spent
-        ]
-        return frozenset(
-            turn.id for chunk in skipped for turn in self.turns[chunk.first : chunk.last + 1]
         )
 
     @cached_property
@@ -878,31 +873,25 @@ def extract_together(
         caller, chunks_shown, extractions[0][0].known, options.timeout_seconds, bears, asking_all
     )
     if answer is not None:
-        results = _judged_together(caller, extractions, answer, options.timeout_seconds)
+        answers = [_part_of_session(answer, chunk) for _, chunk in extractions]
+        checked = [
+            asking.taken([chunk], [own])
+            for (asking, chunk), own in zip(extractions, answers, strict=True)
+        ]
+        borne = [
+            (kept, overtaken, asking.turns)
+            for (kept, overtaken), (asking, _) in zip(checked, extractions, strict=True)
+        ]
+        judged = compared(caller, borne, options.timeout_seconds)
+        results = [
+            asking.extraction([chunk], [own], of_session)
+            for (asking, chunk), own, of_session in zip(extractions, answers, judged, strict=True)
+        ]
     elif caller.is_over:
         results = [asking.left_to_rules([chunk]) for asking, chunk in extractions]
     else:
         return None
     return [replace(result, calls=0, tokens=Tokens()) for result in results]
-
-
-def _judged_together(
-    caller: Caller, extractions: Sequence[tuple[Asking, Chunk]], answer: Reply, seconds: float
-) -> list[Extraction]:
-    answers = [_part_of_session(answer, chunk) for _, chunk in extractions]
-    checked = [
-        asking.taken([chunk], [own])
-        for (asking, chunk), own in zip(extractions, answers, strict=True)
-    ]
-    borne = [
-        (kept, overtaken, asking.turns)
-        for (kept, overtaken), (asking, _) in zip(checked, extractions, strict=True)
-    ]
-    judged = compared(caller, borne, seconds)
-    return [
-        asking.extraction([chunk], [own], of_session)
-        for (asking, chunk), own, of_session in zip(extractions, answers, judged, strict=True)
-    ]
 
 
 def _part_of_session(answer: Reply, chunk: Chunk) -> Reply:

@@ -97,15 +97,6 @@ def block(
     return "\n\n".join(["<nacre-context>", _HEAD, about, *parts, "</nacre-context>"])
 
 
-def clarification(projects: Sequence[str]) -> str:
-    """Return the note for the block that asks for the project."""
-    names = ", ".join(harmless(one_line(project)) for project in projects)
-    return (
-        f"Clarification required: the question may be about one of these projects: {names}. "
-        "No project was read. Ask which one is meant."
-    )
-
-
 def _quote(text: str) -> str:
     """Quote a text, so that no line can pass for a heading or the end of the block."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
@@ -170,18 +161,6 @@ def route_by_rules(question: Question, *, names_project: bool) -> Route:
     return (
         Route.OWNER if not names_project and _is_about_the_owner(question.text) else Route.PROJECT
     )
-
-
-def route_by_model(adviser: Adviser, query: str, recent: Sequence[Said]) -> Route | None:
-    """Let a model choose the route; return ``None`` without an answer."""
-    messages = [
-        {"speaker": message.speaker.value, "text": one_line(message.text)[:MESSAGE_CHARACTERS]}
-        for message in recent[-MESSAGES:]
-    ]
-    answer = adviser.ask(
-        prompt_of("deep-gate", GateAnswer, text={"query": query, "recent": messages}), GateAnswer
-    )
-    return Route(answer.route) if answer else None
 
 
 def _is_about_the_owner(text: str) -> bool:
@@ -586,7 +565,20 @@ def _redact(home: Home, query: DeepQuery) -> DeepQuery:
 
 def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:
     model = adviser.model.name if adviser.model else None
-    projects = _known_projects(home, query.filter)
+    slugs = home.selection.projects_of_memories(
+        replace(query.filter, strict=True), today=home.today()
+    )
+    names: dict[str, dict[str, None]] = {slug: {slug: None} for slug in slugs}
+    for key, value, slug in home.files.project_keys():
+        if key == "alias" and slug in names:
+            names[slug][value] = None
+    is_private = query.filter.scope is Scope.PRIVATE
+    projects = [
+        KnownProject(
+            slug, tuple(names[slug]), page_text(home, slug, own=True) if is_private else ""
+        )
+        for slug in slugs
+    ]
     question = read_question(
         query.text, now=home.now(), projects=[project.slug for project in projects]
     )
@@ -644,7 +636,15 @@ def _gate(run: _Run) -> Route:
     names_project = len(named_in(run.query.text, run.projects)) == 1
     chosen = None
     if not is_trivial(run.question):
-        chosen = route_by_model(run.adviser, run.query.text, run.query.recent)
+        messages = [
+            {"speaker": message.speaker.value, "text": one_line(message.text)[:MESSAGE_CHARACTERS]}
+            for message in run.query.recent[-MESSAGES:]
+        ]
+        answer = run.adviser.ask(
+            prompt_of("deep-gate", GateAnswer, text={"query": run.query.text, "recent": messages}),
+            GateAnswer,
+        )
+        chosen = Route(answer.route) if answer else None
     by = DecidedBy.MODEL if chosen else DecidedBy.RULES
     route = chosen or route_by_rules(run.question, names_project=names_project)
     if route is Route.NONE and names_project:
@@ -692,7 +692,11 @@ def _in_project(run: _Run, owner: str) -> _Outcome:
     route = Route.PROJECT
     candidates, project, clarify = _project(run)
     if clarify:
-        note = clarification(clarify)
+        names = ", ".join(harmless(one_line(project)) for project in clarify)
+        note = (
+            f"Clarification required: the question may be about one of these projects: {names}. "
+            "No project was read. Ask which one is meant."
+        )
         context = block(route, None, Pages(owner), [], note)
         return _Outcome(route, None, clarify, candidates, context=context)
     if project is None:
@@ -711,7 +715,14 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
         return (), explicit[0], ()
     candidates = tuple(shortlist(run.query.text, run.query.recent, run.projects, run.query.here))
     if not candidates:
-        candidates = _by_content(run)
+        slugs = {project.slug for project in run.projects}
+        confidences = {
+            slug: confidences
+            for slug, confidences in _sureness(run, run.query.filter).items()
+            if slug in slugs
+        }
+        ranked = sorted(confidences, key=lambda slug: (-confidences[slug], slug))
+        candidates = tuple(Candidate(slug, confidences[slug]) for slug in ranked)[:MOST_PROJECTS]
         if not candidates:
             run.took("project", DecidedBy.RULES, "none")
             return (), None, ()
@@ -743,18 +754,6 @@ def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str 
         within = replace(run.query.filter, projects=slugs, strict=True)
         leader = surest(_sureness(run, within))
     return DecidedBy.RULES, leader
-
-
-def _by_content(run: _Run) -> tuple[Candidate, ...]:
-    """Return the projects whose memories answer, by confidence, if the question names none."""
-    slugs = {project.slug for project in run.projects}
-    confidences = {
-        slug: confidences
-        for slug, confidences in _sureness(run, run.query.filter).items()
-        if slug in slugs
-    }
-    ranked = sorted(confidences, key=lambda slug: (-confidences[slug], slug))
-    return tuple(Candidate(slug, confidences[slug]) for slug in ranked)[:MOST_PROJECTS]
 
 
 def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
@@ -845,19 +844,3 @@ def _block(
     page = page_text(run.home, project) if project and is_private else ""
     other_hits = [hit for hit in hits if hit.memory.content not in owner]
     return block(route, project, Pages(owner, page), other_hits)
-
-
-def _known_projects(home: Home, criteria: Filter) -> list[KnownProject]:
-    """Return the projects with memories in the caller's scope, with all names, the latest changed first."""
-    slugs = home.selection.projects_of_memories(replace(criteria, strict=True), today=home.today())
-    names: dict[str, dict[str, None]] = {slug: {slug: None} for slug in slugs}
-    for key, value, slug in home.files.project_keys():
-        if key == "alias" and slug in names:
-            names[slug][value] = None
-    is_private = criteria.scope is Scope.PRIVATE
-    return [
-        KnownProject(
-            slug, tuple(names[slug]), page_text(home, slug, own=True) if is_private else ""
-        )
-        for slug in slugs
-    ]

@@ -454,14 +454,6 @@ class _LaneResults:
     text: str = ""
     """The normalised question."""
 
-    def passes_over(self, memory: Memory) -> bool:
-        """Return True if the model cannot read a memory's script, so that its cosine to a prompt is meaningless."""
-        return (
-            self.is_prompt
-            and not self.sureness.scale.reads_unspaced
-            and is_unspaced(memory.content)
-        )
-
     def signals(
         self, row: int, *, cosine: float | None, in_part: bool, is_leant_to: bool
     ) -> Signals:
@@ -610,10 +602,14 @@ class MemoryRecall:
             return {}, Weights(), QueryCoverage()
         corpus = self._search.corpus(terms)
         synonyms = self._synonyms(question, terms)
+        combined = list(corpus.frequencies)
+        for synonym in synonyms:
+            if not corpus.frequencies[synonym.at]:
+                combined[synonym.at] += synonym.rows
         corpus = replace(
             corpus,
             rows=corpus.rows + UNSEEN_ROWS,
-            frequencies=_with_synonyms(corpus.frequencies, synonyms),
+            frequencies=tuple(combined),
         )
         terms, weights, coverage = choose(question, terms, corpus)
         matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
@@ -621,7 +617,16 @@ class MemoryRecall:
             if old.row in former:
                 row = former[old.row]
                 matches[row] = _with_former(matches.get(row), old._replace(row=row))
-        self._match_synonyms(synonyms, {term: at for at, term in enumerate(terms)}, where, matches)
+        places = {term: at for at, term in enumerate(terms)}
+        usable = [synonym for synonym in synonyms if synonym.term in places]
+        for match in self._search.match(
+            [Term(synonym.form, "") for synonym in usable], where, CANDIDATES
+        ):
+            counts = dict(matches[match.row].held) if match.row in matches else {}
+            for at in match.held:
+                place = places[usable[at].term]
+                counts[place] = max(counts.get(place, 0.0), usable[at].share)
+            matches[match.row] = matches.get(match.row, match)._replace(held=counts)
         return matches, weights, coverage
 
     def _synonyms(self, question: Question, terms: Sequence[Term]) -> list[_Synonyms]:
@@ -644,24 +649,6 @@ class MemoryRecall:
                     if form in rows
                 ]
         return synonyms
-
-    def _match_synonyms(
-        self,
-        synonyms: Sequence[_Synonyms],
-        places: Mapping[Term, int],
-        where: Clause,
-        matches: dict[int, Match],
-    ) -> None:
-        """Add synonyms to the term counts of rows."""
-        usable = [synonym for synonym in synonyms if synonym.term in places]
-        for match in self._search.match(
-            [Term(synonym.form, "") for synonym in usable], where, CANDIDATES
-        ):
-            counts = dict(matches[match.row].held) if match.row in matches else {}
-            for at in match.held:
-                place = places[usable[at].term]
-                counts[place] = max(counts.get(place, 0.0), usable[at].share)
-            matches[match.row] = matches.get(match.row, match)._replace(held=counts)
 
     def _matching_names(self, question: Question, where: Clause) -> set[int]:
         names = question.names
@@ -724,7 +711,13 @@ class MemoryRecall:
         usage = self._usage.of([memory.id for memory in memories.values()])
         scored = []
         for row, memory in memories.items():
-            cosine = None if lanes.passes_over(memory) else lanes.cosines.get(row)
+            cosine = (
+                None
+                if lanes.is_prompt
+                and not lanes.sureness.scale.reads_unspaced
+                and is_unspaced(memory.content)
+                else lanes.cosines.get(row)
+            )
             signals = lanes.signals(
                 row,
                 cosine=cosine,
@@ -835,15 +828,6 @@ def _remaining_factors(
         "clamp": worth / math.prod(weighed.values()),
         "words": score / (similarity * curve * worth),
     }
-
-
-def _with_synonyms(frequencies: Sequence[int], synonyms: Sequence[_Synonyms]) -> tuple[int, ...]:
-    """Return the term frequencies, with synonyms counted for terms that are not indexed."""
-    combined = list(frequencies)
-    for synonym in synonyms:
-        if not frequencies[synonym.at]:
-            combined[synonym.at] += synonym.rows
-    return tuple(combined)
 
 
 def _with_former(own: Match | None, former: Match) -> Match:

@@ -421,7 +421,10 @@ def read_question(
     semantic = text
     for name in people:
         semantic = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", semantic, flags=re.IGNORECASE)
-    about_projects = _named_projects(text, projects)
+    padded = f" {' '.join(words(text))} "
+    about_projects = tuple(
+        project for project in projects if f" {' '.join(words(project))} " in padded
+    )
     name_words = {word for name in (*people, *about_projects) for word in words(name)}
     spellings = tuple(_spellings(text))
     search_words = list(
@@ -453,11 +456,6 @@ def read_question(
         spellings=spellings,
         lists=kinds_listed(about, name_words),
     )
-
-
-def _named_projects(text: str, projects: Iterable[str]) -> tuple[str, ...]:
-    padded = f" {' '.join(words(text))} "
-    return tuple(project for project in projects if f" {' '.join(words(project))} " in padded)
 
 
 def _parts(text: str) -> Iterable[str]:
@@ -609,6 +607,8 @@ def as_prompt(question: Question) -> Question:
         for word, names in synonyms.terms.items()
         if _common_terms().isdisjoint(map(text_stem, names))
     }
+    capitals = (word for word in _CAPITALS.findall(text))
+    text_words = set(words(text))
     return replace(
         question,
         is_prompt=True,
@@ -616,24 +616,25 @@ def as_prompt(question: Question) -> Question:
         synonyms={
             word: synonyms.forms[word]
             if word in common_terms
-            else _with_reduced_shares(synonyms.forms[word])
+            else {
+                form: share * (COMMON_TERM_SHARE if text_stem(form) in _common_terms() else 1)
+                for form, share in synonyms.forms[word].items()
+            }
             for word in question.telling
             if word in synonyms.forms
         },
         common_terms=common_terms,
-        is_about_us=_asks_about_us(text),
+        is_about_us=any(
+            not (text_words.isdisjoint(asks) or text_words.isdisjoint(us))
+            if text.isascii() or next(iter(us)).isascii()
+            else any(word in text for word in asks) and any(word in text for word in us)
+            for asks, us in _phrases()[0]
+        ),
         is_foreign=gloss is not None,
         leans=leans,
-        proper=question.proper - _created_names(text),
+        proper=question.proper
+        - {word for name in (*identifiers(text), *capitals) for word in words(name)},
     )
-
-
-def _with_reduced_shares(forms: Mapping[str, float]) -> dict[str, float]:
-    """Reduce the shares of everyday words among the synonyms of a distinctive word."""
-    return {
-        form: share * (COMMON_TERM_SHARE if text_stem(form) in _common_terms() else 1)
-        for form, share in forms.items()
-    }
 
 
 def _in_english(question: Question, read: Reading) -> Question:
@@ -667,26 +668,9 @@ def parts_of(prompt: str) -> list[str]:
     )
 
 
-def _created_names(text: str) -> set[str]:
-    """Return identifiers and words in capitals, which are not people or places."""
-    capitals = (word for word in _CAPITALS.findall(text))
-    return {word for name in (*identifiers(text), *capitals) for word in words(name)}
-
-
 def is_common_name(name: str) -> bool:
     """Return True if a name consists of everyday words only."""
     return all(text_stem(word) in _common_terms() for word in words(name))
-
-
-def _asks_about_us(text: str) -> bool:
-    """Return True if a text asks about its authors' own actions, possessions or decisions."""
-    text_words = set(words(text))
-    return any(
-        not (text_words.isdisjoint(asks) or text_words.isdisjoint(us))
-        if text.isascii() or next(iter(us)).isascii()
-        else any(word in text for word in asks) and any(word in text for word in us)
-        for asks, us in _phrases()[0]
-    )
 
 
 def _words_outside_todo_phrases(text: str) -> list[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -195,7 +195,25 @@ def _note(
     )
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     session = store.session_name(query.session) if query.session else ""
-    all_steps = (_asking_step(home, query.filter), *steps, answer)
+    names = [name for name in _NARROWING_FILTERS if getattr(query.filter, name)]
+    more = {
+        models.PROJECTS: ",".join(query.filter.projects),
+        models.NARROWED: ",".join(
+            [*names, "scope"] if query.filter.scope is not Scope.PRIVATE else names
+        ),
+    }
+    about = (
+        f"{home.actor.in_words}; of {', '.join(query.filter.projects)}"
+        if query.filter.projects
+        else home.actor.in_words
+    )
+    all_steps = (
+        models.Step(
+            "asked", output=about, more={name: value for name, value in more.items() if value}
+        ),
+        *steps,
+        answer,
+    )
     spending.note_trace(
         home,
         models.Trace(
@@ -209,28 +227,6 @@ def _note(
             session=session,
         ),
     )
-
-
-def _asking_step(home: Home, criteria: Filter) -> models.Step:
-    """Return the step that records the caller, the projects and the filters."""
-    more = {
-        models.PROJECTS: ",".join(criteria.projects),
-        models.NARROWED: ",".join(_narrowing(criteria)),
-    }
-    about = (
-        f"{home.actor.in_words}; of {', '.join(criteria.projects)}"
-        if criteria.projects
-        else home.actor.in_words
-    )
-    return models.Step(
-        "asked", output=about, more={name: value for name, value in more.items() if value}
-    )
-
-
-def _narrowing(criteria: Filter) -> list[str]:
-    """Return the filters in use, except projects and trust: an empty filtered answer reveals no gap in the memory."""
-    names = [name for name in _NARROWING_FILTERS if getattr(criteria, name)]
-    return [*names, "scope"] if criteria.scope is not Scope.PRIVATE else names
 
 
 def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> None:
@@ -381,7 +377,12 @@ def diversify(
         chosen.append((best, closest[id(best)]))
         remaining = [item for item in remaining if item is not best]
         for item in remaining:
-            closest[id(item)] = max(closest[id(item)], _jaccard(bags[id(item)], bags[id(best)]))
+            first = bags[id(item)]
+            second = bags[id(best)]
+            union = len(first | second)
+            closest[id(item)] = max(
+                closest[id(item)], len(first & second) / union if union else 0.0
+            )
     return chosen
 
 
@@ -395,11 +396,6 @@ def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -
 def _mmr_score(score: float, likeness: float, relevance_share: float) -> float:
     worth = relevance_share * score - (1 - relevance_share) * likeness
     return worth - (1.0 if likeness >= NEAR_COPY else 0.0)
-
-
-def _jaccard(first: set[str], second: set[str]) -> float:
-    union = len(first | second)
-    return len(first & second) / union if union else 0.0
 
 
 # -- Merging ---------------------------------------------------------------------------------------
@@ -423,38 +419,6 @@ def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
 
 
 # -- Order of outdated memories --------------------------------------------------------------------
-
-
-def newer_first(
-    hits: Sequence[ScoredMemory],
-    pairs: Iterable[tuple[str, str]],
-    last_said: Callable[[Memory], datetime],
-) -> list[ScoredMemory]:
-    """Move each older memory of ``pairs`` (older, newer) right after the newer one, which takes the better place.
-
-    If several are newer, the last of ``pairs`` counts. A pair is ignored if the older memory was stated again at the
-    same time or later (``last_said``).
-    """
-    by_id = {hit.memory.id: hit for hit in hits}
-    follows: dict[str, str] = {}
-    for older, newer in pairs:
-        if (
-            older in by_id
-            and newer in by_id
-            and last_said(by_id[newer].memory) > last_said(by_id[older].memory)
-        ):
-            follows[older] = newer
-    groups: dict[str, list[ScoredMemory]] = {}
-    for hit in hits:
-        groups.setdefault(_chain_end(follows, hit.memory.id), []).append(hit)
-    return [hit for group in groups.values() for hit in _in_order(group, last_said)]
-
-
-def _chain_end(follows: Mapping[str, str], memory_id: str) -> str:
-    """Return the end of the chain of pairs that starts with a memory."""
-    while memory_id in follows:
-        memory_id = follows[memory_id]
-    return memory_id
 
 
 def _in_order(
@@ -707,9 +671,22 @@ def newest_first(
         if link.rel == _ALTERNATIVE and link.to in memories
     ]
     pairs = [sorted((memory, memories[other]), key=_last_said) for memory, other in linked]
-    ordered = newer_first(
-        hits, [*((older.id, newer.id) for older, newer in pairs), *doubted_pairs], _last_said
-    )
+    by_id = {hit.memory.id: hit for hit in hits}
+    follows: dict[str, str] = {}
+    for older, newer in [*((older.id, newer.id) for older, newer in pairs), *doubted_pairs]:
+        if (
+            older in by_id
+            and newer in by_id
+            and _last_said(by_id[newer].memory) > _last_said(by_id[older].memory)
+        ):
+            follows[older] = newer
+    groups: dict[str, list[ScoredMemory]] = {}
+    for hit in hits:
+        memory_id = hit.memory.id
+        while memory_id in follows:
+            memory_id = follows[memory_id]
+        groups.setdefault(memory_id, []).append(hit)
+    ordered = [hit for group in groups.values() for hit in _in_order(group, _last_said)]
     if not query.is_prompt:
         return ordered
     outdated = {

@@ -237,15 +237,23 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     shown = [item for item in shown if item.score >= query.threshold]
     hits, truncated = _fit_budget(shown[: query.limit], query)
     outdated = [] if query.filter.as_of else doubts(home, hits)
+    is_listed = query.mode is Mode.BROWSE or question.is_open
+    is_private = query.filter.scope is Scope.PRIVATE
+    stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
     result = RecallResult(
         query=text,
-        hits=_memory_hits(
-            home,
-            hits,
-            query,
-            outdated,
-            pending,
-            is_listed=query.mode is Mode.BROWSE or question.is_open,
+        hits=tuple(
+            MemoryHit(
+                item.memory,
+                round(item.score, 4),
+                {**item.components, **_confidence_components(item)},
+                HitConfidence.SURE if is_listed else in_words(item.confidence),
+                evidence_of(home, item.memory) if is_private else (),
+                tuple(newer for older, newer in outdated if older == item.memory.id),
+                stale[item.memory.id][1] if item.memory.id in stale else None,
+                candidate=item in pending,
+            )
+            for item in hits
         ),
         turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
         lanes=(*lanes.told(), *spelling, *expansion, *graded),
@@ -470,11 +478,10 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
         return ranked
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
     scores = sorted((item.score for item in ranked), reverse=True)
-    return [_with_score(item, score) for item, score in zip(reordered, scores, strict=True)]
-
-
-def _with_score(item: Hit, score: float) -> Hit:
-    return rescored(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
+    return [
+        rescored(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
+        for item, score in zip(reordered, scores, strict=True)
+    ]
 
 
 def _memory_text(item: ScoredMemory) -> str:
@@ -493,33 +500,6 @@ def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[Sc
             return kept, True
         kept.append(item)
     return kept, False
-
-
-def _memory_hits(
-    home: Home,
-    hits: Sequence[ScoredMemory],
-    query: RecallQuery,
-    outdated: Sequence[tuple[str, str]],
-    candidates: Sequence[ScoredMemory],
-    *,
-    is_listed: bool,
-) -> tuple[MemoryHit, ...]:
-    """Convert ranked memories to hits. Only hits of the private scope carry quotes from sessions."""
-    is_private = query.filter.scope is Scope.PRIVATE
-    stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
-    return tuple(
-        MemoryHit(
-            item.memory,
-            round(item.score, 4),
-            {**item.components, **_confidence_components(item)},
-            HitConfidence.SURE if is_listed else in_words(item.confidence),
-            evidence_of(home, item.memory) if is_private else (),
-            tuple(newer for older, newer in outdated if older == item.memory.id),
-            stale[item.memory.id][1] if item.memory.id in stale else None,
-            candidate=item in candidates,
-        )
-        for item in hits
-    )
 
 
 def _turns_beside(
@@ -764,23 +744,18 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
     """Measure by vectors if an embedding model is available, else by words."""
     if home.settings.text("embedding.model") != "none":
         try:
-            return _by_cosine(home, reply, memories)
+            embedder = embedder_of(home, BUNDLED)
+            reply_vectors = embedder.embed(passages(reply))
+            vectors = {memory.id: embedder.embed(passages(memory.content)) for memory in memories}
+            calibration = calibration_of(embedder.name)
+            return _Measure(
+                Borders("cosine", calibration.used, calibration.corrected),
+                lambda memory: float((vectors[memory.id] @ reply_vectors.T).max()),
+                lambda memory, other: float((vectors[memory.id] @ vectors[other.id].T).max()),
+            )
         except EmbedderUnavailable:
             pass
     return _by_words(home, reply, memories)
-
-
-def _by_cosine(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Measure by the best cosine of any two passages. Uses the bundled model, so the reply stays on this machine."""
-    embedder = embedder_of(home, BUNDLED)
-    reply_vectors = embedder.embed(passages(reply))
-    vectors = {memory.id: embedder.embed(passages(memory.content)) for memory in memories}
-    calibration = calibration_of(embedder.name)
-    return _Measure(
-        Borders("cosine", calibration.used, calibration.corrected),
-        lambda memory: float((vectors[memory.id] @ reply_vectors.T).max()),
-        lambda memory, other: float((vectors[memory.id] @ vectors[other.id].T).max()),
-    )
 
 
 def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:

@@ -107,15 +107,6 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
     return float(max(0.5 ** (days_between(memory.updated, now) / 7), floor))
 
 
-def maturity_factor(usage: Usage) -> float:
-    """Return the factor for established and proven memories.
-
-    The seed's .5, 1.0 and 1.5 (seed facts 2.3) would push every new memory to the lower clamp, which hides all other
-    signals. The order is the same here, with candidates as neutral.
-    """
-    return MATURITY_FACTORS[maturity(usage)]
-
-
 def age_factor(
     memory: Memory, now: datetime, *, around: datetime | None = None, radius_days: float = 14.0
 ) -> float:
@@ -182,7 +173,7 @@ def factors(
         "todo": todo_staleness(memory, now),
         "contradiction": 0.8 if usage.contradictions >= 2 else 1.0,
         "quality": 0.7 + 0.6 * min(1.0, max(0.0, usage.quality)),
-        "maturity": maturity_factor(usage),
+        "maturity": MATURITY_FACTORS[maturity(usage)],
         "confidence": INFERRED_FACTOR if memory.confidence is Confidence.INFERRED else 1.0,
     }
 

@@ -266,7 +266,16 @@ class TurnRecall:
     ) -> dict[str, tuple[float, dict[Place, float]]]:
         if not cosines:
             return {}
-        sessions = self._recipe.scale(_sessions_by_meaning(cosines, self._recipe.passages))
+        by_session: dict[int, list[float]] = defaultdict(list)
+        for (session, _), cosine in cosines.items():
+            by_session[session].append(cosine)
+        best = {
+            session: nlargest(self._recipe.passages, values)
+            for session, values in by_session.items()
+        }
+        sessions = self._recipe.scale(
+            {session: sum(values) / len(values) for session, values in best.items()}
+        )
         return {
             "vector": (self._recipe.vector, self._recipe.scale(self._smooth(cosines))),
             "session_meaning": (
@@ -310,7 +319,9 @@ class TurnRecall:
             bonuses[place]["project"] = self._recipe.presence
         if not question.authors and around is None and question.window is None:
             return bonuses
-        bylines = self._bylines(pool)
+        rows = self._sessions.database.all("find_bylines", rows=json.dumps(list(pool.values())))
+        by_row = {row: _Byline(author, from_ms(time)) for row, time, author in rows}
+        bylines = {place: by_row[row] for place, row in pool.items() if row in by_row}
         if question.authors:
             self._add_people(bonuses, question.authors, bylines)
         for place, byline in bylines.items():
@@ -346,11 +357,6 @@ class TurnRecall:
                 )
             if len(people) == 1 and byline.author == people[0]:
                 bonuses[place]["author"] = self._recipe.author
-
-    def _bylines(self, pool: Mapping[Place, int]) -> dict[Place, _Byline]:
-        rows = self._sessions.database.all("find_bylines", rows=json.dumps(list(pool.values())))
-        by_row = {row: _Byline(author, from_ms(time)) for row, time, author in rows}
-        return {place: by_row[row] for place, row in pool.items() if row in by_row}
 
 
 def _signals(
@@ -393,12 +399,3 @@ def _sessions_by_words(words: _LexicalHits) -> dict[int, float]:
         for at, count in match.held.items():
             totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)
     return saturate_ordinary(counts, words.weights)
-
-
-def _sessions_by_meaning(cosines: Mapping[Place, float], turns: int) -> dict[int, float]:
-    """Return the mean cosine of each session's best turns."""
-    by_session: dict[int, list[float]] = defaultdict(list)
-    for (session, _), cosine in cosines.items():
-        by_session[session].append(cosine)
-    best = {session: nlargest(turns, values) for session, values in by_session.items()}
-    return {session: sum(values) / len(values) for session, values in best.items()}

@@ -93,15 +93,6 @@ def look_at_session(
     return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
 
 
-def look_at_end(
-    home: Home, reference: str | None, *, limit: int, folder: Path | None = None
-) -> SessionView:
-    """Return a session with its last turns."""
-    edit.catch_up(home)
-    session = find_session(home, reference, folder)
-    return _view(home, session, home.sessions.last_turns(session.row, limit))
-
-
 def cleaned(home: Home, view: SessionView) -> SessionView:
     """Redact a session with the current rules."""
     clean = home.redactor.clean
@@ -195,7 +186,9 @@ def show(home: Home, request: SessionRequest) -> SessionView:
     folder = Path(request.folder) if request.folder else None
     limit = -1 if request.limit is None else max(0, request.limit)
     if request.at_end:
-        return cleaned(home, look_at_end(home, request.reference, limit=limit, folder=folder))
+        edit.catch_up(home)
+        session = find_session(home, request.reference, folder)
+        return cleaned(home, _view(home, session, home.sessions.last_turns(session.row, limit)))
     view = look_at_session(
         home,
         request.reference,

@@ -454,7 +454,8 @@ def announces(text: str) -> bool:
 
 def says_done(text: str) -> bool:
     """Return True if words state completion, such as "All tests pass"."""
-    return _matches_line(text, language_of(text).concluded.done)
+    pattern = language_of(text).concluded.done
+    return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
 def tells_work(text: str) -> bool:
@@ -575,11 +576,6 @@ def _without_offers(text: str) -> list[str]:
     while statements and _offers(statements[-1]):
         statements.pop()
     return statements
-
-
-def _matches_line(text: str, pattern: Pattern) -> bool:
-    """Return True if a line matches. Line by line, since punctuation over many lines causes backtracking."""
-    return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
 def _is_question(sentence: str) -> bool:

@@ -436,7 +436,20 @@ def _by_owner(end: End) -> SessionOutcome | None:
     if len(text) <= _SHORT_CHARACTERS and language.summary.stop.match(text) and not worked:
         return _with_owner_words(Ending.STOPPED, ENDED, end, text)
     if _is_content(end.owner, language) and not worked:
-        return _outcome_by_acceptance(end)
+        before = next((turn for turn in reversed(end.turns[: end.begin - 1]) if is_own(turn)), None)
+        if end.owner is None or before is None:
+            return None
+        if asks_last(before.text) or announces(before.text):
+            return (
+                None
+                if end.agent
+                else _with_owner_words(
+                    Ending.STOPPED, "the last request has no answer", end, end.owner.text
+                )
+            )
+        if objection := _objection(end, before, says_undone(before.text)):
+            return objection
+        return _with_owner_words(Ending.DONE, "the owner is content", end, end.owner.text)
     if end.agent or end.is_interrupted:
         return None
     if (
@@ -446,24 +459,6 @@ def _by_owner(end: End) -> SessionOutcome | None:
     ):
         return _with_owner_words(Ending.FAILED, "the owner's last words object", end, text)
     return _with_owner_words(Ending.STOPPED, "the last request has no answer", end, text)
-
-
-def _outcome_by_acceptance(end: End) -> SessionOutcome | None:
-    """Return the outcome of an accepting last message, unless the agent's words before it object."""
-    before = next((turn for turn in reversed(end.turns[: end.begin - 1]) if is_own(turn)), None)
-    if end.owner is None or before is None:
-        return None
-    if asks_last(before.text) or announces(before.text):
-        return (
-            None
-            if end.agent
-            else _with_owner_words(
-                Ending.STOPPED, "the last request has no answer", end, end.owner.text
-            )
-        )
-    if objection := _objection(end, before, says_undone(before.text)):
-        return objection
-    return _with_owner_words(Ending.DONE, "the owner is content", end, end.owner.text)
 
 
 def _is_content(owner: Utterance, language: Language) -> bool:
@@ -495,15 +490,15 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
         return SessionOutcome(Ending.STOPPED, "the agent waits for an answer")
     if last.tool_calls[-1].outcome is None:
         return SessionOutcome(Ending.STOPPED, CUT_OFF[0])
-    if _ends_session(last.tool_calls[-1]) and is_own(last) and not announces(last.text):
+    call = last.tool_calls[-1]
+    is_ticked = ticks(call) and "[ ] " not in call.input
+    if (
+        (is_ticked or call.name in ("attempt_completion", "finish", "task_complete"))
+        and is_own(last)
+        and not announces(last.text)
+    ):
         return _reported(end, last)
     return SessionOutcome(Ending.STOPPED, CUT_OFF[1])
-
-
-def _ends_session(call: ToolCall) -> bool:
-    """Return True for a final call: a report, or a completed list."""
-    is_ticked = ticks(call) and "[ ] " not in call.input
-    return is_ticked or call.name in ("attempt_completion", "finish", "task_complete")
 
 
 def _hands_over(call: ToolCall) -> bool:

@@ -175,7 +175,20 @@ def did(home: Home, query: DidQuery) -> FileHistory:
     counted = [use for use in uses if query.reads or use.action is Action.EDIT]
     groups = _grouped(home, counted)
     if query.commands:
-        _add_commands(home, query, groups)
+        name = plain_path(query.path).rsplit("/", 1)[-1]
+        criteria = Filter(
+            projects=(query.wanted.project,) if query.wanted.project else (), strict=True
+        )
+        matches = home.turn_search.match_parts([name], criteria, _MAX_USES)
+        turns = home.sessions.by_rows([row for row, _, _ in matches])
+        by_request = {(group.session, group.request): group for group in groups}
+        for stored in turns.values():
+            for call in stored.turn.tool_calls:
+                if call.action is Action.RUN and name in call.input:
+                    _group(home, by_request, stored.session, stored.seq).commands.append(
+                        (stored.seq, call)
+                    )
+        groups[:] = list(by_request.values())
     ordered = sorted(groups, key=lambda group: _moment(home, group), reverse=True)
     page = ordered[query.offset : query.offset + query.limit]
     return FileHistory(
@@ -275,22 +288,6 @@ def _group(
     request = request_before(home, stored.session, session, seq)
     key = (session, request.row if request else None)
     return groups.setdefault(key, _Group(*key))
-
-
-def _add_commands(home: Home, query: DidQuery, groups: list[_Group]) -> None:
-    """Add commands that name the file to the groups."""
-    name = plain_path(query.path).rsplit("/", 1)[-1]
-    criteria = Filter(projects=(query.wanted.project,) if query.wanted.project else (), strict=True)
-    matches = home.turn_search.match_parts([name], criteria, _MAX_USES)
-    turns = home.sessions.by_rows([row for row, _, _ in matches])
-    by_request = {(group.session, group.request): group for group in groups}
-    for stored in turns.values():
-        for call in stored.turn.tool_calls:
-            if call.action is Action.RUN and name in call.input:
-                _group(home, by_request, stored.session, stored.seq).commands.append(
-                    (stored.seq, call)
-                )
-    groups[:] = list(by_request.values())
 
 
 def _moment(home: Home, group: _Group) -> tuple[float, int]:
