@@ -43,7 +43,7 @@ from nacre.redact.redactor import Redactor
 from nacre.store.foreign import ForeignDatabase, open_foreign
 from nacre.store.packs import Cleaner, Payload, digest_of
 from nacre.values.reports import Problem
-from nacre.values.session import Cursor, Flag, Session, Tally, ToolCall, Turn
+from nacre.values.session import Cursor, Session, Tally, ToolCall, Turn
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_.:|-]{1,39}")
 _MAX_CACHED_NAMES = 4096
@@ -450,7 +450,7 @@ def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
     stripped = strip(_encodable(turn.text))
-    flags = turn.flags | Flag.INJECTED if stripped.injected else turn.flags
+    flags = turn.flags | stripped.flags
     author = _encodable(turn.author) if turn.author else turn.author
     calls = tuple(
         ToolCall(

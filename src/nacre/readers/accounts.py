@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
-
-import msgspec
 
 from nacre.base.files import BROKEN
 from nacre.base.ids import turn_hash
@@ -22,22 +22,21 @@ from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
-    Places,
-    Root,
     Source,
-    decode,
+    mapping,
+    objects,
     parse_time,
+    plain,
 )
 from nacre.readers.conversation import answered, asked, outcome
 from nacre.readers.trust import Exchange, Judgement, attribute, is_outside, is_own
-from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.values.session import Session, Speaker, ToolCall, Trust, Turn
 
 MAX_CONVERSATION_BYTES = 256 * 1024 * 1024
 MAX_EXPORT_BYTES = 16 * 1024 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 _MEMBER = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
@@ -45,12 +44,13 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
     Raises TranscriptUnreadable.
     """
     try:
-        for raw in _all_objects(source):
-            value = decode(_ANY, raw)
-            if isinstance(value, dict):
-                yield value
-            else:
-                source.corrupt()
+        with source.path.open("rb") as file:
+            for raw in chain.from_iterable(map(split_array, _streams(file, source.path))):
+                value = plain(raw or b"")
+                if isinstance(value, dict):
+                    yield value
+                else:
+                    source.corrupt()
     except BROKEN as error:
         raise TranscriptUnreadable(
             f"{source.path} is a broken zip: {error}", hint="download the export again"
@@ -59,19 +59,16 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
 
 def first_text(head: Head) -> str:
     """Return the beginning of an export's conversations, also inside a zip. Empty if there are
-    none.
+    none, or it is not JSON.
     """
-    if not head.data.startswith(b"PK\x03\x04"):
-        return head.text
-    try:
-        with zipfile.ZipFile(head.path) as archive:
-            name = next(iter(_members(archive)), None)
-            if name is None:
-                return ""
-            with archive.open(name) as file:
-                return file.read(HEAD_BYTES).decode("utf-8", errors="replace")
-    except BROKEN:
-        return ""
+    text = head.text
+    if head.data.startswith(b"PK\x03\x04"):
+        try:
+            with zipfile.ZipFile(head.path) as archive, archive.open(_members(archive)[0]) as file:
+                text = file.read(HEAD_BYTES).decode("utf-8", errors="replace")
+        except (*BROKEN, IndexError):
+            return ""
+    return text if _START.match(text) else ""
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
@@ -98,16 +95,6 @@ def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
             break
     if start >= 0:
         yield None
-
-
-def _all_objects(source: Source) -> Iterator[bytes]:
-    with source.path.open("rb") as file:
-        for blocks in _streams(file, source.path):
-            for raw in split_array(blocks):
-                if raw is None:
-                    source.corrupt()
-                else:
-                    yield raw
 
 
 def _streams(file: IO[bytes], path: Path) -> Iterator[Iterator[bytes]]:
@@ -166,6 +153,7 @@ _OUTSIDE_TOOL = re.compile(
     r"web|brows|search|tether|myfiles|connector|plugin|gmail|jit", re.IGNORECASE
 )
 _WEB_FIELDS = ("citations", "search_result_groups")
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 def parse(source: Source) -> Items:
@@ -196,7 +184,7 @@ class _Reader:
     def session(self, messages: Sequence[Mapping[str, Any]], turns: Sequence[Turn]) -> Session:
         native_id = self.conversation.get("conversation_id") or self.conversation.get("id")
         first = turn_hash("session", turns[0].text, 0)
-        models = (_facts(message).get("model_slug") for message in reversed(messages))
+        models = (mapping(message, "metadata").get("model_slug") for message in reversed(messages))
         model = next(
             (name for name in models if isinstance(name, str)),
             self.conversation.get("default_model_slug"),
@@ -211,8 +199,8 @@ class _Reader:
         )
 
     def take(self, message: Mapping[str, Any]) -> Iterator[Turn]:
-        facts = _facts(message)
-        role = _mapping(message, "author").get("role")
+        facts = mapping(message, "metadata")
+        role = mapping(message, "author").get("role")
         if role == "tool":
             self.hear(message)
         elif facts.get("is_visually_hidden_from_conversation") or facts.get(
@@ -239,9 +227,9 @@ class _Reader:
         """Record a tool's output and complete its call. Outside text affects the trust of the
         agent's next words.
         """
-        name = str(_mapping(message, "author").get("name") or "")
+        name = str(mapping(message, "author").get("name") or "")
         if self.calls and self.calls[-1].outcome is None:
-            run = _mapping(_facts(message), "aggregate_result")
+            run = mapping(message, "metadata", "aggregate_result")
             outcome = (
                 "error"
                 if run.get("status") in ("failed_with_in_kernel_exception", "failed")
@@ -252,7 +240,7 @@ class _Reader:
         self.exchange.heard(_plain(message), outside=outside, own=is_own(name, ""))
 
     def say(self, message: Mapping[str, Any], speaker: Speaker) -> Iterator[Turn]:
-        kind = str(_mapping(message, "content").get("content_type") or "text")
+        kind = str(mapping(message, "content").get("content_type") or "text")
         if kind not in _TEXT_TYPES:
             if kind not in _IGNORED_TYPES:
                 self.source.unknown(f"content {kind}")
@@ -264,10 +252,10 @@ class _Reader:
         stamp = message.get("create_time") or self.conversation.get("create_time")
         judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
         cites_web = speaker is Speaker.AGENT and any(
-            _facts(message).get(key) for key in _WEB_FIELDS
+            mapping(message, "metadata").get(key) for key in _WEB_FIELDS
         )
         trust = Trust.UNTRUSTED if cites_web else judged.trust
-        flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+        flags = judged.flags | cleaned.flags
         identity = message.get("id")
         turn = Turn(
             str(identity or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)),
@@ -279,7 +267,7 @@ class _Reader:
             trust,
             unique=bool(identity),
         )
-        claims = (message, _mapping(message, "author"), _facts(message))
+        claims = (message, mapping(message, "author"), mapping(message, "metadata"))
         turn = attribute(turn, TOOL, self.source.identities, self.exchange, *claims)
         if turn.speaker is Speaker.OWNER:
             self.exchange.begin(turn.text)
@@ -295,12 +283,16 @@ class _Reader:
 
 def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the messages from the root to the current node, or to the newest leaf if there is none."""
-    mapping: dict[str, Any] = conversation["mapping"]
-    nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
+    tree: dict[str, Any] = conversation["mapping"]
+    nodes = {key: node for key, node in tree.items() if isinstance(node, dict)}
     at = conversation.get("current_node")
     if not isinstance(at, str) or at not in nodes:
         leaves = [key for key, node in nodes.items() if not node.get("children")]
-        at = max(leaves, key=lambda key: _write_time(nodes[key]), default=None)
+        at = max(
+            leaves,
+            key=lambda key: parse_time(mapping(nodes[key], "message").get("create_time")) or _NEVER,
+            default=None,
+        )
     path: dict[Any, Mapping[str, Any]] = {}
     while isinstance(at, str) and at in nodes and at not in path:
         path[at] = nodes[at]
@@ -310,21 +302,14 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield node["message"]
 
 
-def _write_time(node: Mapping[str, Any]) -> float:
-    time = parse_time(_mapping(node, "message").get("create_time"))
-    return time.timestamp() if time else 0.0
-
-
 def _plain(message: Mapping[str, Any]) -> str:
     """Return a message's words and the names of its attachments."""
-    content = _mapping(message, "content")
+    content = mapping(message, "content")
     parts = content.get("parts")
     texts = [_part(part) for part in parts] if isinstance(parts, list) else []
     texts += [value for key in ("text", "result") if isinstance(value := content.get(key), str)]
-    attached = _facts(message).get("attachments")
-    for item in attached if isinstance(attached, list) else ():
-        if isinstance(item, dict) and item.get("name"):
-            texts.append(f"[attachment: {item['name']}]")
+    attached = objects(mapping(message, "metadata"), "attachments")
+    texts += [f"[attachment: {item['name']}]" for item in attached if item.get("name")]
     return "\n\n".join(text for text in texts if text.strip())
 
 
@@ -338,29 +323,11 @@ def _part(part: object) -> str:
     return "[image]" if part.get("content_type") == "image_asset_pointer" else ""
 
 
-def _facts(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(message, "metadata")
-
-
-def _mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = values.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _sniff(head: Head) -> bool:
-    text = first_text(head)
-    return bool(_START.match(text) and _MAPPING.search(text))
-
-
-def _roots(_: Places) -> Sequence[Root]:
-    return ()
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="ChatGPT",
-    roots=_roots,
-    sniff=_sniff,
+    roots=lambda _: (),
+    sniff=lambda head: bool(_MAPPING.search(first_text(head))),
     parse=parse,
     whole=True,
     versions="exports (from their description)",
@@ -403,8 +370,8 @@ class _ClaudeAiReader:
         if not turns:
             return
         own, title = self.conversation.get("uuid"), self.conversation.get("name")
-        project, model = self.conversation.get("project"), self.conversation.get("model")
-        name = project.get("name") if isinstance(project, dict) else None
+        model = self.conversation.get("model")
+        name = mapping(self.conversation, "project").get("name")
         yield Session(
             TOOL_CLAUDE_AI,
             str(own or turn_hash("session", turns[0].text, 0)),
@@ -420,7 +387,7 @@ class _ClaudeAiReader:
         if speaker is None:
             self.source.unknown(f"sender {message.get('sender')}")
             return
-        blocks = [block for block in _list(message, "content") if isinstance(block, dict)]
+        blocks = objects(message, "content")
         calls = self.calls(blocks)
         texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
         texts = texts if any(texts) else [str(message.get("text") or "")]
@@ -432,7 +399,7 @@ class _ClaudeAiReader:
         cited = any(block.get("citations") for block in blocks)
         judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
         trust = Trust.UNTRUSTED if cited and speaker is Speaker.AGENT else judged.trust
-        flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+        flags = judged.flags | cleaned.flags
         stamp, native_id = message.get("created_at"), message.get("uuid")
         turn = Turn(
             str(native_id or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)),
@@ -479,15 +446,12 @@ class _ClaudeAiReader:
                 call, outcome(output, is_error=block.get("is_error") is True), lambda: output
             )
         name = str(block.get("name") or (call.name if call else ""))
-        brief = call.input if call else ""
-        self.exchange.heard(output, outside=is_outside(name, brief), own=is_own(name, brief))
+        self.exchange.heard_from(name, call.input if call else "", output)
 
     def attached(self, message: Mapping[str, Any]) -> list[str]:
         """Return the names of attached files. Their content is not the owner's words."""
         names = []
-        for item in (*_list(message, "attachments"), *_list(message, "files")):
-            if not isinstance(item, dict):
-                continue
+        for item in (*objects(message, "attachments"), *objects(message, "files")):
             if isinstance(item.get("extracted_content"), str):
                 self.exchange.saw(item["extracted_content"])
             if item.get("file_name"):
@@ -496,9 +460,7 @@ class _ClaudeAiReader:
 
 
 def _branch_claude_ai(conversation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    messages: list[Mapping[str, Any]] = [
-        message for message in conversation["chat_messages"] if isinstance(message, dict)
-    ]
+    messages = objects(conversation, "chat_messages")
     by_id = {str(message.get("uuid")): message for message in messages if message.get("uuid")}
     parents = {str(message.get("parent_message_uuid")) for message in messages}
     if not parents & by_id.keys():
@@ -529,21 +491,11 @@ def _words(content: object) -> str:
     return "\n".join(texts)
 
 
-def _list(values: Mapping[str, Any], key: str) -> list[Any]:
-    value = values.get(key)
-    return value if isinstance(value, list) else []
-
-
-def _sniff_claude_ai(head: Head) -> bool:
-    text = first_text(head)
-    return bool(_START.match(text) and _MESSAGES.search(text))
-
-
 ADAPTER_CLAUDE_AI = Adapter(
     tool=TOOL_CLAUDE_AI,
     label="Claude.ai",
-    roots=_roots,
-    sniff=_sniff_claude_ai,
+    roots=lambda _: (),
+    sniff=lambda head: bool(_MESSAGES.search(first_text(head))),
     parse=parse_claude_ai,
     whole=True,
     versions="exports (from their description)",

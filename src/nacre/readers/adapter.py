@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 Items = Iterator[Session | Turn]
 """Sessions, each followed by its turns."""
+
+ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+"""Decodes JSON as plain values."""
 
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
@@ -52,10 +55,7 @@ def split_objects(line: bytes) -> SplitLine:
         msgspec.json.decode(line)
         return SplitLine((line,), torn=False)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _split_glued(line.decode("utf-8", errors="replace"))
-
-
-def _split_glued(text: str) -> SplitLine:
+        text = line.decode("utf-8", errors="replace")
     objects: list[bytes] = []
     at = 0
     while at < len(text):
@@ -92,6 +92,11 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
         return None
 
 
+def plain(raw: bytes | str | msgspec.Raw) -> Any:
+    """Return JSON as plain values, or None if it is invalid."""
+    return decode(ANY, _encode(raw) if isinstance(raw, str) else bytes(raw))
+
+
 def parse_time(value: object) -> datetime | None:
     """Return a time as aware UTC, or None if it is invalid. Accepts ISO 8601, and epoch seconds or
     milliseconds as a number or as digits.
@@ -115,10 +120,7 @@ def parse_time(value: object) -> datetime | None:
 # -- Adapters and their input --------------------------------------------------
 
 
-ValueT = TypeVar("ValueT")
-
 HEAD_BYTES = 65_536
-_ANY = msgspec.json.Decoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,10 @@ class Places:
     platform: str
     projects: tuple[Path, ...] = ()
     own: Path | None = None
+
+    def folder(self, variable: str, *default: str) -> Path:
+        """Return the folder that a variable names, or else one in the home folder."""
+        return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +198,7 @@ class Head:
             return ()
         for line in candidates:
             for raw in split_objects(line).objects:
-                value = decode(_ANY, raw)
+                value = plain(raw)
                 if isinstance(value, dict):
                     objects.append(value)
         return tuple(objects)
@@ -234,20 +240,13 @@ class Source(Protocol):
         """Open another database of the same tool, or return None if it cannot be read."""
 
 
-def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[ValueT]) -> Iterator[ValueT]:
+def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
     """Yield the records on a line, usually one. Invalid parts are counted."""
     try:
-        record = decoder.decode(line)
+        yield decoder.decode(line)
+        return
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        yield from _records_apart(source, line, decoder)
-    else:
-        yield record
-
-
-def _records_apart(
-    source: Source, line: bytes, decoder: msgspec.json.Decoder[ValueT]
-) -> Iterator[ValueT]:
-    split = split_objects(line)
+        split = split_objects(line)
     if split.torn:
         source.corrupt()
     for raw in split.objects:
@@ -318,9 +317,7 @@ def read_head(path: Path) -> Head:
                 data += file.readline(_LONG_HEAD_BYTES)
             return Head(path, data)
     except OSError as error:
-        raise TranscriptUnreadable(
-            f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)
-        ) from error
+        raise _unreadable(path, error) from error
 
 
 def read_later(path: Path) -> Head | None:
@@ -337,9 +334,7 @@ def read_later(path: Path) -> Head | None:
             lines = list(islice(_lines(file, MAX_LINE_BYTES), 1))
             lines += islice(_lines(file, HEAD_BYTES), _SNIFFED_LINES)
     except OSError as error:
-        raise TranscriptUnreadable(
-            f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)
-        ) from error
+        raise _unreadable(path, error) from error
     return Head(path, b"".join(lines)) if lines else None
 
 
@@ -379,9 +374,7 @@ class FileSource:
         try:
             self._file = path.open("rb")
         except OSError as error:
-            raise TranscriptUnreadable(
-                f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)
-            ) from error
+            raise _unreadable(path, error) from error
         self._stat = os.fstat(self._file.fileno())
         self._fingerprint_of = min(FINGERPRINT_BYTES, self._stat.st_size)
         start = previous if previous and self._continues(previous) else Cursor()
@@ -459,7 +452,7 @@ class FileSource:
             offset=self._offset if self._held is None else min(self._held, self._offset),
             size=self._stat.st_size,
             mtime_ns=self._stat.st_mtime_ns,
-            fingerprint=self._fingerprint(self._fingerprint_of),
+            fingerprint=fingerprint_of(self._file, self._fingerprint_of),
             carry=self.carry,
         )
 
@@ -468,11 +461,8 @@ class FileSource:
         return (
             previous.offset <= self._stat.st_size
             and length <= self._stat.st_size
-            and previous.fingerprint == self._fingerprint(length)
+            and previous.fingerprint == fingerprint_of(self._file, length)
         )
-
-    def _fingerprint(self, length: int) -> str:
-        return fingerprint_of(self._file, length)
 
     def _read_block(self) -> bytes:
         try:
@@ -503,14 +493,14 @@ def is_complete(line: bytes) -> bool:
     return True
 
 
-def _permission_hint(error: OSError) -> str | None:
-    return "check the file's permissions" if isinstance(error, PermissionError) else None
+def _unreadable(path: Path, error: OSError) -> TranscriptUnreadable:
+    hint = "check the file's permissions" if isinstance(error, PermissionError) else None
+    return TranscriptUnreadable(f"cannot read {path}: {error.strerror}", hint=hint)
 
 
 # -- Transcripts that are one JSON document ------------------------------------
 
 
-_ANY_WHOLE_JSON: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)("?)|[{}\[\]:]', re.DOTALL)
 _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
@@ -552,13 +542,19 @@ def shape_of(head: Head) -> Shape | None:
     return Shape(is_array, frozenset(keys))
 
 
+def keys_of(head: Head) -> frozenset[str]:
+    """Return the keys of a document that is an object, none for others."""
+    shape = shape_of(head)
+    return shape.keys if shape and not shape.is_array else frozenset()
+
+
 def document(source: Source) -> Any:
     """Return the JSON document in a file.
 
     Raises TranscriptUnreadable if it is incomplete, for example while the tool writes it. The
     earlier content then stays.
     """
-    value = decode(_ANY_WHOLE_JSON, _encode(source.text()))
+    value = plain(source.text())
     if value is None:
         raise torn(source.path)
     return value
@@ -570,20 +566,18 @@ def documents(source: Source) -> Iterator[dict[str, Any]]:
     Raises TranscriptUnreadable if not even the first object is complete.
     """
     text = source.text()
-    whole = decode(_ANY_WHOLE_JSON, _encode(text))
+    whole = plain(text)
     if whole is not None:
         yield from [whole] if isinstance(whole, dict) else ()
         return
     *lines, last = text.split("\n")
     first = split_objects(_encode(next(filter(str.strip, lines), "")))
-    if not any(decode(_ANY_WHOLE_JSON, raw) for raw in first.objects):
+    if not any(map(plain, first.objects)):
         raise torn(source.path)
-    lines += [last] if decode(_ANY_WHOLE_JSON, _encode(last)) is not None else []
+    lines += [last] if plain(last) is not None else []
     for line in filter(str.strip, lines):
         yield from (
-            record
-            for record in records(source, _encode(line), _ANY_WHOLE_JSON)
-            if isinstance(record, dict)
+            record for record in records(source, _encode(line), ANY) if isinstance(record, dict)
         )
 
 
@@ -606,7 +600,7 @@ def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
     try:
         if path.stat().st_size > most:
             return None
-        return decode(_ANY_WHOLE_JSON, path.read_bytes())
+        return plain(path.read_bytes())
     except OSError:
         return None
 
@@ -628,8 +622,18 @@ def mapping(value: Any, *keys: str) -> Mapping[str, Any]:
 
 def objects(value: Any, key: str) -> list[Mapping[str, Any]]:
     """Return the objects in the list at a key, or none."""
-    items = value.get(key) if isinstance(value, Mapping) else None
+    return objects_in(value.get(key)) if isinstance(value, Mapping) else []
+
+
+def objects_in(items: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list, or none if it is not a list."""
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+def content_blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the blocks of a message whose content may also be a string."""
+    content = message.get("content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
 
 
 def string(value: Any, *keys: str) -> str | None:
@@ -664,6 +668,13 @@ Look = Callable[[Path], Tables]
 def statement(name: str) -> str:
     """Return a statement of ``readers/sql/*.sql``. Raises KeyError."""
     return statements("nacre.readers", "sql")[name]
+
+
+def has_columns(tables: Tables | None, required: Mapping[str, Set[str]]) -> bool:
+    """Return True if a database has the given columns in each table."""
+    return tables is not None and all(
+        columns <= set(tables.columns(name)) for name, columns in required.items()
+    )
 
 
 def as_bytes(value: object) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from nacre.base.ids import turn_hash
 from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time
 from nacre.readers.conversation import asked, outcome
-from nacre.readers.trust import Before, Conversation, Exchange, OpenTurn, is_outside, is_own
+from nacre.readers.trust import Before, Conversation, Exchange, OpenTurn
 from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 
 TOOL = "aider"
@@ -60,12 +59,6 @@ def typed_beside(chat: Path) -> list[Typed]:
         elif line.startswith("+"):
             lines.append(line[1:])
     return prompts
-
-
-def is_input(head: Head) -> bool:
-    """Return True if a file is an input history, which provides times but is not a transcript."""
-    lines = [line for line in head.text.splitlines() if line.strip()][:2]
-    return len(lines) == 2 and bool(_ENTRY.match(lines[0])) and lines[1].startswith("+")
 
 
 def roots(places: Places, name: str, variable: str) -> Sequence[Root]:
@@ -208,7 +201,7 @@ class _Reader:
         cleaned = self.talk.clean(words or text)
         if not cleaned.text:
             return
-        flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+        flags = cleaned.flags
         calls: tuple[ToolCall, ...] = ()
         if text.startswith("!"):
             self.carry["ran"] = text[1:].strip()
@@ -301,9 +294,7 @@ class _Reader:
         tool_lines, self.tool_lines = "\n".join(self.tool_lines), []
         ran = self.carry.get("ran") or ""
         if tool_lines:
-            self.talk.exchange.heard(
-                tool_lines, outside=is_outside("shell", ran), own=is_own("shell", ran)
-            )
+            self.talk.exchange.heard_from("shell", ran, tool_lines)
 
     def tool(self, offset: int, line: str) -> Items:
         self.learn(line)
@@ -333,9 +324,9 @@ class _Reader:
         if self.carry.get("begun"):
             return
         if match := _VERSION.fullmatch(line):
-            self.talk.session = replace(self.talk.session, tool_version=match[1])
+            self.talk.learn(tool_version=match[1])
         elif (match := _MODEL.match(line)) and not self.talk.session.model:
-            self.talk.session = replace(self.talk.session, model=match[1])
+            self.talk.learn(model=match[1])
 
 
 def _tokens(match: re.Match[str]) -> Tokens:
@@ -363,9 +354,9 @@ def _sniff(head: Head) -> bool:
     lines = [line.strip("\ufeff\r") for line in head.text.splitlines() if line.strip()]
     if head.path.name.endswith(CHAT):
         return any(map(_START.fullmatch, lines))
-    return bool(lines and _START.fullmatch(lines[0])) or (
-        head.path.name.endswith(INPUT) and is_input(head)
-    )
+    if head.path.name.endswith(INPUT) and len(lines) > 1 and lines[1].startswith("+"):
+        return bool(_ENTRY.match(lines[0]) or _START.fullmatch(lines[0]))
+    return bool(lines and _START.fullmatch(lines[0]))
 
 
 ADAPTER = Adapter(
@@ -401,6 +392,7 @@ ADAPTER = Adapter(
 
 
 _BLOCK = re.compile(r"^(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\n", re.MULTILINE)
+_FIRST_BLOCK = re.compile(rf"{_BLOCK.pattern}(?:-------|ASSISTANT)")
 _EDITED_LLM_HISTORY = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTILINE)
 """The file name of an edit is above its fence, or the first line in it."""
 _RULES_HEADING = re.compile(
@@ -475,20 +467,16 @@ class _LlmHistoryReader:
         is_tool_request = any(mark.match(cleaned.text) for mark in (_TOOL_REQUEST, _FAILED, _RAN))
         if is_tool_request or self.repeats_answer(cleaned.text) or not cleaned.text:
             return
-        flags = Flag.INJECTED if cleaned.injected else Flag.NONE
         identity = self.talk.new_id(Speaker.OWNER, str(self.time), cleaned.text)
         yield from self.talk.say(
-            Turn(identity, Speaker.OWNER, cleaned.text, self.time, flags=flags)
+            Turn(identity, Speaker.OWNER, cleaned.text, self.time, flags=cleaned.flags)
         )
 
     def hear(self, text: str) -> None:
         """Record a page or a command's output, which the model reads with every request."""
         ran, page = _RAN.match(text), _PAGE.search(text)
         if ran:
-            output, command = text[ran.end() :], ran[1]
-            self.talk.exchange.heard(
-                output, outside=is_outside("shell", command), own=is_own("shell", command)
-            )
+            self.talk.exchange.heard_from("shell", ran[1], text[ran.end() :])
         elif page:
             self.talk.exchange.heard(text[page.end() :], outside=True)
 
@@ -528,21 +516,15 @@ def _without_rules(text: str, rules: str) -> str:
 
 def parse_llm_history(source: Source) -> Items:
     """Parse one log."""
-    if (source.path.parent / CHAT).is_file():
-        return iter(())
-    return _LlmHistoryReader(source).read()
-
-
-def _sniff_llm_history(head: Head) -> bool:
-    first = _BLOCK.match(head.text)
-    return bool(first) and head.text[first.end() :].startswith(("-------", "ASSISTANT"))  # type: ignore[union-attr]
+    has_chat = (source.path.parent / CHAT).is_file()
+    return iter(()) if has_chat else _LlmHistoryReader(source).read()
 
 
 ADAPTER_LLM_HISTORY = Adapter(
     tool=TOOL,
     label="Aider",
     roots=partial(roots, name=LLM, variable="AIDER_LLM_HISTORY_FILE"),
-    sniff=_sniff_llm_history,
+    sniff=lambda head: _FIRST_BLOCK.match(head.text) is not None,
     parse=parse_llm_history,
     whole=True,
     versions="of January 2025 (files name no version)",

@@ -156,8 +156,7 @@ class Reader:
         words, flags = self.typed(text)
         self.exchange.saw(text)
         if words:
-            yield from self.close_sides()
-            yield from self.close(_MAIN_THREAD)
+            yield from self.close_all()
             yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
 
     def interrupted(self, record: Record, text: str) -> Items:
@@ -169,8 +168,7 @@ class Reader:
 
     def compacted(self, record: Record, text: str) -> Items:
         """Yield the host's summary of the conversation."""
-        yield from self.close_sides()
-        yield from self.close(_MAIN_THREAD)
+        yield from self.close_all()
         yield from self.derived(record, text)
 
     def derived(self, record: Record, text: str) -> Items:
@@ -308,8 +306,7 @@ class Reader:
         words, flags = self.typed(text, ahead=True)
         if not words:
             return
-        yield from self.close_sides()
-        yield from self.close(_MAIN_THREAD)
+        yield from self.close_all()
         if [when, words] not in self.carry["spoken"]:
             self.carry["spoken"] = [*self.carry["spoken"][-_MAX_SPOKEN_PROMPTS:], [when, words]]
             yield from self.owner(
@@ -405,6 +402,10 @@ class Reader:
         for side in [side for side in self.open if side != _MAIN_THREAD]:
             yield from self.close(side)
 
+    def close_all(self) -> Items:
+        yield from self.close_sides()
+        yield from self.close(_MAIN_THREAD)
+
     def close(self, side: str) -> Items:
         group = self.open.pop(side, None)
         if group is None:
@@ -417,7 +418,7 @@ class Reader:
         calls = tuple(pending.call for pending in group.calls)
         if text or calls:
             judged = self.exchange.judge(text) if text else Judgement()
-            flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+            flags = judged.flags | cleaned.flags
             trust = judged.trust if group.trust is Trust.TRUSTED else group.trust
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=trust)
         if side == _MAIN_THREAD:
@@ -429,7 +430,7 @@ class Reader:
         words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
         if others:
             self.exchange.saw(others)
-        return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+        return words, flags | cleaned.flags
 
     def say(
         self,
@@ -458,15 +459,13 @@ class Reader:
             yield session
         if record.isSidechain and session.kind is SessionKind.MAIN:
             flags |= Flag.SIDECHAIN
-        if cleaned.injected:
-            flags |= Flag.INJECTED
         yield Turn(
             id=record.uuid or f"{record.timestamp}",
             speaker=speaker,
             text=cleaned.text,
             time=parse_time(record.timestamp),
             tool_calls=calls,
-            flags=flags,
+            flags=flags | cleaned.flags,
             trust=trust,
             author=author,
             unique=bool(_UUID.fullmatch(record.uuid or "")),
@@ -524,17 +523,15 @@ def _with_suffix(record: Record, suffix: str) -> Record:
 def _sniff(head: Head) -> bool:
     if head.path.suffix == ".json":
         return '"loglines"' in head.text[:2000]
-    for record in head.objects:
-        kind = record.get("type")
-        if kind == "summary" and "leafUuid" in record:
-            return True
-        if kind == "file-history-snapshot" and "snapshot" in record:
-            return True
-        if "sessionId" in record and (
-            "uuid" in record or kind in IGNORED or kind in ("queue-operation", "pr-link")
-        ):
-            return True
-    return False
+    return any(
+        (record.get("type") == "summary" and "leafUuid" in record)
+        or (record.get("type") == "file-history-snapshot" and "snapshot" in record)
+        or (
+            "sessionId" in record
+            and ("uuid" in record or record.get("type") in (*IGNORED, "queue-operation", "pr-link"))
+        )
+        for record in head.objects
+    )
 
 
 def _roots(places: Places) -> Sequence[Root]:
@@ -545,17 +542,12 @@ def _roots(places: Places) -> Sequence[Root]:
     return [Root(folder / "projects", ("**/*.jsonl",)) for folder in folders]
 
 
-def parse(source: Source) -> Items:
-    """Parse one transcript."""
-    return Reader(source).read()
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Claude Code",
     roots=_roots,
     sniff=_sniff,
-    parse=parse,
+    parse=lambda source: Reader(source).read(),
     resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
     reads=(

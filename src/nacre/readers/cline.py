@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from nacre.base.text import answered_by, one_line
 from nacre.readers.adapter import (
@@ -22,11 +20,12 @@ from nacre.readers.adapter import (
     Root,
     Source,
     beside,
-    decode,
+    content_blocks,
     document,
     mapping,
-    objects,
+    objects_in,
     parse_time,
+    plain,
     shape_of,
     string,
     torn,
@@ -38,8 +37,6 @@ from nacre.readers.trust import (
     Call,
     Conversation,
     OpenTurn,
-    is_outside,
-    is_own,
     user_folders,
 )
 from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
@@ -68,8 +65,8 @@ def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
         for name in FOLDERS[tool]
     ]
     if tool == CLINE:
-        configured = places.environ.get("CLINE_DATA_DIR") or places.environ.get("CLINE_DIR")
-        home = Path(configured).expanduser() if configured else places.home / ".cline"
+        variable = "CLINE_DATA_DIR" if places.environ.get("CLINE_DATA_DIR") else "CLINE_DIR"
+        home = places.folder(variable, ".cline")
         folders += [Root(home / "data" / "tasks", patterns), Root(home / "tasks", patterns)]
     return folders
 
@@ -130,7 +127,6 @@ def model_of(message: Mapping[str, Any]) -> str | None:
 
 Message = Mapping[str, Any]
 
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _OUTPUT_SEPARATOR = "\nOutput:\n"
 _OWNER_KINDS = frozenset({"task", "user_feedback"})
 _AGENT_KINDS = frozenset(
@@ -244,30 +240,24 @@ class _Reader:
             self.source.unknown(f"{message.get('type')} {kind}")
 
     def learn(self, kind: str, message: Message, text: str) -> None:
-        model = model_of(message)
-        if model and model != self.talk.session.model:
-            self.talk.session = replace(self.talk.session, model=model)
-        if kind == "api_req_started":
-            self.request(_object(text))
-        if not self.talk.session.started:
-            self.talk.session = replace(self.talk.session, started=parse_time(message.get("ts")))
-
-    def request(self, request: Mapping[str, Any]) -> None:
-        """Read a request to the model, which has the folder, and the tokens once it is answered."""
-        fresh = total(request, "tokensIn", "cacheWrites")
-        self.talk.spend(Tokens(fresh, total(request, "cacheReads"), total(request, "tokensOut")))
-        if not self.talk.session.cwd:
-            self.talk.session = replace(
-                self.talk.session, cwd=folder_in(string(request, "request") or "")
+        self.talk.learn(model=model_of(message))
+        if kind == "api_req_started":  # it has the folder, and the tokens once it is answered
+            request = _object(text)
+            fresh = total(request, "tokensIn", "cacheWrites")
+            self.talk.spend(
+                Tokens(fresh, total(request, "cacheReads"), total(request, "tokensOut"))
             )
+            if not self.talk.session.cwd:
+                self.talk.learn(cwd=folder_in(string(request, "request") or ""))
+        if not self.talk.session.started:
+            self.talk.learn(started=parse_time(message.get("ts")))
 
     def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Items:
         cleaned = self.talk.clean(text)
         if cleaned.text:
-            flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
             identity, time = self.identity(message)
             yield from self.talk.say(
-                Turn(identity, speaker, cleaned.text, time, flags=flags), message
+                Turn(identity, speaker, cleaned.text, time, flags=flags | cleaned.flags), message
             )
         if self.is_unseen:
             self.talk.exchange.unseen()
@@ -323,7 +313,7 @@ class _Reader:
         self, call_id: str, name: str, arguments: dict[str, Any] | str
     ) -> Call | None:
         """Add a call and return it, or return the last one if the tool had asked for the same call."""
-        calls = self.talk.opened.calls if self.talk.opened else {}
+        calls = self.talk.calls
         previous = calls.get(self.last_call)
         call = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
         if previous and call and previous is not call and previous.call == call.call:
@@ -347,22 +337,17 @@ class _Reader:
 
 def as_answers(question: str, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the options of a question, in Cline's or Roo Code's form, as answers to it."""
-    return {option: f"{_asking(question)} → {option}" for option in _options(facts)}
-
-
-def _asking(question: str) -> str:
     asking = one_line(question.strip().rpartition("\n")[2])
-    return asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
-
-
-def _options(question: Mapping[str, Any]) -> Iterator[str]:
-    listed = question.get("options") or question.get("suggest") or question.get("follow_up")
-    if isinstance(listed, str):
-        listed = decode(_ANY, listed.encode("utf-8", errors="replace"))
-    for entry in listed if isinstance(listed, list) else ():
-        option = entry if isinstance(entry, str) else string(mapping(entry), "answer", "text")
-        if option and option.strip():
-            yield one_line(option)
+    asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
+    listed = facts.get("options") or facts.get("suggest") or facts.get("follow_up")
+    listed = plain(listed) if isinstance(listed, str) else listed
+    options = (
+        entry if isinstance(entry, str) else string(entry, "answer", "text") or ""
+        for entry in (listed if isinstance(listed, list) else ())
+    )
+    return {
+        one_line(option): f"{asking} → {one_line(option)}" for option in options if option.strip()
+    }
 
 
 def _arguments(kind: str, call_facts: Mapping[str, Any], text: str) -> dict[str, Any] | str:
@@ -380,9 +365,7 @@ def _kind(message: Message) -> str:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    if not text.lstrip().startswith("{"):
-        return {}
-    return mapping(decode(_ANY, text.encode("utf-8", errors="replace")))
+    return mapping(plain(text)) if text.lstrip().startswith("{") else {}
 
 
 def parse(source: Source, tool: str = CLINE) -> Items:
@@ -392,10 +375,7 @@ def parse(source: Source, tool: str = CLINE) -> Items:
 
 def read_messages(source: Source, tool: str, value: Any) -> Items:
     """Yield the session in the messages that the person saw."""
-    messages = (
-        [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-    )
-    return _Reader(source, tool, messages).read()
+    return _Reader(source, tool, objects_in(value)).read()
 
 
 def _sniff(head: Head) -> bool:
@@ -406,10 +386,6 @@ def _sniff(head: Head) -> bool:
         and {"ts", "type"} <= shape.keys
         and bool({"say", "ask"} & shape.keys)
     )
-
-
-def _sniff_roo(head: Head) -> bool:
-    return _sniff(head) and is_roo(head.path)
 
 
 ADAPTER = Adapter(
@@ -437,7 +413,7 @@ ROO_MESSAGES = replace(
     tool=ROO,
     label="Roo Code",
     roots=partial(roots, tool=ROO, names=MESSAGES),
-    sniff=_sniff_roo,
+    sniff=lambda head: _sniff(head) and is_roo(head.path),
     parse=partial(parse, tool=ROO),
     environment=ENVIRONMENT,
 )
@@ -496,7 +472,7 @@ class _ModelHistoryReader:
 
     def user(self, number: int, message: Values) -> Items:
         is_output, self.answering = False, ""
-        for part, block in enumerate(_blocks(message)):
+        for part, block in enumerate(content_blocks(message)):
             kind = block.get("type")
             if kind == "tool_result":
                 yield from self.result(f"{number}.{part}", message, block)
@@ -549,11 +525,10 @@ class _ModelHistoryReader:
 
     def pending_call(self, name: str) -> str:
         """Return the id of the call of a result without an id."""
-        calls = self.talk.opened.calls if self.talk.opened else {}
         return next(
             (
                 key
-                for key, call in calls.items()
+                for key, call in self.talk.calls.items()
                 if call.call.outcome is None and call.call.name == name
             ),
             "",
@@ -561,13 +536,18 @@ class _ModelHistoryReader:
 
     def hear(self, name: str, output: str) -> None:
         if not self.answering:
-            self.talk.exchange.heard(output, outside=is_outside(name, ""), own=is_own(name, ""))
+            self.talk.exchange.heard_from(name, "", output)
             return
         result = "rejected" if output.lstrip().startswith("The user denied") else outcome(output)
         self.talk.result(self.answering, result, lambda: output)
 
     def result(self, place: str, message: Values, block: Values) -> Items:
-        output = _DETAILS.sub("", _words(block))
+        output = "\n".join(
+            str(item.get("text") or "")
+            for item in content_blocks(block)
+            if item.get("type") == "text"
+        )
+        output = _DETAILS.sub("", output)
         is_error = block.get("is_error") is True
         result = (
             "rejected"
@@ -579,25 +559,19 @@ class _ModelHistoryReader:
 
     def learn(self, text: str) -> None:
         if not self.talk.session.cwd and (folder := folder_in(text)):
-            self.talk.session = replace(self.talk.session, cwd=folder)
+            self.talk.learn(cwd=folder)
 
     def say(self, place: str, message: Values, text: str, trust: Trust) -> Items:
-        cleaned = self.talk.clean(text)
-        if cleaned.text:
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            time = parse_time(message.get("ts")) or self.talk.session.started
-            turn = Turn(
-                f"{place}-user", Speaker.OWNER, cleaned.text, time, flags=flags, trust=trust
-            )
-            yield from self.talk.say(turn, message)
+        time = parse_time(message.get("ts")) or self.talk.session.started
+        yield from self.talk.write(
+            Speaker.OWNER, text, time, message, identity=f"{place}-user", trust=trust
+        )
 
     def agent(self, number: int, message: Values) -> Items:
-        model = model_of(message)
-        if model:
-            self.talk.session = replace(self.talk.session, model=model)
+        self.talk.learn(model=model_of(message))
         time = parse_time(message.get("ts")) or self.talk.session.started
         yield from self.talk.open(OpenTurn(f"{number}-assistant", time, unique=False))
-        for block in _blocks(message):
+        for block in content_blocks(message):
             if block.get("type") == "text":
                 self.words(str(block.get("text") or ""))
             elif block.get("type") == "tool_use":
@@ -620,24 +594,7 @@ class _ModelHistoryReader:
             self.talk.add_text(words)
             self.chosen = as_answers(words, mapping(arguments))
         else:
-            self.talk.add_call(
-                identity, name, arguments if isinstance(arguments, str | dict) else ""
-            )
-
-
-def _blocks(message: Values) -> list[Values]:
-    content = message.get("content")
-    return (
-        [{"type": "text", "text": content}]
-        if isinstance(content, str)
-        else objects(message, "content")
-    )
-
-
-def _words(block: Values) -> str:
-    return "\n".join(
-        str(item.get("text") or "") for item in _blocks(block) if item.get("type") == "text"
-    )
+            self.talk.add_call(identity, name, arguments)
 
 
 def parse_model_history(source: Source, tool: str = CLINE) -> Items:
@@ -650,11 +607,7 @@ def parse_model_history(source: Source, tool: str = CLINE) -> Items:
         if value is None:
             raise torn(messages_file)
         return read_messages(source, tool, value)
-    value = document(source)
-    messages = (
-        [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-    )
-    return _ModelHistoryReader(source, tool, messages).read()
+    return _ModelHistoryReader(source, tool, objects_in(document(source))).read()
 
 
 def _sniff_model_history(head: Head) -> bool:
@@ -664,10 +617,6 @@ def _sniff_model_history(head: Head) -> bool:
     return head.path.name == NAME or any(
         mark in head.text for mark in ("<task>", "<environment_details>")
     )
-
-
-def _sniff_roo_model_history(head: Head) -> bool:
-    return _sniff_model_history(head) and is_roo(head.path)
 
 
 ADAPTER_MODEL_HISTORY = Adapter(
@@ -693,7 +642,7 @@ ROO_MODEL_HISTORY = replace(
     tool=ROO,
     label="Roo Code",
     roots=partial(roots, tool=ROO, names=(NAME,)),
-    sniff=_sniff_roo_model_history,
+    sniff=lambda head: _sniff_model_history(head) and is_roo(head.path),
     parse=partial(parse_model_history, tool=ROO),
     environment=ENVIRONMENT,
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,7 +20,9 @@ from nacre.readers.adapter import (
     Root,
     Source,
     decode,
+    mapping,
     parse_time,
+    plain,
     split_objects,
 )
 from nacre.readers.conversation import clean, is_tools, outcome
@@ -35,10 +36,9 @@ from nacre.readers.trust import (
     blocks_of,
     is_precise,
     names_another,
-    plain,
     text_of,
 )
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust
 
 TOOL = "codex"
 
@@ -243,8 +243,7 @@ class Marks(msgspec.Struct, gc=False):
 
 
 def _is_harness(mark: dict[str, Any]) -> bool:
-    provenance = mark.get("provenance")
-    return isinstance(provenance, dict) and provenance.get("type") == "harness"
+    return mapping(mark, "provenance").get("type") == "harness"
 
 
 class Kept(msgspec.Struct, gc=False):
@@ -285,11 +284,6 @@ def is_noise(line: bytes) -> bool:
     return name in _NOISE_ITEM_NAMES if kind == b"response_item" else kind == b"world_state"
 
 
-def is_noise_event(name: str) -> bool:
-    """Return True if an event has no content that other records lack."""
-    return name in NOISE_EVENTS or name.endswith(_STEP_SUFFIXES)
-
-
 def is_rollout(head: Head) -> bool:
     """Return True if a file is a rollout, of any age, or Codex's list of prompts."""
     for record in head.objects:
@@ -304,14 +298,9 @@ def is_rollout(head: Head) -> bool:
 
 def session_of(meta: Meta, fallback_id: str) -> Session:
     """Return the session in a rollout's first line."""
-    source, git = plain(meta.source), plain(meta.git)
-    spawned = source.get("subagent") if isinstance(source, dict) else None
-    spawn = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
-    parent = meta.parent_thread_id or (
-        spawn.get("parent_thread_id") if isinstance(spawn, dict) else None
-    )
-    is_sub = bool(spawned) or meta.thread_source == "subagent"
-    git = git if isinstance(git, dict) else {}
+    source, git = plain(meta.source), mapping(plain(meta.git))
+    spawn = mapping(source, "subagent", "thread_spawn")
+    is_sub = bool(mapping(source).get("subagent")) or meta.thread_source == "subagent"
     return Session(
         tool=TOOL,
         native_id=meta.id or fallback_id,
@@ -319,7 +308,7 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
         branch=git.get("branch"),
         repository=git.get("repository_url"),
         kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
-        parent=parent or meta.forked_from_id,
+        parent=meta.parent_thread_id or spawn.get("parent_thread_id") or meta.forked_from_id,
         started=parse_time(meta.timestamp),
         tool_version=meta.cli_version,
         model=answered_by(meta.model, meta.model_provider),
@@ -350,13 +339,8 @@ def replies_in(text: str) -> list[Answer]:
     """Return the owner's answers to questions that did not block; Codex sends them as a message."""
     if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
         return []
-    return (
-        decode(
-            ANSWERS,
-            text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS).encode("utf-8", errors="replace"),
-        )
-        or []
-    )
+    body = text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS)
+    return decode(ANSWERS, body.encode("utf-8", errors="replace")) or []
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +355,7 @@ def read_output(raw: msgspec.Raw) -> Output:
     """Return the output of a call from text, text that is JSON, an object, or a list of content."""
     value: Any = plain(raw)
     if isinstance(value, str) and value.startswith("{"):
-        inner = plain(msgspec.Raw(value.encode("utf-8", errors="replace")))
+        inner = plain(value)
         value = inner if isinstance(inner, dict) else value
     if not isinstance(value, dict):
         text = value if isinstance(value, str) else text_of(raw, separator="\n")
@@ -382,8 +366,7 @@ def read_output(raw: msgspec.Raw) -> Output:
         if isinstance(body, str)
         else text_of(msgspec.Raw(msgspec.json.encode(body)), separator="\n")
     )
-    metadata = value.get("metadata")
-    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+    code = mapping(value, "metadata").get("exit_code")
     failed = value.get("success") is False or value.get("isError") is True
     return Output(
         text, _outcome(text, exit_code=code if isinstance(code, int) else None, failed=failed)
@@ -511,11 +494,8 @@ class _Reader:
     def context(self, record: Record) -> Items:
         if record.type == "turn_context":
             meta = decode(META, bytes(record.payload)) or Meta()
-            session = self.talk.session
             model = answered_by(meta.model, self.source.carry.get("provider"))
-            self.talk.session = replace(
-                session, model=model or session.model, cwd=session.cwd or meta.cwd
-            )
+            self.talk.learn(model=model, cwd=self.talk.session.cwd or meta.cwd)
             return
         compacted = decode(COMPACTED, bytes(record.payload))
         yield from self.settle()
@@ -582,12 +562,12 @@ class _Reader:
                 self.talk.exchange.saw(text)
         elif item.type == "thread_name_updated":
             if isinstance(item.thread_name, str):
-                self.talk.session = replace(self.talk.session, title=item.thread_name)
+                self.talk.learn(title=item.thread_name)
         elif item.type == "token_count":
             self.count(item)
         elif item.type in _ENDS or item.type == "error":
             yield from self.ended(item, record.timestamp)
-        elif not is_noise_event(item.type or ""):
+        elif item.type not in NOISE_EVENTS and not str(item.type).endswith(_STEP_SUFFIXES):
             self.source.unknown(f"event_msg/{item.type}")
 
     def ended(self, item: Item, stamp: str | None) -> Items:
@@ -701,9 +681,7 @@ class _Reader:
             yield from self.open(f"call {call_id}", self.talk.place(offset), record)
         arguments = next(filter(None, map(plain, (item.arguments, item.input, item.action))), "")
         name = item.name or str(item.type).removesuffix("_call")
-        call_id = self.talk.add_call(
-            call_id, name, arguments if isinstance(arguments, str | dict) else ""
-        )
+        call_id = self.talk.add_call(call_id, name, arguments)
         if item.type == "web_search_call":
             # The results are not in the rollout, so later statements cannot be compared with them.
             self.talk.exchange.unseen()
@@ -723,22 +701,14 @@ class _Reader:
         flags: Flag = Flag.NONE,
         *claims: Claims,
     ) -> Items:
-        cleaned = self.talk.clean(text)
-        if not cleaned.text:
-            return
-        if cleaned.injected:
-            flags |= Flag.INJECTED
-        identity = self.talk.new_id(speaker, stamp, cleaned.text)
-        yield from self.talk.say(
-            Turn(
-                identity,
-                speaker,
-                cleaned.text,
-                self.time(stamp),
-                flags=flags,
-                unique=is_precise(stamp),
-            ),
+        yield from self.talk.write(
+            speaker,
+            text,
+            self.time(stamp),
             *claims,
+            stamp=stamp,
+            flags=flags,
+            unique=is_precise(stamp),
         )
 
     def time(self, stamp: str | None) -> datetime | None:
@@ -746,15 +716,9 @@ class _Reader:
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
-def parse(source: Source) -> Items:
-    """Parse one rollout."""
-    return _Reader(source).read()
-
-
 def _roots(places: Places) -> Sequence[Root]:
-    configured = places.environ.get("CODEX_HOME")
-    home = Path(configured).expanduser() if configured else places.home / ".codex"
-    return [Root(home, ("sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl"))]
+    patterns = ("sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl")
+    return [Root(places.folder("CODEX_HOME", ".codex"), patterns)]
 
 
 ADAPTER = Adapter(
@@ -762,7 +726,7 @@ ADAPTER = Adapter(
     label="Codex CLI",
     roots=_roots,
     sniff=is_rollout,
-    parse=parse,
+    parse=lambda source: _Reader(source).read(),
     resume=("codex", "resume", "{id}"),
     versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
     reads=(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from nacre.base.text import answered_by
@@ -14,22 +12,21 @@ from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
-    Places,
     Root,
     Source,
     beside,
     document,
+    keys_of,
     mapping,
     modified,
     objects,
     parse_time,
-    shape_of,
     string,
     total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn, folder_of
-from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, Speaker, Tokens
 
 TOOL = "continue"
 
@@ -91,8 +88,7 @@ class _Reader:
             model = answered_by(
                 string(log, "modelTitle") or self.talk.session.model, string(log, "modelProvider")
             )
-            if model != self.talk.session.model:
-                self.talk.session = replace(self.talk.session, model=model)
+            self.talk.learn(model=model)
 
     def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Items:
         """Yield a prompt. Attachments are not the owner's words."""
@@ -106,34 +102,31 @@ class _Reader:
     def say(
         self, speaker: Speaker, text: str, own: object, flags: Flag, *claims: Mapping[str, Any]
     ) -> Items:
-        cleaned = self.talk.clean(text)
-        if not cleaned.text:
-            return
-        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
-        identity = self.identity(own, speaker, cleaned.text)
+        identity = own if isinstance(own, str) else ""
         unique = len(identity) == _UUID_LENGTH
-        turn = Turn(identity, speaker, cleaned.text, self.time, flags=flags, unique=unique)
-        yield from self.talk.say(turn, *claims)
-
-    def identity(self, own: object, speaker: Speaker, text: str) -> str:
-        return own if isinstance(own, str) and own else self.talk.new_id(speaker, None, text)
+        yield from self.talk.write(
+            speaker, text, self.time, *claims, identity=identity, flags=flags, unique=unique
+        )
 
     def agent(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Items:
         text, calls = _words(message), objects(message, "toolCalls")
         self.talk.spend(_tokens(mapping(message, "usage")))
         if not (text or calls):
             return
-        identity = self.identity(message.get("id"), Speaker.AGENT, text or str(calls[0].get("id")))
+        own, seed = message.get("id"), text or str(calls[0].get("id"))
+        identity = (own if isinstance(own, str) else "") or self.talk.new_id(
+            Speaker.AGENT, None, seed
+        )
         yield from self.talk.open(
             OpenTurn(identity, self.time, unique=len(identity) == _UUID_LENGTH)
         )
         self.talk.add_text(text)
         for call in calls:
             function = mapping(call, "function")
-            arguments = function.get("arguments")
-            parameters = arguments if isinstance(arguments, str | dict) else ""
             self.talk.add_call(
-                str(call.get("id") or ""), str(function.get("name") or "tool"), parameters
+                str(call.get("id") or ""),
+                str(function.get("name") or "tool"),
+                function.get("arguments"),
             )
         for state in objects(item, "toolCallStates"):
             self.state(state)
@@ -142,7 +135,7 @@ class _Reader:
         """Record a tool's output from its own message. The outcome of the call may be known
         already.
         """
-        call = self.talk.opened.calls.get(call_id) if self.talk.opened else None
+        call = self.talk.calls.get(call_id)
         self.talk.result(call_id, (call.call.outcome if call else None) or "ok", lambda: output)
 
     def state(self, state: Mapping[str, Any]) -> None:
@@ -177,30 +170,19 @@ def _words(message: Mapping[str, Any]) -> str:
     )
 
 
-def parse(source: Source) -> Items:
-    """Parse one session."""
-    return _Reader(source, mapping(document(source))).read()
-
-
 def _sniff(head: Head) -> bool:
-    shape = shape_of(head)
-    if shape is None or shape.is_array or "sessionId" not in shape.keys:
-        return False
-    return "workspaceDirectory" in shape.keys and bool({"history", "title"} & shape.keys)
-
-
-def _roots(places: Places) -> Sequence[Root]:
-    configured = places.environ.get("CONTINUE_GLOBAL_DIR")
-    folder = Path(configured).expanduser() if configured else places.home / ".continue"
-    return [Root(folder / "sessions", ("*.json",))]
+    keys = keys_of(head)
+    return {"sessionId", "workspaceDirectory"} <= keys and bool({"history", "title"} & keys)
 
 
 ADAPTER = Adapter(
     tool=TOOL,
     label="Continue",
-    roots=_roots,
+    roots=lambda places: [
+        Root(places.folder("CONTINUE_GLOBAL_DIR", ".continue") / "sessions", ("*.json",))
+    ],
     sniff=_sniff,
-    parse=parse,
+    parse=lambda source: _Reader(source, mapping(document(source))).read(),
     whole=True,
     versions="of 2026 (files name no version)",
     reads=(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nacre.values.models import OWN_CALL
-from nacre.values.session import Action, Session, Speaker, ToolCall, Turn
+from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Turn
 
 _SETUP_PROGRAMS = frozenset(
     {"cd", "source", "export", "set", "echo", "pushd", "env", "sudo", "time", "timeout", "."}
@@ -229,9 +229,9 @@ class Cleaned:
     local: tuple[str, ...] = ()
 
     @property
-    def injected(self) -> bool:
-        """True if nacre's own context was removed."""
-        return bool(self.own)
+    def flags(self) -> Flag:
+        """The flag of a turn from which nacre's own context was removed."""
+        return Flag.INJECTED if self.own else Flag.NONE
 
 
 def clean(text: str) -> Cleaned:

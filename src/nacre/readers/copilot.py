@@ -17,6 +17,7 @@ import msgspec
 from nacre.base.ids import turn_hash
 from nacre.base.text import answered_by, noted, shorten
 from nacre.readers.adapter import (
+    ANY,
     Adapter,
     Head,
     Items,
@@ -30,12 +31,14 @@ from nacre.readers.adapter import (
     beside,
     decode,
     documents,
+    has_columns,
+    keys_of,
     log_of,
     mapping,
     objects,
     parse_time,
+    plain,
     records,
-    shape_of,
     statement,
     string,
     tables_of,
@@ -50,7 +53,7 @@ from nacre.readers.trust import (
     names_another,
     user_folders,
 )
-from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, Speaker, Tokens
 
 TOOL = "copilot-chat"
 
@@ -126,6 +129,12 @@ class _Reader:
             if (name := string(mapping(request, "agent"), "extensionVersion"))
         ]
         started = parse_time(values.get("creationDate")) or parse_time(first.get("timestamp"))
+        folders = objects(mapping(values, "repoData"), "workspaceFolders")
+        recorded = (
+            string(folders[0], "uri", "path")
+            if folders
+            else string(values, "workingDirectory", "workspaceFolder")
+        )
         source.carry.clear()
         self.talk = Conversation(
             source,
@@ -133,7 +142,7 @@ class _Reader:
                 TOOL,
                 native_id,
                 title=string(values, "customTitle", "computedTitle"),
-                cwd=cwd or folder_of(_folder(values)),
+                cwd=cwd or folder_of(recorded),
                 label=label,
                 started=started,
                 model=model or None,
@@ -149,19 +158,20 @@ class _Reader:
     def request(self, request: Values) -> Items:
         time = parse_time(request.get("timestamp")) or self.talk.session.started
         own = string(request, "requestId")
-        cleaned = self.talk.clean(_typed_text(request))
         claims = {
             **request,
             "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation"),
         }
-        if cleaned.text:
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            flags |= Flag.META if names_another(claims) else Flag.NONE
-            identity = own or self.talk.new_id(Speaker.OWNER, str(time), cleaned.text)
-            turn = Turn(
-                identity, Speaker.OWNER, cleaned.text, time, flags=flags, unique=_is_unique(own)
-            )
-            yield from self.talk.say(turn, claims)
+        yield from self.talk.write(
+            Speaker.OWNER,
+            _typed_text(request),
+            time,
+            claims,
+            identity=own,
+            stamp=str(time),
+            flags=Flag.META if names_another(claims) else Flag.NONE,
+            unique=_is_unique(own),
+        )
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
@@ -192,7 +202,8 @@ class _Reader:
             if kind != _END:
                 self.call(part, calls_by_id, results)
         yield from self.talk.close()
-        yield from self.summary(metadata, done)
+        summary = string(mapping(metadata, "summary"), "text") or ""
+        yield from self.talk.write(Speaker.SYSTEM, summary, done, flags=Flag.SUMMARY)
 
     def words(self, part: Values) -> str:
         kind = str(part.get("kind") or "")
@@ -226,21 +237,10 @@ class _Reader:
         output = _output(mapping(results, identity).get("content")) or _output(
             mapping(part, "resultDetails").get("output")
         )
-        opened = self.talk.opened
-        if opened and opened.calls[key].outside and not output:
+        if self.talk.opened and self.talk.calls[key].outside and not output:
             self.talk.exchange.unseen()
         if result := _outcome(part, specific, output):
             self.talk.result(key, result, lambda: output)
-
-    def summary(self, metadata: Values, time: Any) -> Items:
-        text = string(mapping(metadata, "summary"), "text")
-        cleaned = self.talk.clean(text or "")
-        if cleaned.text:
-            identity = self.talk.new_id(Speaker.SYSTEM, None, cleaned.text)
-            flags = Flag.SUMMARY | (Flag.INJECTED if cleaned.injected else Flag.NONE)
-            yield from self.talk.say(
-                Turn(identity, Speaker.SYSTEM, cleaned.text, time, flags=flags)
-            )
 
 
 def _outcome(part: Values, specific: Values, output: str) -> str | None:
@@ -291,15 +291,6 @@ def _output(content: Any, depth: int = 0) -> str:
     )
 
 
-def _folder(values: Values) -> str | None:
-    folders = objects(mapping(values, "repoData"), "workspaceFolders")
-    return (
-        string(folders[0], "uri", "path")
-        if folders
-        else string(values, "workingDirectory", "workspaceFolder")
-    )
-
-
 def _is_unique(identity: str | None) -> bool:
     return identity is not None and len(identity) >= 36
 
@@ -323,7 +314,8 @@ def parse(source: Source) -> Items:
             values = entry
         else:
             source.unknown("line without kind")
-    folder, label = _workspace(source)
+    chats = source.path.parent
+    folder, label = workspace_of(chats) if chats.name == "chatSessions" else (None, None)
     return parse_session_object(source, mapping(values), cwd=folder, label=label)
 
 
@@ -352,8 +344,10 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
     last = _step(place, path[-1])
     if kind == _DELETE:
         del place[last]
+    elif kind == _SET and isinstance(place, list) and last == len(place):
+        place.append(value)
     elif kind == _SET:
-        _put(place, last, value)
+        place[last] = value
     else:
         if isinstance(place, dict):
             place.setdefault(last, [])
@@ -365,13 +359,6 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
         listed.extend(value or [])
 
 
-def _put(place: Any, at: Any, value: Any) -> None:
-    if isinstance(place, list) and at == len(place):
-        place.append(value)
-    else:
-        place[at] = value
-
-
 def _step(place: Any, step: Any) -> Any:
     """Return an object's key, or an array's index, which is never negative."""
     if isinstance(place, list):
@@ -381,30 +368,13 @@ def _step(place: Any, step: Any) -> Any:
     return str(step)
 
 
-def _workspace(source: Source) -> tuple[str | None, str | None]:
-    """Return the folder of a chat, or the name of its workspace of several folders."""
-    folder = source.path.parent
-    if folder.name != "chatSessions":
-        return None, None
-    facts = beside(folder.parent / "workspace.json")
-    workspace = folder_of(string(facts, "workspace", "configuration"))
-    label = (
-        workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
-        if workspace
-        else None
-    )
-    return folder_of(string(facts, "folder")), label
-
-
 def _sniff(head: Head) -> bool:
-    shape = shape_of(head)
-    if shape is None or shape.is_array:
-        return False
-    if {"kind", "v"} <= shape.keys:
+    keys = keys_of(head)
+    if {"kind", "v"} <= keys:
         first = mapping(head.objects[0] if head.objects else {}, "v")
         return "requests" in first or (not head.objects and '"requests"' in head.text)
-    marker_keys = {"responderUsername", "initialLocation"} & shape.keys
-    return len(marker_keys) == 2 or ("requests" in shape.keys and bool(marker_keys))
+    marker_keys = {"responderUsername", "initialLocation"} & keys
+    return len(marker_keys) == 2 or ("requests" in keys and bool(marker_keys))
 
 
 def _roots(places: Places) -> Sequence[Root]:
@@ -456,7 +426,6 @@ TOOL_CLI = "copilot-cli"
 
 Event = Mapping[str, Any]
 
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _QUIET_CLI = re.compile(
     r"hook\.|permission\.|mcp\.|subagent\.|custom_agent\.|user_input\.|elicitation\.|exit_plan_mode\.|commands\."
     r"|assistant\.(?:turn_start|turn_end|turn_retry|intent|reasoning|usage|idle|message_start|message_delta|streaming)"
@@ -477,7 +446,7 @@ class _CliReader:
 
     def read(self) -> Items:
         for offset, line in self.source.lines():
-            events = list(records(self.source, line, _ANY))
+            events = list(records(self.source, line, ANY))
             for event in events:
                 if isinstance(event, dict):
                     yield from self.take(offset, event)
@@ -511,11 +480,11 @@ class _CliReader:
         if kind in ("session.start", "session.resume"):
             self.begin(data)
         elif kind == "session.model_change":
-            self.know(model=string(data, "newModel"))
+            self.talk.learn(model=string(data, "newModel"))
         elif kind == "session.auto_mode_resolved":
-            self.know(model=string(data, "chosenModel"))
+            self.talk.learn(model=string(data, "chosenModel"))
         elif kind == "session.title_changed":
-            self.know(title=string(data, "title"))
+            self.talk.learn(title=string(data, "title"))
         else:
             return False
         return True
@@ -532,10 +501,6 @@ class _CliReader:
             tool_version=string(data, "copilotVersion") or session.tool_version,
             started=session.started or parse_time(data.get("startTime")),
         )
-
-    def know(self, **facts: str | None) -> None:
-        known_facts = {key: value for key, value in facts.items() if value}
-        self.talk.session = replace(self.talk.session, **known_facts)  # type: ignore[arg-type]
 
     def count(self, data: Mapping[str, Any]) -> None:
         """Add the tokens of a run at its end. Earlier messages only have the output tokens, which
@@ -561,21 +526,17 @@ class _CliReader:
         )
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
-        cleaned = self.talk.clean(text)
-        if not cleaned.text:
-            return
-        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
-        identity, stamp = self.identity(event, speaker, cleaned.text)
-        yield from self.talk.say(
-            Turn(
-                identity,
-                speaker,
-                cleaned.text,
-                parse_time(stamp),
-                flags=flags,
-                unique=_is_unique_cli(identity),
-            ),
+        identity, stamp = string(event, "id"), string(event, "timestamp")
+        unique = _is_unique_cli(identity or "")
+        yield from self.talk.write(
+            speaker,
+            text,
+            parse_time(stamp),
             *claims,
+            identity=identity,
+            stamp=stamp,
+            flags=flags,
+            unique=unique,
         )
 
     def interrupted(self, kind: str, event: Event, data: Mapping[str, Any]) -> Items:
@@ -587,21 +548,14 @@ class _CliReader:
         note = f"Stopped: {text}" if kind == "abort" else text
         yield from self.say(event, Speaker.SYSTEM, shorten(note, _MAX_ERROR_CHARACTERS), flags)
 
-    def identity(self, event: Event, speaker: Speaker, text: str) -> tuple[str, str | None]:
-        own, stamp = event.get("id"), string(event, "timestamp")
-        return (
-            own if isinstance(own, str) and own else self.talk.new_id(speaker, stamp, text)
-        ), stamp
-
     def agent(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
         text, calls = string(data, "content") or "", objects(data, "toolRequests")
         opened = self.talk.opened
-        known_calls = opened.calls if opened else {}
         before = self.talk.place(offset)
         self.wrote(data)
-        if not text and all(str(call.get("toolCallId")) in known_calls for call in calls):
+        if not text and all(str(call.get("toolCallId")) in self.talk.calls for call in calls):
             return
-        self.know(model=None if data.get("parentToolCallId") else string(data, "model"))
+        self.talk.learn(model=None if data.get("parentToolCallId") else string(data, "model"))
         part = string(data, "messageId") if data.get("chunkIndex") else None
         if opened is None or part is None or part != self.source.carry.get("message"):
             self.source.carry["message"] = string(data, "messageId")
@@ -621,26 +575,23 @@ class _CliReader:
             self.talk.spend(written)
 
     def begin_turn(self, event: Event, seed: str, before: Any) -> Items:
-        identity, stamp = self.identity(event, Speaker.AGENT, seed)
+        stamp = string(event, "timestamp")
+        identity = string(event, "id") or self.talk.new_id(Speaker.AGENT, stamp, seed)
         turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique_cli(identity))
         yield from self.talk.open(turn, before)
 
     def call(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
         """Begin a call. The message before it announces most calls."""
-        opened = self.talk.opened
         identity = str(data.get("toolCallId"))
-        if data.get("parentToolCallId") or (opened and identity in opened.calls):
+        if data.get("parentToolCallId") or identity in self.talk.calls:
             return
-        if opened is None:
+        if self.talk.opened is None:
             yield from self.begin_turn(event, f"call {identity}", self.talk.place(offset))
         self.add(data, "toolName")
 
     def add(self, call: Mapping[str, Any], name: str) -> None:
-        arguments = call.get("arguments")
-        parameters = arguments if isinstance(arguments, str | dict) else ""
-        self.talk.add_call(
-            str(call.get("toolCallId") or ""), string(call, name) or "tool", parameters
-        )
+        call_id = str(call.get("toolCallId") or "")
+        self.talk.add_call(call_id, string(call, name) or "tool", call.get("arguments"))
 
     def result(self, data: Mapping[str, Any]) -> None:
         output = string(mapping(data, "result"), "content", "detailedContent") or ""
@@ -708,14 +659,8 @@ def _sniff_cli(head: Head) -> bool:
     )
 
 
-def parse_cli(source: Source) -> Items:
-    """Parse one session."""
-    return _CliReader(source).read()
-
-
 def _roots_cli(places: Places) -> Sequence[Root]:
-    configured = places.environ.get("COPILOT_HOME")
-    folders = [Path(configured).expanduser()] if configured else [places.home / ".copilot"]
+    folders = [places.folder("COPILOT_HOME", ".copilot")]
     folders += [
         Path(base).expanduser() / ".copilot"
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
@@ -732,7 +677,7 @@ ADAPTER_CLI = Adapter(
     label="GitHub Copilot CLI",
     roots=_roots_cli,
     sniff=_sniff_cli,
-    parse=parse_cli,
+    parse=lambda source: _CliReader(source).read(),
     resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
     reads=(
@@ -757,6 +702,9 @@ ADAPTER_CLI = Adapter(
 
 SESSIONS = "interactive.sessions"
 
+EDITOR_TABLE = {"ItemTable": {"key", "value"}}
+"""The table of an editor's database."""
+
 _CURSOR_FOLDERS = frozenset({"Cursor", ".cursor-server"})
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -777,7 +725,7 @@ def chat_sessions(source: Source, marks: Marks) -> Items:
         source.corrupt()
     folder, label = workspace_of(source.path)
     for raw in raws or ():
-        values = decode(_ANY, bytes(raw))
+        values = plain(raw)
         if not isinstance(values, dict):
             source.corrupt()
         elif marks.is_new(str(values.get("sessionId")), digest(raw)):
@@ -786,25 +734,10 @@ def chat_sessions(source: Source, marks: Marks) -> Items:
 
 def workspace_of(path: Path) -> tuple[str | None, str | None]:
     """Return the folder of a workspace's database, or the name of a workspace of several folders."""
-    try:
-        facts = decode(_ANY, path.with_name("workspace.json").read_bytes())
-    except OSError:
-        return None, None
-    folder, file = (
-        (facts.get("folder"), facts.get("workspace")) if isinstance(facts, dict) else (None, None)
-    )
-    workspace = folder_of(file) if isinstance(file, str) else None
-    label = (
-        workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
-        if workspace
-        else None
-    )
-    return folder_of(folder) if isinstance(folder, str) else None, label
-
-
-def has_editor_table(tables: Tables) -> bool:
-    """Return True if a database is an editor's."""
-    return {"key", "value"} <= set(tables.columns("ItemTable"))
+    facts = beside(path.with_name("workspace.json"))
+    workspace = folder_of(string(facts, "workspace", "configuration")) or ""
+    label = workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
+    return folder_of(string(facts, "folder")), label or None
 
 
 def item(tables: Tables, key: str) -> object:
@@ -824,10 +757,6 @@ def digest(raw: msgspec.Raw) -> str:
     return hashlib.blake2b(bytes(raw), digest_size=8).hexdigest()
 
 
-def _sniff_editor_state(head: Head) -> bool:
-    return head.database is not None and has_editor_table(head.database)
-
-
 def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
     """Return the state folders of Cursor, or of all other editors."""
     names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
@@ -843,7 +772,7 @@ ADAPTER_EDITOR_STATE = Adapter(
     tool=TOOL,
     label="VS Code Copilot Chat",
     roots=partial(state_roots, of_cursor=False),
-    sniff=_sniff_editor_state,
+    sniff=lambda head: has_columns(head.database, EDITOR_TABLE),
     parse=parse_editor_state,
     beside=log_of,
     versions="workspace databases until mid-2024 (from their description)",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from nacre.readers.adapter import (
+    ANY,
     Adapter,
     Head,
     Items,
@@ -20,16 +19,16 @@ from nacre.readers.adapter import (
     Root,
     Source,
     beside,
+    content_blocks,
     mapping,
     modified,
-    objects,
     parse_time,
     records,
     string,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust, Turn
+from nacre.values.session import Session, SessionKind, Speaker, Trust, Turn
 
 TOOL = "cursor"
 
@@ -127,20 +126,15 @@ def session_of(source: Source) -> Session:
     return Session(
         TOOL,
         path.stem,
-        cwd=_folder(folder) if folder else None,
+        cwd=string(beside(folder / ".workspace-trusted"), "workspacePath")
+        or _unslug(Path(folder.anchor), folder.name.lower())
+        if folder
+        else None,
         label=folder.name if folder else None,
         kind=SessionKind.SUBAGENT if is_child else SessionKind.MAIN,
         parent=path.parent.parent.name if is_child else None,
         started=modified(source),
     )
-
-
-def _folder(project: Path) -> str | None:
-    """Return the folder of a project, which Cursor recorded, or which is the only matching folder
-    of this machine.
-    """
-    recorded = string(beside(project / ".workspace-trusted"), "workspacePath")
-    return recorded or _unslug(Path(project.anchor), project.name.lower())
 
 
 def _unslug(root: Path, slug: str) -> str | None:
@@ -222,12 +216,11 @@ class _Reader:
         if prompt.words:
             is_child = self.talk.session.kind is SessionKind.SUBAGENT
             author = Speaker.AGENT if is_child else Speaker.OWNER
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             identity = self.talk.new_id(author, None, prompt.words)
             time = prompt.time or self.time
             trust = Trust.TRUSTED if is_sure and prompt.is_sure else Trust.UNTRUSTED
             yield from self.talk.say(
-                Turn(identity, author, prompt.words, time, flags=flags, trust=trust)
+                Turn(identity, author, prompt.words, time, flags=cleaned.flags, trust=trust)
             )
 
     def aside(self, kind: str, rest: str, body: str) -> Items:
@@ -235,7 +228,7 @@ class _Reader:
             return
         if kind == "Tool result":
             output = f"{rest}\n{body}"
-            called = self.talk.opened.calls.get(self.call) if self.talk.opened else None
+            called = self.talk.calls.get(self.call)
             self.after_result = True
             self.after_outside = self.after_outside or called is None or called.outside
             self.talk.result(self.call, outcome(), lambda: output)
@@ -247,9 +240,7 @@ class _Reader:
         self.call = self.talk.add_call("", name or "tool", arguments or body)
 
     def miss(self) -> None:
-        calls = self.talk.opened.calls.values() if self.talk.opened else ()
-        if any(call.call.outcome is None and (call.outside or call.own) for call in calls):
-            self.is_unseen = True
+        self.is_unseen |= self.talk.waits_for_others
         if self.is_unseen:
             self.talk.exchange.unseen()
 
@@ -258,21 +249,14 @@ class _Reader:
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
 
 
-def parse(source: Source) -> Items:
-    """Parse one transcript."""
-    return _Reader(source).read()
-
-
-def _sniff(head: Head) -> bool:
-    return bool(_START.match(head.text.replace("\r\n", "\n"))) and b"\x00" not in head.data
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Cursor",
     roots=partial(roots, suffix=".txt"),
-    sniff=_sniff,
-    parse=parse,
+    sniff=lambda head: (
+        bool(_START.match(head.text.replace("\r\n", "\n"))) and b"\x00" not in head.data
+    ),
+    parse=lambda source: _Reader(source).read(),
     whole=True,
     versions="agent transcripts of 2025 (from their description)",
     reads=("messages", "tool calls"),
@@ -288,7 +272,6 @@ ADAPTER = Adapter(
 
 Values = Mapping[str, Any]
 
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
 _RESULTS = frozenset({"tool_result", "tool-result"})
 _QUIET = frozenset({"thinking", "redacted_thinking", "reasoning", "image", "image_url", "file"})
@@ -304,7 +287,7 @@ class _TranscriptsReader:
 
     def read(self) -> Items:
         for offset, line in self.source.lines():
-            items = list(records(self.source, line, _ANY))
+            items = list(records(self.source, line, ANY))
             for record in items:
                 if isinstance(record, dict):
                     yield from self.take(offset, record)
@@ -313,7 +296,7 @@ class _TranscriptsReader:
         yield from self.talk.finish()
 
     def take(self, offset: int, record: Values) -> Items:
-        role, blocks = record.get("role"), _blocks(mapping(record, "message"))
+        role, blocks = record.get("role"), content_blocks(mapping(record, "message"))
         if role == "user":
             yield from self.user(record, blocks)
         elif role == "assistant":
@@ -335,9 +318,8 @@ class _TranscriptsReader:
         speaker = Speaker.AGENT if is_child else Speaker.OWNER
         self.time = prompt.time or self.time
         identity = self.talk.new_id(speaker, None, prompt.words)
-        flags = Flag.INJECTED if cleaned.injected else Flag.NONE
         trust = Trust.TRUSTED if prompt.is_sure else Trust.UNTRUSTED
-        turn = Turn(identity, speaker, prompt.words, self.time, flags=flags, trust=trust)
+        turn = Turn(identity, speaker, prompt.words, self.time, flags=cleaned.flags, trust=trust)
         yield from self.talk.say(turn, record, mapping(record, "message"), *blocks)
         self.source.carry["time"] = (
             prompt.time.isoformat() if prompt.time else self.source.carry.get("time")
@@ -352,9 +334,7 @@ class _TranscriptsReader:
                 self.source.unknown(f"block {kind}")
 
     def agent(self, offset: int, record: Values, blocks: Sequence[Values]) -> Items:
-        model = string(record, "model")
-        if model:
-            self.talk.session = replace(self.talk.session, model=model)
+        self.talk.learn(model=string(record, "model"))
         self.miss()
         text = "\n\n".join(self.texts(blocks)).replace(_REDACTED, "").strip()
         calls = [block for block in blocks if block.get("type") in _CALLS]
@@ -365,39 +345,29 @@ class _TranscriptsReader:
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
         self.talk.add_text(text)
         for call in calls:
-            arguments = call.get("input", call.get("arguments"))
-            parameters = arguments if isinstance(arguments, str | dict) else ""
             self.talk.add_call(
-                str(call.get("id") or ""), string(call, "name") or "tool", parameters
+                str(call.get("id") or ""),
+                string(call, "name") or "tool",
+                call.get("input", call.get("arguments")),
             )
 
     def miss(self) -> None:
         """Distrust the agent from here if the result of an outside call was not recorded."""
-        calls = self.talk.opened.calls.values() if self.talk.opened else ()
-        if any(call.call.outcome is None and (call.outside or call.own) for call in calls):
+        if self.talk.waits_for_others:
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):
             self.talk.exchange.unseen()
 
     def result(self, block: Values) -> None:
         """Assign a result to the call it names, or to the first call without a result."""
-        calls = self.talk.opened.calls if self.talk.opened else {}
+        calls = self.talk.calls
         named = str(block.get("tool_use_id") or "")
         pending = [key for key, call in calls.items() if call.call.outcome is None]
-        output = "\n".join(str(item.get("text") or "") for item in _blocks(block))
+        output = "\n".join(str(item.get("text") or "") for item in content_blocks(block))
         identity = named if named in calls else (pending[0] if pending else named)
         self.talk.result(
             identity, outcome(output, is_error=block.get("is_error") is True), lambda: output
         )
-
-
-def _blocks(message: Values) -> list[Values]:
-    content = message.get("content")
-    return (
-        [{"type": "text", "text": content}]
-        if isinstance(content, str)
-        else objects(message, "content")
-    )
 
 
 def _sniff_transcripts(head: Head) -> bool:
@@ -409,17 +379,12 @@ def _sniff_transcripts(head: Head) -> bool:
     return isinstance(mapping(first, "message").get("content"), list)
 
 
-def parse_transcripts(source: Source) -> Items:
-    """Parse one transcript."""
-    return _TranscriptsReader(source).read()
-
-
 ADAPTER_TRANSCRIPTS = Adapter(
     tool=TOOL,
     label="Cursor",
     roots=partial(roots, suffix=".jsonl"),
     sniff=_sniff_transcripts,
-    parse=parse_transcripts,
+    parse=lambda source: _TranscriptsReader(source).read(),
     versions="agent transcripts of 2026 (files name no version)",
     reads=("messages", "tool calls", "sub-agents", "folder, if it can be determined"),
     leaves_out=("results, models and times (not recorded)", "thinking", "attached files"),

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from nacre.readers.adapter import (
+    ANY,
     Adapter,
     Head,
     Items,
@@ -30,9 +31,13 @@ from nacre.readers.adapter import (
     Source,
     Tables,
     as_bytes,
+    content_blocks,
     decode,
+    has_columns,
     log_of,
+    mapping,
     parse_time,
+    plain,
     statement,
     string,
     tables_of,
@@ -40,9 +45,9 @@ from nacre.readers.adapter import (
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.copilot import (
+    EDITOR_TABLE,
     chat_sessions,
     digest,
-    has_editor_table,
     item,
     item_mark,
     state_roots,
@@ -51,11 +56,10 @@ from nacre.readers.copilot import (
 from nacre.readers.cursor import TOOL as TOOL_CURSOR
 from nacre.readers.cursor import read_prompt
 from nacre.readers.trust import ABSENT, ENVIRONMENT, Claims, Conversation, OpenTurn, folder_of
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
+from nacre.values.session import Session, SessionKind, Speaker, Tokens, Trust, Turn
 
 TOOL = "cursor"
 
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _MIN_EPOCH_MS = 1_000_000_000_000
 _EXIT_CODES = ("exitCode", "exitCodeV2", "exit_code")
 _OUTPUTS = ("output", "contents", "stdout", "result", "text")
@@ -150,11 +154,6 @@ _CALLED = msgspec.json.Decoder(Called | None)
 _TIMING = msgspec.json.Decoder(Timing | None)
 
 
-def bubble_of(raw: bytes) -> Bubble | None:
-    """Decode a bubble. None if it is invalid."""
-    return decode(_BUBBLE, raw)
-
-
 class Talk:
     """Converts bubbles into a session's turns. A missing time is taken from the previous bubble."""
 
@@ -175,23 +174,17 @@ class Talk:
 
     def owner(self, bubble: Bubble) -> Items:
         """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote."""
-        cleaned = self.talk.clean(bubble.words)
-        if cleaned.text:
-            speaker = (
-                Speaker.AGENT if self.talk.session.kind is SessionKind.SUBAGENT else Speaker.OWNER
-            )
-            identity = self.talk.new_id(speaker, None, cleaned.text)
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            yield from self.talk.say(
-                Turn(identity, speaker, cleaned.text, self.time, flags=flags), bubble
-            )
-        if _has_unrecorded_pages(bubble):
-            self.talk.exchange.unseen()
+        is_inner = self.talk.session.kind is SessionKind.SUBAGENT
+        speaker = Speaker.AGENT if is_inner else Speaker.OWNER
+        yield from self.talk.write(speaker, bubble.words, self.time, bubble)
+        facts = plain(bubble.context)
+        places = (mapping(facts), mapping(facts, "mentions"))
+        if bubble.useWeb or any(place.get(key) for place in places for key in _OUTSIDE_FIELDS):
+            self.talk.exchange.unseen()  # the pages that the agent received are not recorded
 
     def agent(self, bubble: Bubble) -> Items:
         """Begin a turn with the words of a bubble. A call belongs to the open turn."""
-        if bubble.model:
-            self.learn(model=bubble.model)
+        self.talk.learn(model=bubble.model)
         self.talk.spend(bubble.tokens)
         words = (
             bubble.words if isinstance(bubble.text, str) or isinstance(bubble.rawText, str) else ""
@@ -212,10 +205,9 @@ class Talk:
 
     def call(self, called: Called) -> None:
         """Add a tool call with its result."""
-        arguments = called.rawArgs if _has_arguments(called.rawArgs) else called.params
-        arguments = arguments if isinstance(arguments, str | dict) else ""
-        call_id = str(called.toolCallId or "")
-        call_id = self.talk.add_call(call_id, str(called.name), arguments)
+        raw = called.rawArgs.strip() if isinstance(called.rawArgs, str) else called.rawArgs
+        arguments = called.rawArgs if raw and raw != "{}" else called.params
+        call_id = self.talk.add_call(str(called.toolCallId or ""), str(called.name), arguments)
         result = called.result if called.result is not None else called.error
         output = result_text(result)
         call_outcome = _outcome(called, result, output)
@@ -229,29 +221,11 @@ class Talk:
         ):
             self.talk.exchange.unseen()
 
-    def learn(self, **facts: Any) -> None:
-        """Update facts of the session."""
-        session = self.talk.session
-        new = {
-            name: value
-            for name, value in facts.items()
-            if value and getattr(session, name) != value
-        }
-        self.talk.session = replace(session, **new)
-
-    def end(self) -> Items:
-        """End the conversation for now."""
-        yield from self.talk.end()
-
 
 def result_text(result: object) -> str:
     """Return a tool's output from the JSON in which Cursor stores it."""
     if isinstance(result, str):
-        value = (
-            decode(_ANY, result.encode("utf-8", "replace"))
-            if result.lstrip()[:1] in ("{", "[")
-            else None
-        )
+        value = plain(result) if result.lstrip()[:1] in ("{", "[") else None
         return result_text(value) or result if value is not None else result
     if isinstance(result, dict):
         for key in _OUTPUTS:
@@ -265,9 +239,7 @@ def rich_words(rich: object) -> str:
     """Return the words in the editor's tree of a message."""
     if not isinstance(rich, str) or not rich.strip():
         return ""
-    tree = decode(_ANY, rich.encode("utf-8", "replace"))
-    root = tree.get("root") if isinstance(tree, dict) else None
-    blocks = root.get("children") if isinstance(root, dict) else None
+    blocks = mapping(plain(rich), "root").get("children")
     lines = ["".join(_leaves(block)) for block in blocks] if isinstance(blocks, list) else []
     return "\n".join(lines).strip()
 
@@ -286,18 +258,11 @@ def _leaves(node: Any) -> Iterator[str]:
         stack += reversed(children) if isinstance(children, list) else ()
 
 
-def _has_arguments(arguments: object) -> bool:
-    return bool(arguments) and (
-        not isinstance(arguments, str) or arguments.strip() not in ("", "{}")
-    )
-
-
 def _outcome(called: Called, result: object, output: str) -> str | None:
     """Return the outcome of a call, or None while it runs."""
-    facts = result if isinstance(result, dict) else None
-    if isinstance(result, str) and result.lstrip().startswith("{"):
-        facts = decode(_ANY, result.encode("utf-8", "replace"))
-    facts = facts if isinstance(facts, dict) else {}
+    facts = mapping(
+        plain(result) if isinstance(result, str) and result.lstrip()[:1] == "{" else result
+    )
     status = str(called.status or "").lower()
     if (
         status in _DECLINED_STATES
@@ -311,16 +276,6 @@ def _outcome(called: Called, result: object, output: str) -> str | None:
     if status in ("completed", "success", "") and (result is not None or status):
         return outcome(output, exit_code=code)
     return None
-
-
-def _has_unrecorded_pages(bubble: Bubble) -> bool:
-    """Return True if the agent received pages that are not recorded."""
-    context = decode(_ANY, bytes(bubble.context))
-    facts = context if isinstance(context, dict) else {}
-    mentions = facts.get("mentions")
-    values = [facts.get(key) for key in _OUTSIDE_FIELDS] + [bubble.useWeb]
-    values += [mentions.get(key) for key in _OUTSIDE_FIELDS] if isinstance(mentions, dict) else []
-    return any(values)
 
 
 # -- ``state.vscdb``: workspace databases and the global database --------------
@@ -405,7 +360,7 @@ Prompts = dict[str, list[datetime]]
 def parse(source: Source) -> Items:
     """Parse one database."""
     reader = _Reader(source)
-    if has_editor_table(reader.tables):
+    if has_columns(reader.tables, EDITOR_TABLE):
         yield from reader.workspace()
         yield from chat_sessions(source, reader.marks)
     if reader.tables.columns(_KEY_VALUE):
@@ -490,7 +445,7 @@ class _Reader:
 
     def prompt_times(self) -> Prompts:
         """Return the send times of prompts by their words, because early bubbles have no times."""
-        prompts = self.value_at(PROMPTS, _ANY)
+        prompts = self.value_at(PROMPTS, ANY)
         times: Prompts = {}
         for prompt in prompts if isinstance(prompts, list) else ():
             if isinstance(prompt, dict) and isinstance(prompt.get("textDescription"), str):
@@ -576,14 +531,14 @@ class _Reader:
         if self._folders is None:
             self._folders = (
                 dict(_list_conversations(self.tables, HEADERS, None))
-                if has_editor_table(self.tables)
+                if has_columns(self.tables, EDITOR_TABLE)
                 else {}
             )
             workspaces = self.source.path.parent.parent / "workspaceStorage"
             for path in sorted(workspaces.glob("*/state.vscdb")) if workspaces.is_dir() else ():
                 folder, _ = workspace_of(path)
                 tables = self.source.look(path) if folder else None
-                if tables and has_editor_table(tables):
+                if tables and has_columns(tables, EDITOR_TABLE):
                     self._folders |= {
                         key: value
                         for key, value in _list_conversations(tables, COMPOSERS, folder)
@@ -595,9 +550,8 @@ class _Reader:
 
     def session(self, composer: Composer, folder: str | None) -> Session:
         """Return the session of a composer."""
-        config = composer.modelConfig
-        model = string(config, "modelName") if isinstance(config, dict) else None
-        inner = composer.subagentInfo if isinstance(composer.subagentInfo, dict) else {}
+        model = string(composer.modelConfig, "modelName")
+        inner = mapping(composer.subagentInfo)
         is_inner = bool(composer.subagentInfo or composer.isBestOfNSubcomposer)
         parent = next((inner[key] for key in _PARENTS if isinstance(inner.get(key), str)), None)
         branch = composer.createdOnBranch
@@ -616,7 +570,7 @@ class _Reader:
 
     def bubbles(self, raws: Sequence[msgspec.Raw | bytes]) -> list[Bubble]:
         """Decode bubbles. Invalid ones are counted."""
-        bubbles = [bubble_of(bytes(raw)) for raw in raws]
+        bubbles = [decode(_BUBBLE, bytes(raw)) for raw in raws]
         for bubble in bubbles:
             if bubble is None:
                 self.source.corrupt()
@@ -629,7 +583,7 @@ class _Reader:
         talk = Talk(Part(self.source), session)
         for bubble, when in zip(bubbles, chain(times, repeat(None)), strict=False):
             yield from talk.take(bubble, when)
-        yield from talk.end()
+        yield from talk.talk.end()
 
     def save(self) -> None:
         """Store the state for the next reading."""
@@ -704,19 +658,8 @@ def _list_conversations(tables: Tables, key: str, folder: str | None) -> Iterato
 
 
 def _workspace_of(identifier: object) -> str | None:
-    uri = identifier.get("uri") if isinstance(identifier, dict) else None
-    if isinstance(uri, str):
-        return folder_of(uri)
-    if not isinstance(uri, dict):
-        return None
-    return next(
-        (
-            folder_of(uri[key])
-            for key in ("external", "fsPath", "path")
-            if isinstance(uri.get(key), str)
-        ),
-        None,
-    )
+    uri = mapping(identifier).get("uri")
+    return folder_of(uri if isinstance(uri, str) else string(uri, "external", "fsPath", "path"))
 
 
 def _title(name: object) -> str | None:
@@ -729,10 +672,13 @@ def _title(name: object) -> str | None:
 
 def _sniff(head: Head) -> bool:
     tables = head.database
-    if tables is None or not has_editor_table(tables):
-        return False
-    return bool(tables.columns(_KEY_VALUE)) or any(
-        item_mark(tables, key) for key in (CHAT, COMPOSERS, HEADERS, PROMPTS)
+    return (
+        tables is not None
+        and has_columns(tables, EDITOR_TABLE)
+        and (
+            bool(tables.columns(_KEY_VALUE))
+            or any(item_mark(tables, key) for key in (CHAT, COMPOSERS, HEADERS, PROMPTS))
+        )
     )
 
 
@@ -838,6 +784,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 Values = Mapping[str, Any]
 
+_STORE_TABLES = {"blobs": {"id", "data"}, "meta": {"key", "value"}}
 _DIGEST_BYTES = 32
 _MESSAGES, _WORKSPACE = 1, 9
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -852,11 +799,6 @@ class Listing:
 
     messages: tuple[str, ...] = ()
     folder: str | None = None
-
-
-def parse_store(source: Source) -> Items:
-    """Parse one store."""
-    return _StoreReader(source).read()
 
 
 class _StoreReader:
@@ -886,8 +828,7 @@ class _StoreReader:
             self.talk.session.native_id, self.facts.get("latestRootBlobId"), self.facts.get("name")
         ):
             root = self.root()
-            if root.folder:
-                self.learn_folder(root.folder)
+            self.talk.learn(cwd=root.folder)
             for data in self.listed(root) if root.messages else self.everything():
                 yield from self.take(data)
             yield from self.talk.end()
@@ -901,7 +842,7 @@ class _StoreReader:
             raw = bytes.fromhex(text)
         except ValueError:
             raw = text.encode("utf-8", "replace")
-        facts = decode(_ANY, raw)
+        facts = plain(raw)
         if rows and not isinstance(facts, dict):
             self.source.corrupt()
         return facts if isinstance(facts, dict) else {}
@@ -950,7 +891,7 @@ class _StoreReader:
 
     def take(self, data: bytes) -> Items:
         if data.lstrip().startswith(b"{"):
-            message = decode(_ANY, data)
+            message = plain(data)
             if isinstance(message, dict) and "role" in message:
                 yield from self.message(message)
             else:
@@ -959,7 +900,7 @@ class _StoreReader:
             yield from self.packed(data)
 
     def message(self, message: Values) -> Items:
-        role, blocks = message.get("role"), _blocks(message)
+        role, blocks = message.get("role"), content_blocks(message)
         if role == "user":
             yield from self.user("\n\n".join(self.texts(blocks)), message, *blocks)
         elif role == "assistant":
@@ -1003,14 +944,22 @@ class _StoreReader:
             self.talk.exchange.heard(prompt.context)
             folder = _FOLDER.search(prompt.context)
             if folder and not self.talk.session.cwd:
-                self.learn_folder(folder[1])
+                self.talk.learn(cwd=folder[1])
         if prompt.words:
             self.time = prompt.time or self.time
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             identity = self.talk.new_id(Speaker.OWNER, None, prompt.words)
             trust = Trust.TRUSTED if prompt.is_sure else Trust.UNTRUSTED
-            turn = Turn(identity, Speaker.OWNER, prompt.words, self.time, flags=flags, trust=trust)
-            yield from self.talk.say(turn, *claims)
+            yield from self.talk.say(
+                Turn(
+                    identity,
+                    Speaker.OWNER,
+                    prompt.words,
+                    self.time,
+                    flags=cleaned.flags,
+                    trust=trust,
+                ),
+                *claims,
+            )
 
     def agent(self, text: str, blocks: Sequence[Values]) -> Items:
         calls = [block for block in blocks if block.get("type") == "tool-call"]
@@ -1020,10 +969,10 @@ class _StoreReader:
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
         self.talk.add_text(text)
         for call in calls:
-            arguments = call.get("args", call.get("input"))
-            parameters = arguments if isinstance(arguments, str | dict) else ""
             self.talk.add_call(
-                str(call.get("toolCallId") or ""), str(call.get("toolName") or "tool"), parameters
+                str(call.get("toolCallId") or ""),
+                str(call.get("toolName") or "tool"),
+                call.get("args", call.get("input")),
             )
 
     def result(self, block: Values) -> None:
@@ -1035,26 +984,6 @@ class _StoreReader:
             else outcome(output, is_error=is_error)
         )
         self.talk.result(str(block.get("toolCallId") or ""), result, lambda: output)
-
-    def learn_folder(self, folder: str) -> None:
-        self.talk.session = replace(self.talk.session, cwd=folder)
-
-
-def _blocks(message: Values) -> list[Values]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return (
-        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    )
-
-
-def _sniff_store(head: Head) -> bool:
-    tables = head.database
-    return tables is not None and bool(
-        {"id", "data"} <= set(tables.columns("blobs"))
-        and {"key", "value"} <= set(tables.columns("meta"))
-    )
 
 
 def _roots_store(places: Places) -> Sequence[Root]:
@@ -1074,8 +1003,8 @@ ADAPTER_STORE = Adapter(
     tool=TOOL_CURSOR,
     label="Cursor",
     roots=_roots_store,
-    sniff=_sniff_store,
-    parse=parse_store,
+    sniff=lambda head: has_columns(head.database, _STORE_TABLES),
+    parse=lambda source: _StoreReader(source).read(),
     beside=log_of,
     resume=("cursor-agent", "--resume", "{id}"),
     versions="command line agent of 2025 and 2026 (from its description; one file without messages)",

@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nacre.readers.adapter import (
     Adapter,
-    Head,
     Items,
-    Places,
     Root,
     Source,
     beside,
     documents,
+    keys_of,
     mapping,
     objects,
     parse_time,
-    shape_of,
     string,
     total,
 )
@@ -114,10 +111,15 @@ class _Log:
                 if (item.get("type"), _words(item.get("content"))) not in present
             }
         else:
+            # On resuming, the tool omits commands, and prompts with text added by a hook.
             kept = {
                 key: item
                 for key, item in self.messages.items()
-                if key in new_messages or _is_omitted(item)
+                if key in new_messages
+                or (
+                    item.get("type") == "user"
+                    and _words(item.get("content")).lstrip().startswith(_OMITTED_PREFIXES)
+                )
             }
             self.messages = kept | new_messages
 
@@ -174,7 +176,6 @@ class _Reader:
         speaker, flags = (
             (Speaker.SYSTEM, Flag.SUMMARY) if is_summary else self.speaker(cleaned.text)
         )
-        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
         time = parse_time(message.get("timestamp"))
         yield from self.talk.say(
             Turn(
@@ -182,7 +183,7 @@ class _Reader:
                 speaker,
                 cleaned.text,
                 time,
-                flags=flags,
+                flags=flags | cleaned.flags,
                 unique=len(identity) == _UUID_LENGTH,
             ),
             message,
@@ -204,10 +205,11 @@ class _Reader:
         return Speaker.OWNER, Flag.COMMAND if _COMMAND.match(text) else Flag.NONE
 
     def agent(self, identity: str, message: Message) -> Items:
-        model = string(message, "model")
-        if model:
-            self.talk.session = replace(self.talk.session, model=model)
-        self.talk.spend(_tokens(mapping(message, "tokens")))
+        self.talk.learn(model=string(message, "model"))
+        counts = mapping(message, "tokens")
+        cached = total(counts, "cached")  # included in the input; the output excludes thoughts
+        fresh = max(0, total(counts, "input", "tool") - cached)
+        self.talk.spend(Tokens(fresh, cached, total(counts, "output", "thoughts")))
         time = parse_time(message.get("timestamp"))
         yield from self.talk.open(OpenTurn(identity, time, unique=len(identity) == _UUID_LENGTH))
         self.talk.add_text(_words(message.get("content") or message.get("parts")))
@@ -224,16 +226,6 @@ class _Reader:
         if call.get("status") in ("success", "error", "cancelled"):
             printed = _FRAME.sub("", output) if name == _SHELL else output
             self.talk.result(key, _outcome(call, output), lambda: printed)
-
-
-def _tokens(counts: Mapping[str, Any]) -> Tokens:
-    """Return the tokens of an answer. The input includes cached tokens, the output excludes
-    thoughts.
-    """
-    cached = total(counts, "cached")
-    return Tokens(
-        max(0, total(counts, "input", "tool") - cached), cached, total(counts, "output", "thoughts")
-    )
 
 
 def _outcome(call: Mapping[str, Any], output: str) -> str:
@@ -258,15 +250,6 @@ def _words(content: Any) -> str:
         if not mapping(part).get("thought")
     )
     return "\n\n".join(text for text in texts if text)
-
-
-def _is_omitted(message: Message) -> bool:
-    """Return True if the tool omits a message on resuming a session: a command, or a prompt with
-    text added by a hook.
-    """
-    return message.get("type") == "user" and _words(message.get("content")).lstrip().startswith(
-        _OMITTED_PREFIXES
-    )
 
 
 def _responses(parts: Any) -> list[Mapping[str, Any]]:
@@ -295,14 +278,12 @@ def _project_root(path: Path, header: Mapping[str, Any]) -> str | None:
                     if len(parent.parents) > 2
                     else {}
                 )
-                return next(
-                    (root for root in projects if _hash(root) == header.get("projectHash")), None
-                )
+                for root in projects:
+                    encoded = root.encode("utf-8", errors="replace")
+                    if hashlib.sha256(encoded).hexdigest() == header.get("projectHash"):
+                        return root
+                return None
     return None
-
-
-def _hash(root: str) -> str:
-    return hashlib.sha256(root.encode("utf-8", errors="replace")).hexdigest()
 
 
 def parse(source: Source) -> Items:
@@ -313,21 +294,16 @@ def parse(source: Source) -> Items:
     return _Reader(source, log).read()
 
 
-def _sniff(head: Head) -> bool:
-    shape = shape_of(head)
-    return shape is not None and not shape.is_array and {"sessionId", "projectHash"} <= shape.keys
-
-
-def _roots(places: Places) -> Sequence[Root]:
-    home = Path(places.environ.get("GEMINI_CLI_HOME") or places.home).expanduser()
-    return [Root(home / ".gemini" / "tmp", ("*/chats/**/*.json", "*/chats/**/*.jsonl"))]
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Gemini CLI",
-    roots=_roots,
-    sniff=_sniff,
+    roots=lambda places: [
+        Root(
+            places.folder("GEMINI_CLI_HOME") / ".gemini" / "tmp",
+            ("*/chats/**/*.json", "*/chats/**/*.jsonl"),
+        )
+    ],
+    sniff=lambda head: {"sessionId", "projectHash"} <= keys_of(head),
     parse=parse,
     whole=True,
     resume=("gemini", "--resume", "{id}"),

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from nacre.base import yaml
 from nacre.base.ids import turn_hash
 from nacre.base.times import in_utc
-from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time, records
+from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, parse_time, records
 from nacre.readers.conversation import asked, clean
 from nacre.readers.trust import Exchange, Judgement, attribute, hashed_id, is_outside, is_own
 from nacre.values.reports import FORMAT
@@ -213,7 +211,6 @@ TOOL = "jsonl"
 
 _MAX_SESSIONS_CARRIED = 200
 _MAX_CALLS_CARRIED = 200
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 class _Reader:
@@ -227,7 +224,7 @@ class _Reader:
 
     def read(self) -> Items:
         for _, line in self.source.lines():
-            for record in records(self.source, line, _ANY):
+            for record in records(self.source, line, ANY):
                 if isinstance(record, dict):
                     yield from self.take(record)
                 else:
@@ -243,24 +240,20 @@ class _Reader:
             for message in messages:
                 yield from self.message(native_id, message)
             return
-        native_id = session_id(record) or self.source.carry.get("current") or self._nameless(record)
+        native_id = session_id(record) or self.source.carry.get("current") or ""
+        if not native_id:  # an id from its first message if that has a time, else from the file
+            line = read_line(record)
+            native_id = (
+                turn_hash("session", f"{line.stamp}\n{line.text}", 0)
+                if line and line.stamp
+                else self.source.path.stem
+            )
         self.source.carry["current"] = native_id
         facts = self.learn(native_id, record)
         if is_message(record):
             yield from self.message(native_id, record)
         elif not facts:
             self.source.unknown(str(record.get("type") or "no message"))
-
-    def _nameless(self, record: Mapping[str, Any]) -> str:
-        """Return an id for a session without one: from its first message if that has a time, else
-        from the file.
-        """
-        line = read_line(record)
-        return (
-            turn_hash("session", f"{line.stamp}\n{line.text}", 0)
-            if line and line.stamp
-            else self.source.path.stem
-        )
 
     def learn(self, native_id: str, record: Mapping[str, Any]) -> dict[str, str]:
         facts = session_facts(record)
@@ -286,12 +279,15 @@ class _Reader:
         if not (cleaned.text or calls):
             return
         facts.setdefault("started", line.stamp)
-        yield from self.announce(native_id, facts)
+        known: dict[str, Any] = {name: facts.get(name) for name in _FACT_FIELDS}
+        started = parse_time(facts.get("started"))
+        session = replace(Session(TOOL, native_id, started=started), **known)
+        if session != self.yielded:
+            self.yielded = session
+            yield session
         flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
-        if cleaned.injected:
-            flags |= Flag.INJECTED
         judged = exchange.judge(cleaned.text) if line.speaker is not Speaker.OWNER else Judgement()
-        flags, trust = flags | judged.flags, judged.trust
+        flags |= judged.flags | cleaned.flags
         identity = self.identify(facts, record, line, cleaned.text)
         turn = Turn(
             identity,
@@ -300,7 +296,7 @@ class _Reader:
             parse_time(line.stamp),
             calls,
             flags,
-            trust,
+            judged.trust,
             line.author,
         )
         turn = attribute(turn, TOOL, self.source.identities, exchange, record, unwrapped(record))
@@ -336,21 +332,6 @@ class _Reader:
             )
         return self.exchanges[native_id]
 
-    def announce(self, native_id: str, facts: Mapping[str, Any]) -> Items:
-        session = Session(
-            TOOL,
-            native_id,
-            title=facts.get("title"),
-            cwd=facts.get("cwd"),
-            branch=facts.get("branch"),
-            label=facts.get("label"),
-            model=facts.get("model"),
-            started=parse_time(facts.get("started")),
-        )
-        if session != self.yielded:
-            self.yielded = session
-            yield session
-
     def finish(self) -> None:
         for native_id, exchange in self.exchanges.items():
             self.facts[native_id]["exchange"] = exchange.carried()
@@ -368,21 +349,12 @@ def _sniff(head: Head) -> bool:
     return any("role" in record for record in messages) or len(messages) * 2 >= len(objects) > 0
 
 
-def _roots(_: Places) -> Sequence[Root]:
-    return ()
-
-
-def parse(source: Source) -> Items:
-    """Parse one file."""
-    return _Reader(source).read()
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="JSON lines",
-    roots=_roots,
+    roots=lambda _: (),
     sniff=_sniff,
-    parse=parse,
+    parse=lambda source: _Reader(source).read(),
     guesses=True,
     versions="any",
     reads=(
@@ -448,9 +420,8 @@ def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
     for text in texts:
         cleaned = clean(text)
         if cleaned.text:
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             identity = hashed_id(seen, Speaker.OWNER, None, cleaned.text)
-            yield Turn(identity, Speaker.OWNER, cleaned.text, time, flags=flags)
+            yield Turn(identity, Speaker.OWNER, cleaned.text, time, flags=cleaned.flags)
 
 
 def group_paragraphs(text: str, limit: int = TURN_CHARACTERS) -> Iterator[str]:
@@ -490,7 +461,7 @@ def parse_plain_text(source: Source) -> Items:
 ADAPTER_PLAIN_TEXT = Adapter(
     tool=TOOL_PLAIN_TEXT,
     label="Plain text",
-    roots=_roots,
+    roots=lambda _: (),
     sniff=is_text,
     parse=parse_plain_text,
     whole=True,
@@ -534,11 +505,13 @@ def parse_markdown(source: Source) -> Items:
         else make_turns(_sections(body), time)
     )
     if turns:
+        tags = facts.get("tags")
+        listed = ", ".join(map(str, tags)) if isinstance(tags, list) else tags
         yield Session(
             TOOL_MARKDOWN,
             name_session(source.path),
             title=_title(facts, body) or source.path.stem,
-            label=_label(facts),
+            label=str(facts.get("project") or listed or "") or None,
             started=turns[0].time or time,
         )
         yield from turns
@@ -546,13 +519,11 @@ def parse_markdown(source: Source) -> Items:
 
 def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
     match = _FRONT_MATTER.match(text)
-    if match is None:
-        return {}, text
     try:
-        facts, _ = yaml.read(match.group(1))
+        facts, _ = yaml.read(match[1] if match else "")
     except yaml.NotPlainError:
-        return {}, text
-    return (facts, text[match.end() :]) if facts else ({}, text)
+        facts = {}
+    return (facts, text[match.end() :]) if match and facts else ({}, text)
 
 
 def _title(facts: Mapping[str, Any], body: str) -> str | None:
@@ -563,14 +534,6 @@ def _title(facts: Mapping[str, Any], body: str) -> str | None:
     )
     heading = _HEADING.match(first)
     return heading.group(1).rstrip(" \t#") or None if heading else None
-
-
-def _label(facts: Mapping[str, Any]) -> str | None:
-    """Return the project of a note, or its tags."""
-    tags = facts.get("tags")
-    listed = ", ".join(str(tag) for tag in tags) if isinstance(tags, list) else tags
-    value = facts.get("project") or listed
-    return str(value) if value else None
 
 
 def _sections(body: str) -> Iterator[str]:
@@ -603,7 +566,7 @@ def _section_turns(body: str, time: datetime | None, identities: Sequence[str]) 
     ends = [*(mark.start() for mark in marks[1:]), len(body)]
     for mark, end in zip(marks, ends, strict=False):  # without marks there is still one end
         cleaned = exchange.clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
-        text, flags = cleaned.text, Flag.INJECTED if cleaned.injected else Flag.NONE
+        text, flags = cleaned.text, cleaned.flags
         is_owner = mark["role"].lower() in ("user", "human")
         speaker = Speaker.OWNER if is_owner else Speaker.AGENT
         judged = Judgement() if is_owner else exchange.judge(text)
@@ -629,7 +592,7 @@ def _sniff_markdown(head: Head) -> bool:
 ADAPTER_MARKDOWN = Adapter(
     tool=TOOL_MARKDOWN,
     label="Markdown",
-    roots=_roots,
+    roots=lambda _: (),
     sniff=_sniff_markdown,
     parse=parse_markdown,
     whole=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from nacre.base.text import one_line, shorten
-from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time, records
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, parse_time, records
 from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
 
@@ -161,8 +161,7 @@ class _Reader:
 
     def agent(self, line: _Line, message: _Message) -> Items:
         """Yield an answer. It has the trust of its sources, the messages since the last answer."""
-        if message.model and message.model != self.talk.session.model:
-            self.talk.session = replace(self.talk.session, model=message.model)
+        self.talk.learn(model=message.model)
         self.talk.spend(Tokens(input=message.usage.input, output=message.usage.output).bounded)
         trust = Trust(self.source.carry.pop("answers", Trust.TRUSTED))
         yield from self.say(line, Speaker.AGENT, message.text, trust=trust)
@@ -181,7 +180,7 @@ class _Reader:
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
-        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
+        flags |= cleaned.flags
         identity = identity or line.id or self.talk.new_id(speaker, line.timestamp, cleaned.text)
         time = parse_time(line.timestamp)
         yield from self.talk.say(
@@ -209,21 +208,14 @@ def _sniff(head: Head) -> bool:
     )
 
 
-def parse(source: Source) -> Items:
-    """Parse one conversation."""
-    return _Reader(source).read()
-
-
-def _roots(places: Places) -> Sequence[Root]:
-    return [Root(sessions_folder(places.own or places.home / ".nacre"), ("*.jsonl",))]
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="nacre's gateway",
-    roots=_roots,
+    roots=lambda places: [
+        Root(sessions_folder(places.own or places.home / ".nacre"), ("*.jsonl",))
+    ],
     sniff=_sniff,
-    parse=parse,
+    parse=lambda source: _Reader(source).read(),
     versions="session version 1",
     reads=(
         "messages and their speakers",

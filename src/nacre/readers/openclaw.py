@@ -24,8 +24,11 @@ from nacre.readers.adapter import (
     Source,
     as_bytes,
     decode,
+    has_columns,
     log_of,
+    mapping,
     parse_time,
+    plain,
     records,
     statement,
     tables_of,
@@ -51,13 +54,10 @@ from nacre.readers.trust import (
     OpenTurn,
     blocks_of,
     is_external_user,
-    is_outside,
-    is_own,
     is_precise,
     names_another,
     text_of,
 )
-from nacre.readers.trust import plain as trust_plain
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 
 TOOL = "openclaw"
@@ -199,10 +199,10 @@ class _MessageFacts:
 
 def _message_facts(text: str) -> _MessageFacts:
     """Read the blocks before a message. Later blocks may be anybody's."""
-    facts: dict[str, dict[str, Any]] = {}
+    facts: dict[str, Mapping[str, Any]] = {}
     at = 0
     while match := _METADATA.match(text, at):
-        facts.setdefault(match["title"].partition(" ")[0], _object(match["body"]))
+        facts.setdefault(match["title"].partition(" ")[0], mapping(plain(match["body"])))
         at = match.end()
     chat, sender = facts.get("Conversation", {}), facts.get("Sender", {})
     label = chat.get("conversation_label") or chat.get("group_subject")
@@ -227,14 +227,6 @@ def _is_in_chat(sender: Mapping[str, Any], *, is_group: bool) -> bool:
 def is_silent(reply: str) -> bool:
     """Return True if the agent's reply only means that it has nothing to say."""
     return reply.strip(" .*`\n") in _SILENT_REPLIES
-
-
-def _object(body: str) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(body.encode("utf-8", errors="replace"))
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 # -- Session files ``agents/<agent>/sessions/<id>.jsonl`` ----------------------
@@ -368,9 +360,9 @@ class Reader:
             case "compaction" | "branch_summary":
                 yield from self.say(entry, Speaker.SYSTEM, str(entry.summary or ""), Flag.SUMMARY)
             case "model_change":
-                self.learn(model=answered_by(entry.modelId, entry.provider))
+                self.talk.learn(model=answered_by(entry.modelId, entry.provider))
             case "session_info":
-                self.learn(title=entry.name)
+                self.talk.learn(title=entry.name if isinstance(entry.name, str) else None)
             case "reset":  # ``/new`` and ``/reset``: the same session with an empty context
                 yield from self.talk.close()
             case _ if entry.type not in _NOISE:
@@ -391,13 +383,14 @@ class Reader:
             model=answered_by(entry.modelId, entry.provider) or session.model,
             label=entry.conversation_label or session.label,
             started=parse_time(entry.timestamp),
-            parent=_session_id(parent) if parent else session.parent,
+            # pi puts a time before the id in a file's name.
+            parent=parent.replace("\\", "/")
+            .rsplit("/", 1)[-1]
+            .split(".jsonl")[0]
+            .rsplit("_", 1)[-1]
+            if parent
+            else session.parent,
         )
-
-    def learn(self, **facts: str | None) -> None:
-        for name, value in facts.items():
-            if isinstance(value, str) and value and getattr(self.talk.session, name) != value:
-                self.talk.session = replace(self.talk.session, **{name: value})  # type: ignore[arg-type]
 
     def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
         """Set the kind of the session: scheduled, heartbeat or sub-agent until a person writes in
@@ -407,7 +400,7 @@ class Reader:
             self.source.carry["human"] = True
             kind = SessionKind.MAIN
         if kind is SessionKind.MAIN or (kind and not self.source.carry.get("human")):
-            self.talk.session = replace(self.talk.session, kind=kind)
+            self.talk.learn(kind=kind)
 
     # Messages
 
@@ -428,28 +421,23 @@ class Reader:
     def user(self, entry: Entry, message: Message) -> Items:
         cleaned = self.talk.clean(text_of(message.content))
         prompt = read_prompt(cleaned.text)
-        self.learn(label=prompt.label)
+        self.talk.learn(label=prompt.label)
         for other in prompt.others:
             self.talk.exchange.saw(other)
         if self.fixed:
             yield from self.task(entry, self.fixed, prompt)
         elif not prompt.harness:
             self.settle_kind(None, human=True)
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            yield from self.prompt(entry, prompt, self.speaker(message, prompt), flags)
+            speaker, trust = self.speaker(message, prompt)
+            author = prompt.author if trust is Trust.UNTRUSTED else None
+            if trust is Trust.UNTRUSTED:
+                self.talk.exchange.saw(prompt.words)
+            yield from self.say(
+                entry, speaker, prompt.words, cleaned.flags, trust=trust, author=author
+            )
         elif prompt.words:
             self.settle_kind(prompt.kind, human=False)
             yield from self.task(entry, prompt.kind, prompt)
-
-    def prompt(
-        self, entry: Entry, prompt: Prompt, speaker: tuple[Speaker, Trust], flags: Flag
-    ) -> Items:
-        """Yield a message of a person or of another agent."""
-        role, trust = speaker
-        author = prompt.author if trust is Trust.UNTRUSTED else None
-        if trust is Trust.UNTRUSTED:
-            self.talk.exchange.saw(prompt.words)
-        yield from self.say(entry, role, prompt.words, flags, trust=trust, author=author)
 
     def speaker(self, message: Message, prompt: Prompt) -> tuple[Speaker, Trust]:
         """Return the speaker and trust of a message.
@@ -486,7 +474,7 @@ class Reader:
         )
 
     def assistant(self, offset: int, entry: Entry, message: Message) -> Items:
-        self.learn(model=answered_by(message.model, message.provider))
+        self.talk.learn(model=answered_by(message.model, message.provider))
         blocks = blocks_of(message.content)
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
         calls = [block for block in blocks if block.type == "toolCall" and block.name]
@@ -515,7 +503,7 @@ class Reader:
         if self.talk.opened and is_silent(text):
             self.talk.opened.flags |= Flag.META
         for call in calls:
-            arguments = trust_plain(call.arguments)
+            arguments = plain(call.arguments)
             parameters = arguments if isinstance(arguments, dict) else ""
             self.talk.add_call(call.id or "", call.name or "", parameters)
 
@@ -539,10 +527,8 @@ class Reader:
     def bash(self, entry: Entry, message: Message) -> Items:
         """Yield a command that the owner ran."""
         command = message.command or ""
-        output = str(trust_plain(message.output))
-        self.talk.exchange.heard(
-            output, outside=is_outside("bash", command), own=is_own("bash", command)
-        )
+        output = str(plain(message.output))
+        self.talk.exchange.heard_from("bash", command, output)
         result = "rejected" if message.cancelled else outcome(exit_code=message.exitCode or 0)
         call = answered(asked("bash", {"command": command}), result, lambda: output)
         yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, calls=(call,))
@@ -562,7 +548,6 @@ class Reader:
         text = cleaned.text
         if not text:
             return
-        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
         identity = entry.id or self.talk.new_id(speaker, entry.timestamp, text)
         unique = not entry.id and is_precise(entry.timestamp)
         yield from self.talk.say(
@@ -572,7 +557,7 @@ class Reader:
                 text,
                 parse_time(entry.timestamp),
                 calls,
-                flags,
+                flags | cleaned.flags,
                 trust,
                 author,
                 unique,
@@ -582,19 +567,11 @@ class Reader:
 
 def _result(words: str, *, is_error: bool) -> str:
     """Return the outcome of a call; ``words`` is its output, if it failed."""
-    if _is_refusal(words) or _ABORTED.search(words):
+    head = words[:300].lower()
+    if "denied by user" in head or "rejected by user" in head or _ABORTED.search(words):
         return "rejected"
     code = _EXITED.search(words)
     return outcome(words, exit_code=int(code[1]) if code else None, is_error=is_error)
-
-
-def _is_refusal(words: str) -> bool:
-    return "denied by user" in words[:300].lower() or "rejected by user" in words[:300].lower()
-
-
-def _session_id(path: str) -> str:
-    """Return the session id in a file name. pi puts a time before it."""
-    return path.replace("\\", "/").rsplit("/", 1)[-1].split(".jsonl")[0].rsplit("_", 1)[-1]
 
 
 def _sniff(head: Head) -> bool:
@@ -609,11 +586,6 @@ def _sniff(head: Head) -> bool:
     )
 
 
-def parse(source: Source) -> Items:
-    """Parse one session file."""
-    return Reader(source).read()
-
-
 ENVIRONMENT = ("OPENCLAW_HOME", "OPENCLAW_STATE_DIR")
 """Environment variables that :func:`state_folders` reads."""
 
@@ -626,8 +598,7 @@ def state_folders(places: Places) -> list[Path]:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    agent = places.environ.get("PI_CODING_AGENT_DIR")
-    pi = Path(agent).expanduser() if agent else places.home / ".pi" / "agent"
+    pi = places.folder("PI_CODING_AGENT_DIR", ".pi", "agent")
     return [
         *(
             Root(folder, tuple(f"agents/*/sessions/{name}" for name in _PATTERNS))
@@ -642,7 +613,7 @@ ADAPTER = Adapter(
     label="OpenClaw and pi",
     roots=_roots,
     sniff=_sniff,
-    parse=parse,
+    parse=lambda source: Reader(source).read(),
     versions="session version 3; version 1 of pi",
     reads=(
         "messages",
@@ -668,7 +639,7 @@ ADAPTER = Adapter(
 # memories in it are never read.
 
 
-_EVENTS = {"session_id", "seq", "event_json"}
+_EVENTS = {"transcript_events": {"session_id", "seq", "event_json"}}
 _WINDOWS = {"session_id", "session_key"}
 _ARCHIVES = {"session_id", "generation", "encoding", "archive_blob", "created_at"}
 _KINDS = (
@@ -678,11 +649,6 @@ _KINDS = (
 )
 _ZSTD = ("compression.zstd", "backports.zstd")
 _MAX_UNPACKED_BYTES = 256 * 1024 * 1024
-
-
-def parse_store(source: Source) -> Items:
-    """Parse one store."""
-    return _Store(source).read()
 
 
 class _Store:
@@ -742,8 +708,8 @@ class _Store:
         last = -1
         while rows := self.tables.all(query, session=name, seq=last):
             last = rows[-1][0]
-            for _, plain, *packed in rows:
-                event = as_bytes(plain) or unpack(packed[0] if packed else None)
+            for _, text, *packed in rows:
+                event = as_bytes(text) or unpack(packed[0] if packed else None)
                 if event is None:
                     self.source.unknown("compressed event")
                 else:
@@ -780,23 +746,15 @@ def unpack(data: object) -> bytes | None:
     return bytes(unpacked)
 
 
-def _sniff_store(head: Head) -> bool:
-    return head.database is not None and set(head.database.columns("transcript_events")) >= _EVENTS
-
-
-def _roots_store(places: Places) -> Sequence[Root]:
-    return [
-        Root(folder / "agents", ("*/agent/openclaw-agent.sqlite",))
-        for folder in state_folders(places)
-    ]
-
-
 ADAPTER_STORE = Adapter(
     tool=TOOL,
     label="OpenClaw and pi",
-    roots=_roots_store,
-    sniff=_sniff_store,
-    parse=parse_store,
+    roots=lambda places: [
+        Root(folder / "agents", ("*/agent/openclaw-agent.sqlite",))
+        for folder in state_folders(places)
+    ],
+    sniff=lambda head: has_columns(head.database, _EVENTS),
+    parse=lambda source: _Store(source).read(),
     beside=log_of,
     versions="store of 2026.9, events of version 4",
     reads=(

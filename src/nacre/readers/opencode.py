@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
@@ -22,12 +19,13 @@ from nacre.readers.adapter import (
     Source,
     as_bytes,
     beside,
-    decode,
+    has_columns,
+    keys_of,
     log_of,
     mapping,
     objects,
     parse_time,
-    shape_of,
+    plain,
     statement,
     string,
     tables_of,
@@ -100,10 +98,6 @@ class Talk:
         else:
             self.source.unknown(f"role {role}")
 
-    def end(self) -> Items:
-        """End the session for now."""
-        yield from self.talk.end()
-
     def user(self, message: Values, parts: Iterable[Values]) -> Items:
         """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote,
         without OpenCode's additions.
@@ -118,29 +112,30 @@ class Talk:
                 self.talk.exchange.saw(self.talk.clean(_text(part)).text)
             else:
                 typed.append(_unquote(_text(part)))
-        cleaned = self.talk.clean("\n\n".join(text for text in typed if text.strip()))
-        if cleaned.text:
-            is_inner = self.talk.session.kind is SessionKind.SUBAGENT
-            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            speaker = Speaker.AGENT if is_inner else Speaker.OWNER
-            yield from self.talk.say(
-                Turn(
-                    str(message.get("id")),
-                    speaker,
-                    cleaned.text,
-                    self.time,
-                    flags=flags,
-                    unique=True,
-                ),
-                message,
-            )
+        is_inner = self.talk.session.kind is SessionKind.SUBAGENT
+        yield from self.talk.write(
+            Speaker.AGENT if is_inner else Speaker.OWNER,
+            "\n\n".join(text for text in typed if text.strip()),
+            self.time,
+            message,
+            identity=str(message.get("id")),
+            unique=True,
+        )
 
     def agent(self, message: Values, parts: Iterable[Values]) -> Items:
         """Yield an answer with its calls. An answer that summarises the session is marked as
         derived.
         """
         self.learn(message)
-        self.talk.spend(_tokens(mapping(message, "tokens")))
+        counts = mapping(message, "tokens")
+        cache = mapping(counts, "cache")
+        self.talk.spend(
+            Tokens(
+                total(counts, "input") + total(cache, "write"),
+                total(cache, "read"),
+                total(counts, "output", "reasoning"),
+            )
+        )
         if message.get("summary") is True:
             yield from self.summary(message, parts)
             return
@@ -184,12 +179,8 @@ class Talk:
     def call(self, part: Values) -> None:
         """Add a tool call with its result."""
         state = mapping(part, "state")
-        arguments = state.get("input")
-        name = string(part, "tool") or "tool"
         call_id = self.talk.add_call(
-            str(part.get("callID") or ""),
-            name,
-            arguments if isinstance(arguments, str | dict) else "",
+            str(part.get("callID") or ""), string(part, "tool") or "tool", state.get("input")
         )
         status = state.get("status")
         output = state.get("output") if status in _DONE else state.get("error")
@@ -215,24 +206,12 @@ class Talk:
         """Update the model, and the folder if the session has none."""
         model_info = message if string(message, "modelID") else mapping(message, "model")
         model = answered_by(string(model_info, "modelID"), string(model_info, "providerID"))
-        folder = string(mapping(message, "path"), "cwd")
-        session = self.talk.session
-        self.talk.session = replace(
-            session, model=model or session.model, cwd=session.cwd or folder
-        )
+        folder = self.talk.session.cwd or string(mapping(message, "path"), "cwd")
+        self.talk.learn(model=model, cwd=folder)
 
     def skip(self, part: Values) -> None:
         if part.get("type") not in _QUIET:
             self.source.unknown(f"part {part.get('type')}")
-
-
-def _tokens(counts: Values) -> Tokens:
-    cache = mapping(counts, "cache")
-    return Tokens(
-        total(counts, "input") + total(cache, "write"),
-        total(cache, "read"),
-        total(counts, "output", "reasoning"),
-    )
 
 
 ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
@@ -241,9 +220,7 @@ ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
 
 def data_folders(places: Places) -> list[Path]:
     """Return OpenCode's data folders, by the XDG rules on every system."""
-    folders = [
-        Path(places.environ.get("XDG_DATA_HOME") or places.home / ".local" / "share").expanduser()
-    ]
+    folders = [places.folder("XDG_DATA_HOME", ".local", "share")]
     if places.platform == "win32":
         folders += [
             Path(folder)
@@ -275,7 +252,6 @@ def _text(part: Values) -> str:
 # credentials, and the event log, which repeats everything, are never read.
 
 
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _REQUIRED_COLUMNS = {
     "session": {"id", "time_created", "time_updated"},
     "message": {"id", "session_id", "time_created", "data"},
@@ -287,11 +263,6 @@ _KEY_BY_COLUMN = {
     "title": "title",
     "version": "version",
 }
-
-
-def parse(source: Source) -> Items:
-    """Parse one database."""
-    return _Reader(source).read()
 
 
 class _Reader:
@@ -332,7 +303,7 @@ class _Reader:
                 if not isinstance(values_with_id.get("time"), Mapping):
                     values_with_id["time"] = {"created": created}
                 yield from talk.take(values_with_id, self.parts(message))
-        yield from talk.end()
+        yield from talk.talk.end()
         if not talk.is_done:
             self.open.append(name)
 
@@ -354,18 +325,11 @@ class _Reader:
                 yield values
 
     def values(self, data: object) -> dict[str, Any] | None:
-        values = decode(_ANY, as_bytes(data))
+        values = plain(as_bytes(data))
         if isinstance(values, dict):
             return values
         self.source.corrupt()
         return None
-
-
-def _sniff(head: Head) -> bool:
-    tables = head.database
-    return tables is not None and all(
-        columns <= set(tables.columns(name)) for name, columns in _REQUIRED_COLUMNS.items()
-    )
 
 
 def _roots(places: Places) -> Sequence[Root]:
@@ -381,8 +345,8 @@ ADAPTER = Adapter(
     tool=TOOL,
     label="OpenCode",
     roots=_roots,
-    sniff=_sniff,
-    parse=parse,
+    sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
+    parse=lambda source: _Reader(source).read(),
     beside=log_of,
     resume=("opencode", "--session", "{id}"),
     versions="database of 1.16 to 1.18 (from its description)",
@@ -423,7 +387,7 @@ _SAFE_NAME = re.compile(r"[\w.-]+")
 
 def parse_files(source: Source) -> Items:
     """Parse one session."""
-    values = decode(_ANY, source.text().encode("utf-8", "replace"))
+    values = plain(source.text())
     if not isinstance(values, dict):
         source.corrupt()  # possibly incomplete
     elif isinstance(values.get("messages"), list):
@@ -436,7 +400,7 @@ def _export(source: Source, values: Values) -> Items:
     talk = Talk(source, session_of(mapping(values, "info")))
     for message in objects(values, "messages"):
         yield from talk.take(mapping(message, "info"), objects(message, "parts"))
-    yield from talk.end()
+    yield from talk.talk.end()
 
 
 def _session(source: Source, values: Values) -> Items:
@@ -444,19 +408,16 @@ def _session(source: Source, values: Values) -> Items:
     folders = _Folders(source.path)
     project = string(folders.project(values), "worktree")
     talk = Talk(source, session_of(values, project=project if project != "/" else None))
-    messages = [beside(path) for path in folders.messages(name)]
-    for _ in range(sum(not isinstance(message, dict) for message in messages)):
-        source.corrupt()
-    for message in sorted((item for item in messages if isinstance(item, dict)), key=_order):
-        yield from talk.take(message, _parts(source, folders, name, str(message.get("id"))))
-    yield from talk.end()
+    for message in sorted(_read(source, folders.messages(name)), key=_order):
+        parts = folders.parts(name, str(message.get("id")))
+        yield from talk.take(message, _read(source, parts))
+    yield from talk.talk.end()
 
 
-def _parts(source: Source, folders: _Folders, session: str, message: str) -> Iterator[Values]:
-    for path in folders.parts(session, message):
-        part = beside(path)
-        if isinstance(part, dict):
-            yield part
+def _read(source: Source, paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    for values in map(beside, paths):
+        if isinstance(values, dict):
+            yield values
         else:
             source.corrupt()
 
@@ -472,12 +433,8 @@ class _Folders:
 
     def project(self, values: Values) -> Values:
         name = string(values, "projectID")
-        project = (
-            beside(self.storage / "project" / f"{name}.json")
-            if name and _SAFE_NAME.fullmatch(name)
-            else None
-        )
-        return project if isinstance(project, dict) else {}
+        is_safe = name and _SAFE_NAME.fullmatch(name)
+        return mapping(beside(self.storage / "project" / f"{name}.json")) if is_safe else {}
 
     def messages(self, session: str) -> list[Path]:
         return _files(self.storage / "message" / session) if _SAFE_NAME.fullmatch(session) else []
@@ -516,13 +473,9 @@ def _messages_of(path: Path) -> Iterator[Path]:
 
 
 def _sniff_files(head: Head) -> bool:
-    shape = shape_of(head)
-    if shape is None or shape.is_array:
-        return False
-    is_export = {"info", "messages"} <= shape.keys and '"sessionID"' in head.text
-    return is_export or (
-        {"id", "time", "title"} <= shape.keys and bool({"projectID", "version"} & shape.keys)
-    )
+    keys = keys_of(head)
+    is_export = {"info", "messages"} <= keys and '"sessionID"' in head.text
+    return is_export or ({"id", "time", "title"} <= keys and bool({"projectID", "version"} & keys))
 
 
 def _roots_files(places: Places) -> Sequence[Root]:

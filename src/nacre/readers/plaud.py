@@ -7,13 +7,14 @@ whose date is in the file's name.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from nacre.base.ids import turn_hash
-from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source
+from nacre.readers.adapter import Adapter, Head, Items, Source
 from nacre.readers.conversation import clean
 from nacre.readers.generic import TURN_CHARACTERS, date_in_name, is_text
 from nacre.readers.trust import hashed_id
@@ -57,28 +58,19 @@ class _Part:
 def parse(source: Source) -> Items:
     """Parse one transcript."""
     start = date_in_name(source.path.name)
-    turns = list(_turns(_join(_parts(source.text())), start))
+    turns: list[Turn] = []
+    seen: dict[str, object] = {}
+    for part in _join(_parts(source.text())):
+        text, time = clean(part.text).text, start
+        if text:
+            with contextlib.suppress(OverflowError):
+                time = start and start + timedelta(seconds=part.seconds or 0)
+            identity = hashed_id(seen, Speaker.OWNER, None, f"{part.name or ''}\n{text}")
+            turns.append(Turn(identity, Speaker.OWNER, text, time, author=part.name))
     if turns:
         first = f"{source.path.stem if start is None else start.isoformat()}\n{turns[0].text}"
         yield Session(TOOL, turn_hash("session", first, 0), title=source.path.stem, started=start)
         yield from turns
-
-
-def _turns(parts: Iterator[_Part], start: datetime | None) -> Iterator[Turn]:
-    seen: dict[str, object] = {}
-    for part in parts:
-        text = clean(part.text).text
-        if text:
-            time = _moment(start, part.seconds or 0) if start else None
-            identity = hashed_id(seen, Speaker.OWNER, None, f"{part.name or ''}\n{text}")
-            yield Turn(identity, Speaker.OWNER, text, time, author=part.name)
-
-
-def _moment(start: datetime, seconds: int) -> datetime:
-    try:
-        return start + timedelta(seconds=seconds)
-    except OverflowError:
-        return start
 
 
 def _parts(text: str) -> Iterator[_Part]:
@@ -160,14 +152,10 @@ def _sniff(head: Head) -> bool:
     return len(parts) >= _MIN_PARTS and len({part.name for part in parts}) * 2 <= len(parts) + 1
 
 
-def _roots(_: Places) -> Sequence[Root]:
-    return ()
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Plaud",
-    roots=_roots,
+    roots=lambda _: (),
     sniff=_sniff,
     parse=parse,
     whole=True,

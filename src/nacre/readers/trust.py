@@ -263,6 +263,11 @@ class Exchange:
         """Trust nothing in this exchange, because unrecorded text came from outside."""
         self._unseen = True
 
+    def heard_from(self, tool: str, short_input: str, output: str) -> None:
+        """Record the output of a tool, whose name and input tell its origin."""
+        outside, own = is_outside(tool, short_input), is_own(tool, short_input)
+        self.heard(output, outside=outside, own=own)
+
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
         """Record a tool's output as text from outside, from nacre, or from this machine."""
         if own:
@@ -707,7 +712,6 @@ class Block(Claims, gc=False):
 
 
 _CONTENT = msgspec.json.Decoder(str | Block | list[Block | str] | None)
-_ANY = msgspec.json.Decoder(Any)
 
 
 def blocks_of(content: msgspec.Raw) -> list[Block]:
@@ -726,11 +730,6 @@ def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
     return separator.join(
         block.text for block in blocks_of(content) if block.text and block.is_text
     )
-
-
-def plain(raw: msgspec.Raw) -> Any:
-    """Return a body as plain values, or None if it cannot be decoded."""
-    return adapter.decode(_ANY, bytes(raw))
 
 
 # -- Turns in order, for formats with separate records for tool results --------
@@ -819,6 +818,53 @@ class Conversation:
         """Return an id for a turn without one, from the record's time if it has one."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
+    @property
+    def calls(self) -> dict[str, Call]:
+        """The calls of the open turn."""
+        return self.opened.calls if self.opened else {}
+
+    @property
+    def waits_for_others(self) -> bool:
+        """True if the result of an outside call, or of nacre's, is pending."""
+        return any(
+            pending.call.outcome is None and (pending.outside or pending.own)
+            for pending in self.calls.values()
+        )
+
+    def learn(self, **facts: Any) -> None:
+        """Update the facts of the session that are known."""
+        self.session = replace(self._session, **{key: facts[key] for key in facts if facts[key]})
+
+    def write(
+        self,
+        speaker: Speaker,
+        text: str,
+        time: datetime | None,
+        *claims: Claims | Mapping[str, Any],
+        identity: str | None = None,
+        stamp: str | None = None,
+        flags: Flag = Flag.NONE,
+        trust: Trust = Trust.TRUSTED,
+        unique: bool = False,
+    ) -> adapter.Items:
+        """Yield a text, without injected text, as a complete turn, unless nothing remains.
+
+        ``stamp`` determines the id of a turn without one.
+        """
+        cleaned = self.clean(text)
+        if cleaned.text:
+            identity = identity or self.new_id(speaker, stamp, cleaned.text)
+            turn = Turn(
+                identity,
+                speaker,
+                cleaned.text,
+                time,
+                flags=flags | cleaned.flags,
+                trust=trust,
+                unique=unique,
+            )
+            yield from self.say(turn, *claims)
+
     def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> adapter.Items:
         """Yield a complete turn. A turn of the owner begins a new exchange unless it is noise.
 
@@ -874,7 +920,7 @@ class Conversation:
         cleaned = self.clean(text)
         self.opened.texts.append(cleaned.text)
         judged = self.exchange.judge(cleaned.text)
-        self.opened.flags |= judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+        self.opened.flags |= judged.flags | cleaned.flags
         if judged.trust is Trust.UNTRUSTED:
             self.opened.trust = Trust.UNTRUSTED
 
@@ -882,10 +928,11 @@ class Conversation:
         """Strip injected text, and record it as received."""
         return self.exchange.clean(text)
 
-    def add_call(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> str:
+    def add_call(self, call_id: str, name: str, arguments: object) -> str:
         """Add a call to the open turn, and return the id under which its result is expected."""
         if self.opened is None:
             return call_id
+        arguments = arguments if isinstance(arguments, str | dict) else ""
         call = asked(name, arguments)
         outside = is_outside(name, call.input) or call.action is Action.FETCH
         if len(call.input) >= INPUT_CHARACTERS:
@@ -899,7 +946,7 @@ class Conversation:
 
     def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
         """Record the outcome and output of a call."""
-        call = self.opened.calls.get(call_id) if self.opened else None
+        call = self.calls.get(call_id)
         outside = call_id in self.source.carry.get("awaited", ()) or bool(call and call.outside)
         self.exchange.heard(output(), outside=outside, own=bool(call and call.own))
         if call:
