@@ -39,7 +39,7 @@ class Api:
         )
         assert self.process.stdout
         said = self.process.stdout.readline()
-        if figures := re.search(r"figures at (http\S+)", said):
+        if figures := re.search(r"metrics at (http\S+)", said):
             self.figures = figures[1]
             said = self.process.stdout.readline()
         found = re.search(r"at (http\S+),", said)

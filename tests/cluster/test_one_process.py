@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+from prometheus_client import generate_latest
 
 from nacre.cluster.cluster import (
     Metrics,
     Telemetry,
     Watch,
-    read_state,
 )
 from nacre.cluster.worker import Worker, WorkerOptions
 from nacre.errors import NotFound
@@ -28,7 +27,11 @@ from tests.spaces.conftest import Server
 _FACT = "The ferry timetable is kept in the file tides.csv."
 
 
-def test_outcomes_are_reported_to_a_collector_and_on_the_page() -> None:
+def exposed(figures: Metrics) -> str:
+    return generate_latest(figures.registry).decode()
+
+
+def test_outcomes_are_reported_to_a_collector_and_to_prometheus() -> None:
     told: list[str] = []
     figures = Metrics("jobs")
     with collecting() as collector:
@@ -52,17 +55,9 @@ def test_outcomes_are_reported_to_a_collector_and_on_the_page() -> None:
         assert collector.services() == {"nacre-worker"}
         assert b"a fault" not in collector.sent
     assert told == []
-    tend, dream = sorted(figures.done(), key=lambda done: done.count, reverse=True)
-    assert (tend.name, tend.count, dict(tend.failed)) == ("tend", 2, {"not_found": 1})
-    assert (dream.name, dict(dream.failed)) == ("dream", {"fault": 1})
-    page = figures.page("worker", None).decode()
-    assert "It does not answer." in page
-    assert re.search(r"dream.*fault", page)
-    address = figures.serve("0", "worker", lambda: None)
-    text = httpx.get(address, trust_env=False).text
+    text = httpx.get(figures.serve("0"), trust_env=False).text
+    assert 'nacre_jobs_total{name="tend",outcome="not_found"} 1.0' in text
     assert 'nacre_jobs_total{name="dream",outcome="fault"} 1.0' in text
-    assert "worker" in httpx.get(address.removesuffix("metrics"), trust_env=False).text
-    assert httpx.get(f"{address}/more", trust_env=False).status_code == 404
 
 
 def test_worker_tends_a_changed_space_until_it_is_told_to_end(
@@ -83,12 +78,8 @@ def test_worker_tends_a_changed_space_until_it_is_told_to_end(
     asyncio.run(worker.run())
     assert told[0] == "works"
     assert sorted(told[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
-    (done,) = figures.done()
-    assert (done.name, done.count, dict(done.failed)) == ("tend", 4, {})
+    assert 'nacre_jobs_total{name="tend",outcome="ok"} 4.0' in exposed(figures)
     assert nacre("server", "cluster", "jobs", "--json").json["jobs"] == []
-    state = read_state(team.url, 0)
-    assert state
-    assert state.spaces == 4
 
 
 def test_api_answers_keys_until_it_is_told_to_end(team: Server, tmp_path: Path) -> None:
@@ -105,6 +96,6 @@ def test_api_answers_keys_until_it_is_told_to_end(team: Server, tmp_path: Path) 
         found = client.post("/api/v1/recall", json={"text": "ferry timetable?"}, headers=ben)
         assert _FACT in found.text
         assert client.get("/health/ready").status_code == 200
-    assert told[1:] == ["ends: it answers what was asked before"]
-    failed = {done.name: dict(done.failed) for done in figures.done()}
-    assert (failed["recall"], failed["store"]) == ({}, {"not_allowed": 1})
+    assert told[1:] == ["ends: finishing the requests in progress"]
+    assert 'nacre_requests_total{name="store",outcome="not_allowed"} 1.0' in exposed(figures)
+    assert 'nacre_requests_total{name="recall",outcome="ok"} 1.0' in exposed(figures)

@@ -100,7 +100,7 @@ def test_job_of_a_killed_worker_is_finished_by_another(
             assert first.end(signal.SIGKILL) == -signal.SIGKILL
         assert [job["state"] for job in _jobs(nacre)] == ["doing"]
     second = worker()
-    second.until("begins anew: ferry-team")
+    second.until("repeats: ferry-team")
     second.until("ferry-team: done")
     assert second.end() == 0
     assert _jobs(nacre) == []

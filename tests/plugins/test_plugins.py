@@ -155,7 +155,11 @@ def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     made = tmp_path / "made"
     subprocess.run(
-        [node(), "build.mjs", str(made)], cwd=ROOT / "host-plugins", env=environ, check=True, timeout=120
+        [node(), "build.mjs", str(made)],
+        cwd=ROOT / "host-plugins",
+        env=environ,
+        check=True,
+        timeout=120,
     )
     for path in sorted(made.rglob("*.js")):
         assert path.read_text() == (SHIPPED / path.relative_to(made)).read_text(), (

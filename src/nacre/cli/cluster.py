@@ -439,21 +439,14 @@ def _watching(
     with ExitStack() as stack:
         observers: list[cluster_api.Observer] = []
         if place:
-            observers.append(_figures(run, title, what, place))
+            metrics = cluster_api.Metrics(what)
+            _tell(run, f"metrics at {metrics.serve(place)}")
+            observers.append(metrics)
         if collector:
             sent = cluster_api.Telemetry(f"nacre-{title}", what, collector, partial(_tell, run))
             stack.callback(sent.close)
             observers.append(sent)
         yield cluster_api.Watch(observers)
-
-
-def _figures(run: Run, title: str, what: str, place: str) -> cluster_api.Metrics:
-    found, url = cluster_api.Metrics(what), cluster_api.server_of(run.settings)
-    told = found.serve(
-        place, title, lambda: cluster_api.read_state(url, ids.to_ms(ids.utc_now()) or 0)
-    )
-    _tell(run, f"figures at {told} (and a page at /)")
-    return found
 
 
 def _tell(run: Run, line: str) -> None:

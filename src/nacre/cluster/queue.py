@@ -1,4 +1,4 @@
-"""The queue of a cluster's jobs: procrastinate's tables, in a schema of their own on the same server."""
+"""The job queue of a cluster: procrastinate's tables in a separate schema on the same server."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ QUEUE = "nacre"
 TEND = "tend"
 MOST_TRIES = 5
 AWAY = (StoreAway, Unavailable)
-"""It is no fault of a job that its server or a node of it is away, or a model: it is tried until that is back."""
+"""Errors of an unavailable server, node or model; such jobs are retried without limit."""
 
 _SCHEMA = "nacre_jobs"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job for a space: ``state`` is ``todo``, ``doing``, or ``failed`` where it was given up; ``tries`` counts how
-    often it was begun and not ended."""
+    """A job for a space.
+
+    ``state`` is ``todo``, ``doing`` or, after the last try, ``failed``. ``tries`` counts unfinished
+    attempts.
+    """
 
     id: int
     space: str
@@ -47,18 +50,21 @@ class Job:
 def queue_of(
     url: str, tend: Callable[[str], None] = lambda _: None, backoff: int = 4, patience: float = 10.0
 ) -> procrastinate.App:
-    """The queue; ``tend`` does the job for a space. What fails is tried again after ``backoff`` seconds, then after
-    that to the power of two, of three and of four; what is away is waited for. That the queue's own server is away is
-    known after ``patience`` seconds. Raises Unavailable where the library is missing."""
+    """Return the queue; ``tend`` runs the job of a space.
+
+    A failed job is retried after ``backoff`` seconds, then after its second, third and fourth power.
+    ``patience`` is the timeout in seconds for connections to the queue's server. Raises Unavailable
+    if the library is missing.
+    """
     if not is_installed("procrastinate"):
         raise Unavailable(
             "a cluster's jobs need a library: procrastinate", hint=install_hint("cluster")
         )
     _be_quiet()
-    told = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
+    options = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
     app = procrastinate.App(
         connector=procrastinate.PsycopgConnector(
-            conninfo=url, kwargs={"options": told}, min_size=1, max_size=4, timeout=patience
+            conninfo=url, kwargs={"options": options}, min_size=1, max_size=4, timeout=patience
         )
     )
     app.task(name=TEND, queue=QUEUE, retry=retries.Retries(MOST_TRIES, backoff, AWAY))(tend)
@@ -66,13 +72,13 @@ def queue_of(
 
 
 def _be_quiet() -> None:
-    """What goes wrong we say ourselves, without addresses and texts."""
+    """Silence the libraries' logs, which may contain addresses and texts."""
     for name in ("procrastinate", "psycopg.pool"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def prepare_queue(url: str) -> None:
-    """Make the queue's tables where there are none. Raises Unavailable, NotAllowed."""
+    """Create the queue's tables if missing. Raises Unavailable, NotAllowed."""
     app = queue_of(url)
     with closing(Registry(url)) as registry:
         if registry.all("has_queue"):
@@ -83,7 +89,7 @@ def prepare_queue(url: str) -> None:
 
 
 def list_jobs(url: str) -> list[Job]:
-    """The jobs that wait, are done now, or were given up."""
+    """Return the pending, running and failed jobs."""
     with queue_of(url).open() as app:
         return [
             _job(job) for job in app.job_manager.list_jobs(queue=QUEUE) if job.status != "succeeded"
@@ -91,7 +97,7 @@ def list_jobs(url: str) -> list[Job]:
 
 
 def retry_failed(url: str, number: int | None) -> int:
-    """Have a job done again that was given up, or all of them; returns how many. Raises NotFound for a number."""
+    """Retry a failed job, or all; return their number. Raises NotFound for an unknown job."""
     with queue_of(url).open() as app:
         failed = [
             job.id or 0
@@ -99,7 +105,7 @@ def retry_failed(url: str, number: int | None) -> int:
         ]
         if not failed and number is not None:
             raise NotFound(
-                f"no job {number} was given up", hint="nacre server cluster jobs lists them"
+                f"no job {number} has failed", hint="nacre server cluster jobs lists them"
             )
         for item in failed:
             app.job_manager.retry_job_by_id(item, datetime.now(UTC))
@@ -111,7 +117,10 @@ def _job(job: jobs.Job) -> Job:
 
 
 def deferred(app: procrastinate.App) -> Callable[[str], Any]:
-    """Puts a job for a space into the queue: at most one of a space is done at a time, and one waits."""
+    """Return a function that adds a job for a space.
+
+    At most one job per space runs at a time, and one is pending.
+    """
 
     async def defer(space: str) -> bool:
         job = app.configure_task(TEND, queue=QUEUE, lock=space, queueing_lock=space)

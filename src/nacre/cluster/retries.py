@@ -1,4 +1,4 @@
-"""When a job that failed is tried again."""
+"""The retry strategy of jobs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from procrastinate.jobs import Job
 
 
 class Retries(BaseRetryStrategy):
-    """After ``backoff`` seconds, then after that to the power of two, of three and so on, ``tries`` in all, and without
-    an end where it failed for one of the ``patient`` reasons."""
+    """Retries with exponential pauses.
+
+    The pauses are ``backoff`` seconds and its powers. There are ``tries`` attempts in total, without
+    limit for ``patient`` exceptions.
+    """
 
     def __init__(self, tries: int, backoff: int, patient: tuple[type[Exception], ...]) -> None:
         self._tries = tries
@@ -16,7 +19,7 @@ class Retries(BaseRetryStrategy):
         self._patient = patient
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        """Nothing where it is given up."""
+        """Return the next attempt, or ``None`` after the last one."""
         tried = job.attempts + 1
         if tried >= self._tries and not isinstance(exception, self._patient):
             return None

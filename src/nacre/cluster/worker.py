@@ -1,7 +1,6 @@
-"""A process that does for spaces what a person's daemon does unasked: it learns, makes vectors, dreams.
+"""A worker: a process that learns, computes vectors and consolidates for all spaces.
 
-Every job may be done twice, and finds then what is done already. A worker that is killed stops telling that it lives,
-and another one begins its job anew.
+Jobs are idempotent. If a worker is killed, its heartbeat stops and another worker repeats its job.
 """
 
 from __future__ import annotations
@@ -36,16 +35,19 @@ else:
     procrastinate = Module("procrastinate")
 
 _AWAY_SECONDS = 2.0
-"""Between two tries to reach a server that is away."""
+"""Pause between two attempts to reach an unavailable server."""
 
 END_SECONDS = 60.0
-"""So long a job may go on once the worker is to end; what is not done by then is begun anew by another one."""
+"""Time limit for jobs in progress at the end; another worker repeats unfinished ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """``jobs`` are done at a time. ``every`` so many seconds it looks in which spaces something was done. A worker that
-    has not told for ``lease`` seconds that it lives is taken for dead."""
+    """Options of a worker.
+
+    ``jobs`` is the maximum of simultaneous jobs. ``every`` is the interval in seconds for finding
+    changed spaces. A worker without a heartbeat for ``lease`` seconds counts as dead.
+    """
 
     jobs: int = 1
     every: float = 60.0
@@ -54,7 +56,7 @@ class WorkerOptions:
 
 
 class Worker:
-    """Works until the process is told to end. ``folder`` is empty, and may be deleted afterwards."""
+    """A worker that runs until SIGTERM. ``folder`` is empty and may be deleted afterwards."""
 
     def __init__(
         self,
@@ -64,7 +66,10 @@ class Worker:
         tell: Callable[[str], None],
         watch: Watch,
     ) -> None:
-        """Raises InvalidInput where no server is set, Unavailable where a library is missing."""
+        """Create the worker.
+
+        Raises InvalidInput if no server is set, and Unavailable if a library is missing.
+        """
         self._url = server_of(settings)
         self._spaces = Spaces(
             replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
@@ -76,7 +81,10 @@ class Worker:
         self._is_away = False
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT. Where the server goes away it waits for it. Raises what is refused at first."""
+        """Run until SIGTERM or SIGINT, and wait for an unavailable server.
+
+        Raises the errors of the first connection.
+        """
         await asyncio.to_thread(self._untended)
         asyncio.get_running_loop().set_exception_handler(_unless_away)
         is_over = _told_to_end()
@@ -101,7 +109,7 @@ class Worker:
         self._spaces.close()
 
     async def _work(self, is_over: asyncio.Event) -> None:
-        """Until it is over or the server goes away; then the queue raises ConnectorException, its pool PoolTimeout."""
+        """Work until the end, or until ConnectorException or PoolTimeout if the server goes away."""
         lease = self._options.lease
         await self._app.open_async()
         self._is_away = False
@@ -128,24 +136,23 @@ class Worker:
             task.result()
 
     async def _look_on(self) -> None:
-        """Until the server goes away."""
+        """Add jobs regularly until the server goes away."""
         while True:
             try:
                 await self._look()
             except (*AWAY, procrastinate.exceptions.ConnectorException):
                 return
             except (NacreError, OSError) as error:
-                self._tell(f"cannot look what is to be done: {error}")
+                self._tell(f"cannot find changed spaces: {error}")
             await asyncio.sleep(self._options.every)
 
     async def _look(self) -> None:
-        """Put into the queue what is to be done; what a dead worker was at is begun anew, what was given up waits for
-        an operator."""
+        """Add jobs for changed spaces and repeat those of dead workers; failed jobs stay."""
         manager, defer = self._app.job_manager, deferred(self._app)
         for job in await manager.get_stalled_jobs(
             queue=QUEUE, seconds_since_heartbeat=self._options.lease
         ):
-            self._tell(f"begins anew: {job.lock}")
+            self._tell(f"repeats: {job.lock}")
             await manager.retry_job(job)
         known = {job.lock for job in await manager.list_jobs_async(queue=QUEUE)}
         for space in await asyncio.to_thread(self._untended):
@@ -176,20 +183,20 @@ class Worker:
             where = "".join(traceback.format_tb(error.__traceback__))
             self._tell(
                 f"{space}: {type(error).__name__}\n{where}"
-            )  # and not what it says, which may be a text
+            )  # not the message, which may contain text
             raise
         self._tell(f"{space}: done")
 
 
-def _unless_away(loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> None:
-    """What the queue's own tasks end with where the server goes away is said once, in our words."""
+def _unless_away(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Ignore the errors of the queue's tasks if the server goes away; the worker reports it once."""
     away = (*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError)
-    if not isinstance(told.get("exception"), away):
-        loop.default_exception_handler(told)
+    if not isinstance(context.get("exception"), away):
+        loop.default_exception_handler(context)
 
 
 def _told_to_end() -> asyncio.Event:
-    """Is set by SIGTERM and SIGINT."""
+    """Return an event that SIGTERM and SIGINT set."""
     is_over = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, is_over.set)

@@ -144,14 +144,5 @@ DELETE FROM nacre_spaces.spaces WHERE name = :space
 -- has_queue --
 SELECT 1 FROM pg_tables WHERE schemaname = 'nacre_jobs' AND tablename = 'procrastinate_jobs'
 
--- count_jobs --
-SELECT CAST(status AS text), count(*) FROM nacre_jobs.procrastinate_jobs GROUP BY status
-
--- read_state --
-SELECT (SELECT count(*) FROM nacre_spaces.spaces),
-    (SELECT count(*) FROM nacre_spaces.api_keys WHERE revoked IS NULL AND expires > :at),
-    (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()),
-    CAST(current_setting('max_connections') AS bigint), pg_database_size(current_database())
-
 -- create_queue --
 CREATE SCHEMA IF NOT EXISTS nacre_jobs
