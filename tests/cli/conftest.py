@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,8 +74,51 @@ def process() -> Nacre:
 
 
 @pytest.fixture
-def terminal(processes: Processes) -> Nacre:
-    """``terminal("list", typed="n\\n")`` on a pseudo-terminal, where both streams are one."""
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Nacre:
+    """``terminal("list", typed="n\\n")`` in this process, with a pseudo-terminal for all its streams."""
+    pty = pytest.importorskip("pty")
+
+    def run(*arguments: str, typed: str = "", environ: dict[str, str] | None = None) -> Outcome:
+        mine, theirs = pty.openpty()
+        os.write(mine, typed.encode())
+        shown = bytearray()
+        reader = threading.Thread(target=_read_all, args=(mine, shown))
+        reader.start()
+        with (
+            monkeypatch.context() as changed,
+            os.fdopen(theirs, "r", encoding="utf-8") as stdin,
+            os.fdopen(os.dup(theirs), "w", encoding="utf-8") as output,
+            pytest.raises(SystemExit) as ended,
+        ):
+            for name, value in {"TERM": "xterm-256color", **(environ or {})}.items():
+                changed.setenv(name, value)
+            changed.setattr("sys.stdin", stdin)
+            changed.setattr("sys.stdout", output)
+            changed.setattr("sys.stderr", output)
+            cli.main(arguments)
+        reader.join()
+        os.close(mine)
+        code = ended.value.code
+        return Outcome(int(code or 0), shown.decode().replace("\r\n", "\n"), "")
+
+    return run
+
+
+def _read_all(descriptor: int, shown: bytearray) -> None:
+    """Read from a pseudo-terminal until nobody has its other end open."""
+    while True:
+        try:
+            read = os.read(descriptor, 4096)
+        except OSError:
+            return
+        if not read:
+            return
+        shown += read
+
+
+@pytest.fixture
+def terminal_process(processes: Processes) -> Nacre:
+    """``terminal`` with a process of its own."""
     pty = pytest.importorskip("pty")
 
     def run(*arguments: str, typed: str = "", environ: dict[str, str] | None = None) -> Outcome:

@@ -88,9 +88,9 @@ def noted(program: Path, what: str) -> str:
 
 @pytest.mark.usefixtures("sessions")
 def test_a_session_is_opened_by_its_own_tool_in_its_folder(
-    terminal: Nacre, claude: Path, ledger: Path
+    terminal_process: Nacre, claude: Path, ledger: Path
 ) -> None:
-    shown = terminal("resume", SESSION[:8])
+    shown = terminal_process("resume", SESSION[:8])
     assert shown.code == 7  # nacre became the program
     assert noted(claude, "words") == f"--resume\n{SESSION}"
     assert noted(claude, "pwd") == str(ledger)
@@ -99,10 +99,10 @@ def test_a_session_is_opened_by_its_own_tool_in_its_folder(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_created_files_keep_the_modes_of_the_tool(terminal: Nacre, claude: Path) -> None:
+def test_created_files_keep_the_modes_of_the_tool(terminal_process: Nacre, claude: Path) -> None:
     before = os.umask(0o027)
     try:
-        terminal("resume", SESSION[:8])
+        terminal_process("resume", SESSION[:8])
     finally:
         os.umask(before)
     assert noted(claude, "umask") == "0027"
@@ -165,11 +165,11 @@ def test_where_nobody_sits_the_command_is_only_printed(process: Nacre, claude: P
 
 @pytest.mark.usefixtures("sessions")
 def test_a_tool_that_is_not_installed_is_named_with_the_command(
-    terminal: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal_process: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    shown = terminal("resume", SESSION)
+    shown = terminal_process("resume", SESSION)
     assert shown.code == 5
     assert "claude is not on the PATH" in shown.out
     assert f"claude --resume {SESSION}" in " ".join(shown.out.split())

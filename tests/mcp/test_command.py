@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import Nacre, nacre, terminal
+from tests.cli.conftest import Nacre, nacre, terminal_process
 
-__all__ = ["nacre", "terminal"]
+__all__ = ["nacre", "terminal_process"]
 
 
 def test_unknown_tool_set_is_refused_with_valid_names(nacre: Nacre) -> None:
     assert "core" in nacre("mcp", "--tools", "some", code=2).err
 
 
-def test_a_person_who_starts_it_is_told_what_it_waits_for(terminal: Nacre) -> None:
-    assert "Ctrl-D ends this" in terminal("mcp", typed="\x04").out
+def test_a_person_who_starts_it_is_told_what_it_waits_for(terminal_process: Nacre) -> None:
+    assert "Ctrl-D ends this" in terminal_process("mcp", typed="\x04").out
