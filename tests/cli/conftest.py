@@ -76,44 +76,79 @@ def process() -> Nacre:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Nacre:
     """``terminal("list", typed="n\\n")`` in this process, with a pseudo-terminal for all its streams."""
-    pty = pytest.importorskip("pty")
 
     def run(*arguments: str, typed: str = "", environ: dict[str, str] | None = None) -> Outcome:
-        mine, theirs = pty.openpty()
-        os.write(mine, typed.encode())
-        shown = bytearray()
-        reader = threading.Thread(target=_read_all, args=(mine, shown))
-        reader.start()
-        with (
-            monkeypatch.context() as changed,
-            os.fdopen(theirs, "r", encoding="utf-8") as stdin,
-            os.fdopen(os.dup(theirs), "w", encoding="utf-8") as output,
-            pytest.raises(SystemExit) as ended,
-        ):
-            for name, value in {"TERM": "xterm-256color", **(environ or {})}.items():
-                changed.setenv(name, value)
-            changed.setattr("sys.stdin", stdin)
-            changed.setattr("sys.stdout", output)
-            changed.setattr("sys.stderr", output)
-            cli.main(arguments)
-        reader.join()
-        os.close(mine)
-        code = ended.value.code
-        return Outcome(int(code or 0), shown.decode().replace("\r\n", "\n"), "")
+        with monkeypatch.context() as changed:
+            return _on_terminal(changed, arguments, environ, _Typist([("", typed)]))
 
     return run
 
 
-def _read_all(descriptor: int, shown: bytearray) -> None:
-    """Read from a pseudo-terminal until nobody has its other end open."""
-    while True:
+@pytest.fixture
+def dialog(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """``dialog("setup", answers=[("Number", "1")])``: as ``terminal``, typing each answer at its question."""
+
+    def run(
+        *arguments: str,
+        answers: Sequence[tuple[str, str]],
+        environ: dict[str, str] | None = None,
+    ) -> Outcome:
+        typist = _Typist([(question, f"{answer}\n") for question, answer in answers])
+        with monkeypatch.context() as changed:
+            outcome = _on_terminal(changed, arguments, environ, typist)
+        assert not typist.waiting, outcome.out
+        return outcome
+
+    return run
+
+
+class _Typist:
+    """Reads from a pseudo-terminal and types each text of ``waiting`` when the words before it appear."""
+
+    def __init__(self, waiting: list[tuple[str, str]]) -> None:
+        self.waiting = waiting
+        self.shown = bytearray()
+        self._seen = 0
+
+    def run(self, descriptor: int) -> None:
+        """Type and read until nobody has the other end open."""
+        while True:
+            if self.waiting and self.waiting[0][0].encode() in self.shown[self._seen :]:
+                self._seen = len(self.shown)
+                os.write(descriptor, self.waiting.pop(0)[1].encode())
+            try:
+                self.shown += os.read(descriptor, 4096)
+            except OSError:
+                return
+
+
+def _on_terminal(
+    changed: pytest.MonkeyPatch,
+    arguments: Sequence[str],
+    environ: dict[str, str] | None,
+    typist: _Typist,
+) -> Outcome:
+    pty = pytest.importorskip("pty")
+    mine, theirs = pty.openpty()
+    reader = threading.Thread(target=typist.run, args=(mine,))
+    reader.start()
+    code = 0
+    with (
+        os.fdopen(theirs, encoding="utf-8") as stdin,
+        os.fdopen(os.dup(theirs), "w", encoding="utf-8") as output,
+    ):
+        for name, value in {"TERM": "xterm-256color", **(environ or {})}.items():
+            changed.setenv(name, value)
+        changed.setattr("sys.stdin", stdin)
+        changed.setattr("sys.stdout", output)
+        changed.setattr("sys.stderr", output)
         try:
-            read = os.read(descriptor, 4096)
-        except OSError:
-            return
-        if not read:
-            return
-        shown += read
+            cli.main(arguments)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    reader.join()
+    os.close(mine)
+    return Outcome(code, typist.shown.decode().replace("\r\n", "\n"), "")
 
 
 @pytest.fixture
@@ -150,8 +185,8 @@ def terminal_process(processes: Processes) -> Nacre:
 
 
 @pytest.fixture
-def dialog(processes: Processes) -> Callable[..., Outcome]:
-    """``dialog("setup", answers=[("Number", "1")])``: each answer is typed when its question stands there."""
+def dialog_process(processes: Processes) -> Callable[..., Outcome]:
+    """``dialog`` with a process of its own, which may ask for what is not shown."""
     pty = pytest.importorskip("pty")
 
     def run(

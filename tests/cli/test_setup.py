@@ -400,9 +400,9 @@ Dialog = Callable[..., Outcome]
 
 
 def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
-    dialog: Dialog, nacre: Nacre, anthropic: FakeProvider, home: Path
+    dialog_process: Dialog, nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
-    shown = dialog(
+    shown = dialog_process(
         "writer",
         "setup",
         answers=[
@@ -652,8 +652,10 @@ def test_new_key_replaces_the_config_and_reports_overriding_variables(
     )
 
 
-def test_on_a_terminal_another_key_is_typed_without_being_shown(dialog: Dialog, home: Path) -> None:
-    shown = dialog(
+def test_on_a_terminal_another_key_is_typed_without_being_shown(
+    dialog_process: Dialog, home: Path
+) -> None:
+    shown = dialog_process(
         "writer",
         "keys",
         "set",

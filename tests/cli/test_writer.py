@@ -315,7 +315,7 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
 
 def test_older_sessions_are_read_after_consent_to_usage(
     nacre: Nacre,
-    dialog: Callable[..., Outcome],
+    dialog_process: Callable[..., Outcome],
     claude: Path,
     session: Callable[[str, timedelta], Path],
     monkeypatch: pytest.MonkeyPatch,
@@ -333,11 +333,11 @@ def test_older_sessions_are_read_after_consent_to_usage(
     asked = "Let the writer read them, within its daily limit?"
     assert (
         "1 session with content"
-        in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
+        in dialog_process("ingest", "--older", answers=[(asked, "n")], code=None).out
     )
     nacre("writer", "pause")
     assert "the writer is paused" in nacre("ingest", "--older", "--yes", code=2).err
-    refused = dialog("ingest", "--older", answers=[], code=None)
+    refused = dialog_process("ingest", "--older", answers=[], code=None)
     assert "the writer is paused" in refused.out
     assert asked not in refused.out
     nacre("writer", "resume")
@@ -653,14 +653,14 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
 
 @pytest.mark.parametrize("said", ["w", "y"])
 def test_init_shows_the_writers_usage_before_consent(
-    dialog: Callable[..., Outcome],
+    dialog_process: Callable[..., Outcome],
     nacre: Nacre,
     claude: Path,
     session: Callable[[str, timedelta], Path],
     said: str,
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
-    shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
+    shown = dialog_process("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert (
         "Claude Code, haiku could write the rest after each session: about one session and"

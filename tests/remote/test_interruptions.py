@@ -89,13 +89,13 @@ def test_killed_machine_loses_and_doubles_nothing_around_questions(
 
 
 def test_adding_a_server_asks_for_key_and_shows_data(
-    place: Place, machines: Machines, dialog: Callable[..., Outcome]
+    place: Place, machines: Machines, dialog_process: Callable[..., Outcome]
 ) -> None:
     laptop = machines("laptop", added=False)
     laptop("store", "Dogs travel free.")
     answers = [("Key (not shown)", place.key), ("Send your memories (1) and sessions", "n")]
     environ = {**_environ(laptop), "NACRE_DB": "", "NACRE_REMOTE_KEY": ""}
-    told = dialog("server", "remote", "add", place.url, answers=answers, environ=environ)
+    told = dialog_process("server", "remote", "add", place.url, answers=answers, environ=environ)
     assert told.code != 0
     assert place.key not in told.out
     assert "Dogs" not in place.texts()
