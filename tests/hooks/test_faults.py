@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -216,7 +217,11 @@ def test_who_listens_where_others_can_put_things_is_not_believed(hooked: Hooked)
 
 
 def full(_: Hooked) -> dict[str, object]:
-    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))}
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a full disk fails a write, without a signal
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    return {"preexec_fn": limit}
 
 
 @pytest.mark.parametrize("event", EVENTS)
