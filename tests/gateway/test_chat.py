@@ -17,9 +17,10 @@ import pytest
 
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Chat, Incoming, Outgoing, Pairing, Received, Sender
-from tests.cli.conftest import SOURCE, Nacre
+from tests.cli.conftest import SOURCE, Nacre, terminal
 from tests.fakes.provider import FakeProvider, Reply, Request
 
+__all__ = ["terminal"]
 ANSWER = "The harbour crane lifts forty tonnes."
 
 
@@ -105,6 +106,32 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
         for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]
     ]
     assert keys == [True, False]
+
+
+def test_conversation_in_a_terminal_goes_on_after_a_failure_until_it_is_left(
+    terminal: Nacre, home: Path
+) -> None:
+    answers = [ANSWER, Reply(status=400, message="no such model"), "Long enough."]
+    typed = "how much does the crane lift?\n\nhow long is the quay?\nand now?\n/new\n/exit\n"
+    with FakeProvider(answers, repeats=True) as provider:
+        (home / "config.toml").write_text(provider.config(), encoding="utf-8")
+        shown = terminal("gateway", "chat", typed=typed)
+        assert shown.code == 0
+        assert "Talk to an agent that remembers." in shown.out
+        assert ANSWER in shown.out
+        assert "No answer: " in shown.out
+        assert "no such model" in shown.out
+        assert "What you said is kept" in shown.out
+        assert "Long enough." in shown.out
+        assert "A new conversation." in shown.out
+        first, _, last = map(told, provider.calls)
+        assert "how much does the crane lift?" in first
+        assert "how long is the quay?" in last
+        again = terminal("gateway", "chat", typed="are you there?\n\x04")
+        assert again.code == 0
+        assert "how much does the crane lift?" not in told(provider.calls[-1])
+        once = terminal("gateway", "chat", "which crane?")
+        assert "Long enough." in once.out
 
 
 def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(
