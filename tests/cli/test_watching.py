@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
 
-from nacre.care.follow import FORGIVE_SECONDS, Pace, Territory
+from nacre.care.follow import FORGIVE_SECONDS, Pace, Territory, ask_to_end
+from nacre.care.watcher import Watcher, WatchEvent, WatchOptions
+from nacre.errors import StoreUnusable
+from nacre.home.home import open_home
 from nacre.readers.adapter import Root, read_head
 from nacre.readers.registry import find_adapter
+from nacre.settings import load_settings
 from tests.app.day import Day, differences, held, roots
 from tests.cli.conftest import Nacre, command, environment, said
 from tests.processes import Processes
@@ -83,6 +90,90 @@ def wait(is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_so():
         assert time.monotonic() < deadline, "it never came to that"
+
+
+STAND_IN = """#!{python}
+import json, os, signal, sys
+
+def note(words):
+    with open({calls!r}, "a") as calls:
+        calls.write(json.dumps(words) + "\\n")
+
+def end(*_):
+    note(["ended"])
+    sys.exit(1)
+
+signal.signal(signal.SIGTERM, end)
+note(sys.argv[1:])
+if os.path.exists({hangs!r}):
+    signal.pause()
+vectors = {{"made": 3, "left": 0}}
+print(json.dumps({{"files": 0, "sessions": 1, "turns": 0, "memories": 2, "vectors": vectors}}))
+"""
+
+
+def test_watcher_reads_at_once_and_ends_its_round_when_it_is_stopped(
+    user_home: Path, nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("QUIET_SECONDS", "PAUSE_SECONDS"):
+        monkeypatch.setattr(f"nacre.care.follow.{name}", 0.0)
+    monkeypatch.setattr("nacre.care.watcher.GRACE_SECONDS", 20.0)
+    calls, hangs, program = tmp_path / "calls", tmp_path / "hangs", tmp_path / "python"
+    program.write_text(
+        STAND_IN.format(python=sys.executable, calls=str(calls), hangs=str(hangs)), "utf-8"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    told: Queue[WatchEvent] = Queue()
+    stop = threading.Event()
+
+    def until(kind: str) -> WatchEvent:
+        while (event := told.get(timeout=PATIENCE_SECONDS)).kind != kind:
+            assert event.kind != "problem", event
+        return event
+
+    def follow() -> None:
+        context = tmp_path / "CONTEXT.md"
+        options = WatchOptions(context=context)
+        Watcher(lambda: open_home(load_settings()), options, told.put).run(stop)
+
+    say(user_home, "The millstone is dressed in March", 1)
+    watching = threading.Thread(target=follow)
+    watching.start()
+    try:
+        until("started")
+        assert until("read").turns == 1
+        learned = until("learned")
+        assert (learned.memories, learned.vectors_made, learned.vectors_left) == (2, 3, 0)
+        (arguments,) = map(json.loads, calls.read_text(encoding="utf-8").splitlines())
+        assert arguments[3:] == [
+            *("admin", "watch", "--once", "--json", "--background", "--no-read"),
+            *("--context", str(tmp_path / "CONTEXT.md"), "--seconds", "20", "--"),
+        ]
+        hangs.touch()
+        say(user_home, "The sluice is closed in April", 2)
+        assert until("read").turns == 1
+        wait(lambda: calls.read_text(encoding="utf-8").count("\n") == 2)
+        assert found(nacre, "sluice") == 1
+        assert nacre("admin", "watcher", "status", "--json").json["state"] == "running"
+        assert (
+            nacre("admin", "watch", "--json", code=4).error["message"].startswith("another watcher")
+        )
+        assert nacre("admin", "watcher", "stop", "--json").json["state"] == "stopped"
+    finally:
+        stop.set()
+        watching.join()
+    stopped = until("stopped")
+    assert (stopped.turns, stopped.memories) == (2, 2)
+    assert json.loads(calls.read_text(encoding="utf-8").splitlines()[-1]) == ["ended"]
+    assert told.empty()
+
+
+def test_end_of_a_watcher_cannot_be_requested_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "disk").touch()
+    with pytest.raises(StoreUnusable, match="cannot write to") as raised:
+        ask_to_end(tmp_path / "disk" / ".nacre")
+    assert "nacre admin watcher status" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("options", [(), ("--polling",)], ids=["told", "polling"])
