@@ -305,19 +305,15 @@ SUPPLIES = Path("/sys/class/power_supply")
 def is_on_battery(supplies: Path = SUPPLIES) -> bool:
     """Return True if a battery is discharging and no mains is connected; False if unknown."""
     # The battery of a mouse has scope "Device".
-    own = [supply for supply in _entries(supplies) if _read(supply / "scope") != "Device"]
+    own: list[Path] = []
+    with suppress(OSError):
+        own = [file for file in sorted(supplies.iterdir()) if _read(file / "scope") != "Device"]
     if any(_read(supply / "type") == "Mains" and _read(supply / "online") == "1" for supply in own):
         return False
     return any(
         _read(supply / "type") == "Battery" and _read(supply / "status") == "Discharging"
         for supply in own
     )
-
-
-def _entries(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return sorted(folder.iterdir())
-    return []
 
 
 def _read(path: Path) -> str:

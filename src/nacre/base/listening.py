@@ -27,6 +27,7 @@ _BACKLOG = 32
 
 _MAX_LEAVING = 32
 _LEAVE_SECONDS = 1.0
+_LIMITS = ("most_served", "most_strangers", "most_strangers_of_peer")
 _BUSY_RESPONSE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n%b\r\n%b" % (
     b"".join(b"%b: %b\r\n" % header for header in TOO_MANY.headers),
     TOO_MANY.body,
@@ -186,7 +187,7 @@ def listening_config(
     """
     return uvicorn.Config(
         app,
-        http=_roomy(room) if room else Bounded,
+        http=type("Roomy", (Bounded,), dict.fromkeys(_LIMITS, room)) if room else Bounded,
         ws="websockets-sansio",
         ws_max_size=most_message,
         log_level="critical",
@@ -198,12 +199,4 @@ def listening_config(
         proxy_headers=False,
         ssl_certfile=cert or None,
         ssl_keyfile=key or None,
-    )
-
-
-def _roomy(room: int) -> type[Bounded]:
-    return type(
-        "Roomy",
-        (Bounded,),
-        dict.fromkeys(("most_served", "most_strangers", "most_strangers_of_peer"), room),
     )

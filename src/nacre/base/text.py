@@ -212,7 +212,7 @@ def segment(text: str) -> str:
     text = unicodedata.normalize("NFKC", text)
     if not _UNSPACED.search(text):
         return text
-    return _UNSPACED.sub(lambda match: f" {' '.join(_pairs(match.group()))} ", text)
+    return _UNSPACED.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", text)
 
 
 def _pairs(run: str) -> Iterator[str]:
@@ -233,11 +233,7 @@ def words(text: str) -> list[str]:
 
 
 def _bare(match: re.Match[str]) -> str:
-    return (
-        ""
-        if unicodedata.combining(match.group()) and match.group() not in _VOICED
-        else match.group()
-    )
+    return "" if unicodedata.combining(match[0]) and match[0] not in _VOICED else match[0]
 
 
 def identifiers(text: str) -> list[str]:
@@ -253,7 +249,7 @@ def identifiers(text: str) -> list[str]:
         if len(bare) < 3 or (bare.isalpha() and bare[1:].islower()):
             continue
         for match in _IDENTIFIER.finditer(bare):
-            name = match.group()[:_IDENTIFIER_CHARACTERS]
+            name = match[0][:_IDENTIFIER_CHARACTERS]
             if _WORD.search(name):
                 names[name] = None
     return list(names)

@@ -229,7 +229,7 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
     relative = re.fullmatch(r"(\d+)\s*([hdwmy])", cleaned)
     try:
         if relative:
-            return now - int(relative.group(1)) * _UNITS[relative.group(2)]
+            return now - int(relative[1]) * _UNITS[relative[2]]
         return in_utc(datetime.fromisoformat(text.strip()), zone)
     except (ValueError, OverflowError):
         pass
@@ -263,32 +263,19 @@ def _find(text: str, now: datetime) -> Window | None:
         return span
     for pattern, required_words, reader in _PATTERNS:
         match = _search(pattern, required_words, text)
-        window = _call_reader(reader, match, now) if match else None
-        if window:
-            return window
+        with suppress(ValueError, OverflowError):  # a time outside the calendar
+            if match and (window := reader(match, now)):
+                return window
     return None
 
 
 def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
     """Search a pattern, only if the text has one of ``required_words``, to save compiling it."""
-    return (
-        _compile(pattern).search(text)
-        if any(word in text for word in required_words.split())
-        else None
-    )
+    has_word = any(word in text for word in required_words.split())
+    return _compile(pattern).search(text) if has_word else None
 
 
-@cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-def _call_reader(reader: _Reader, match: re.Match[str], now: datetime) -> Window | None:
-    """Call a reader; return ``None`` for a time outside the calendar."""
-    try:
-        return reader(match, now)
-    except (ValueError, OverflowError):
-        return None
+_compile = cache(re.compile)
 
 
 def _span(match: re.Match[str], now: datetime) -> Window | None:
@@ -296,12 +283,12 @@ def _span(match: re.Match[str], now: datetime) -> Window | None:
     first, second = match.groups()
     year = re.search(r"\b(?:19|20)\d\d\b", second)
     if year and not re.search(r"\d{4}", first):
-        first = f"{first} {year.group()}"
+        first = f"{first} {year[0]}"
     begin, end = _find(f"on {first}", now), _find(f"on {second}", now)
     if begin and end and begin.since and end.since and begin.since >= end.since:
         begin = _find(f"on {first}", end.since)
     if begin and end and begin.since and end.until and begin.since < end.until:
-        return Window(begin.since, end.until, match.group())
+        return Window(begin.since, end.until, match[0])
     return None
 
 
@@ -347,13 +334,17 @@ def _yearly(
     return _side(match, *(following if is_near and side not in _BEGINNINGS else previous))
 
 
+def _calendar_week(match: re.Match[str], now: datetime, steps: int) -> Window:
+    monday = _midnight(now) - (now.weekday() + 7 * steps) * _DAY
+    return _side(match, monday, monday + 7 * _DAY)
+
+
 def _unit(match: re.Match[str], now: datetime) -> Window:
     """Return this or a previous calendar week, month or year."""
-    steps, unit = _STEPS[match.group("which")], match.group("unit")
+    steps, unit = _STEPS[match["which"]], match["unit"]
     today = _midnight(now)
     if unit in ("week", "周", "星期"):
-        monday = today - (today.weekday() + 7 * steps) * _DAY
-        return _side(match, monday, monday + 7 * _DAY)
+        return _calendar_week(match, now, steps)
     if unit in ("month", "月"):
         months = 12 * today.year + today.month - 1 - steps
         return _side(match, *_month(months // 12, months % 12 + 1))
@@ -363,9 +354,8 @@ def _unit(match: re.Match[str], now: datetime) -> Window:
 
 def _weekday_of_week(match: re.Match[str], now: datetime) -> Window:
     today = _midnight(now)
-    ahead = "一二三四五六日".index(match.group("weekday").replace("天", "日"))
-    since = today - (today.weekday() + 7 * _STEPS[match.group("which")] - ahead) * _DAY
-    return _side(match, since, since + _DAY)
+    ahead = "一二三四五六日".index(match["weekday"].replace("天", "日"))
+    return _day(match, today - (today.weekday() + 7 * _STEPS[match["which"]] - ahead) * _DAY)
 
 
 def _number(text: str) -> int:
@@ -373,18 +363,18 @@ def _number(text: str) -> int:
 
 
 def _past(match: re.Match[str], now: datetime) -> Window | None:
-    count = _number(match.group("count") or "1")
-    return _side(match, now - count * _UNITS[match.group("unit")], now + _DAY) if count else None
+    count = _number(match["count"] or "1")
+    return _side(match, now - count * _UNITS[match["unit"]], now + _DAY) if count else None
 
 
 def _ago(match: re.Match[str], now: datetime) -> Window | None:
-    count = _number(match.group("count"))
+    count = _number(match["count"])
     return _back(match, now, count, count) if count else None
 
 
 def _chinese_ago(match: re.Match[str], now: datetime) -> Window | None:
     """Read 三天前, 十二天前, and 两三天前 (two or three)."""
-    number = match.group("count")
+    number = match["count"]
     if number.isdecimal():
         least = most = int(number)
     elif "十" in number:
@@ -396,13 +386,16 @@ def _chinese_ago(match: re.Match[str], now: datetime) -> Window | None:
 
 
 def _back(match: re.Match[str], now: datetime, least: int, most: int) -> Window:
-    unit = _UNITS[match.group("unit").removeprefix("个")]
+    unit = _UNITS[match["unit"].removeprefix("个")]
     since, until = now - most * unit - unit / 2, now - least * unit + unit / 2
     return _side(match, _midnight(since), _midnight(until) + _DAY)
 
 
 def _relative_day(match: re.Match[str], now: datetime) -> Window:
-    since = _midnight(now) - _DAYS_BACK[match.group("day")] * _DAY
+    return _day(match, _midnight(now) - _DAYS_BACK[match["day"]] * _DAY)
+
+
+def _day(match: re.Match[str], since: datetime) -> Window:
     return _side(match, since, since + _DAY)
 
 
@@ -410,22 +403,17 @@ def _side(match: re.Match[str], since: datetime, until: datetime) -> Window:
     """Apply "since", "after", "before" or "until" to a span."""
     match match.groupdict().get("side"):
         case "since" | "以来":
-            return Window(since, None, match.group())
+            return Window(since, None, match[0])
         case "after" | "之后" | "以后":
-            return Window(until, None, match.group())
+            return Window(until, None, match[0])
         case side if side in _DEADLINES:
-            return Window(None, since, match.group())
+            return Window(None, since, match[0])
         case _:
-            return Window(since, until, match.group())
-
-
-def _iso(match: re.Match[str], _: datetime) -> Window:
-    since = datetime.fromisoformat(match.group("date"))
-    return _side(match, since, since + _DAY)
+            return Window(since, until, match[0])
 
 
 def _month_day(match: re.Match[str], now: datetime) -> Window:
-    day, month = match.groupdict().get("day"), _named_month(match.group("month"))
+    day, month = match.groupdict().get("day"), _named_month(match["month"])
 
     def span(year: int) -> tuple[datetime, datetime]:
         since = _local(year, month, int(day or 1))
@@ -436,21 +424,16 @@ def _month_day(match: re.Match[str], now: datetime) -> Window:
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
     """Return the latest such day before today or, with a deadline, the next after it."""
-    ahead = (_WEEKDAYS[match.group("weekday")] - now.weekday()) % 7
+    ahead = (_WEEKDAYS[match["weekday"]] - now.weekday()) % 7
     since = _midnight(now) + (ahead or 7) * _DAY
-    if match.group("side") not in _DEADLINES or "last" in match.group().split():
+    if match["side"] not in _DEADLINES or "last" in match[0].split():
         since -= 7 * _DAY if ahead else 14 * _DAY
-    return _side(match, since, since + _DAY)
-
-
-def _year(match: re.Match[str], _: datetime) -> Window:
-    year = int(match.group("year"))
-    return _side(match, _local(year), _local(year + 1))
+    return _day(match, since)
 
 
 def _quarter(match: re.Match[str], now: datetime) -> Window:
     """Read Q3 (of a year, or the latest that has begun), last quarter, and 上个季度."""
-    number, wording = match.group("number"), match.groupdict().get("which")
+    number, wording = match["number"], match.groupdict().get("which")
 
     def span(year: int, quarter: int) -> tuple[datetime, datetime]:
         return _month(year, 3 * quarter + 1)[0], _month(year, 3 * quarter + 3)[1]
@@ -466,21 +449,16 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
 def _weekend(match: re.Match[str], now: datetime) -> Window:
     """Return the latest weekend that has begun, last week's or, with a deadline, the next."""
     saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
-    if match.group("which") == "last":
+    if match["which"] == "last":
         saturday -= 7 * _DAY if now.weekday() >= 5 else timedelta()
-    elif match.group("side") in _DEADLINES:
+    elif match["side"] in _DEADLINES:
         saturday += 7 * _DAY
     return _side(match, saturday, saturday + 2 * _DAY)
 
 
-def _week_before_last(match: re.Match[str], now: datetime) -> Window:
-    monday = _midnight(now) - (now.weekday() + 14) * _DAY
-    return _side(match, monday, monday + 7 * _DAY)
-
-
 def _part_of_month(match: re.Match[str], now: datetime) -> Window:
     """Return a third of the month for early, mid or late."""
-    month, third = _named_month(match.group("month")), _THIRD_OF_MONTH[match.group("third")]
+    month, third = _named_month(match["month"]), _THIRD_OF_MONTH[match["third"]]
 
     def span(year: int) -> tuple[datetime, datetime]:
         since, until = _month(year, month)
@@ -490,14 +468,9 @@ def _part_of_month(match: re.Match[str], now: datetime) -> Window:
     return _yearly(match, now, span)
 
 
-def _part_of_day(match: re.Match[str], now: datetime) -> Window:
-    since = _midnight(now) - (match.group("part") in ("last night", "昨晚")) * _DAY
-    return _side(match, since, since + _DAY)
-
-
 def _fixed_span(match: re.Match[str], now: datetime) -> Window:
     """Read "a fortnight ago" and "half a year ago"."""
-    days = 14 if "fortnight" in match.group() else 182
+    days = 14 if "fortnight" in match[0] else 182
     return _side(
         match,
         _midnight(now) - (days + days // 4) * _DAY,
@@ -507,17 +480,13 @@ def _fixed_span(match: re.Match[str], now: datetime) -> Window:
 
 def _chinese_past(match: re.Match[str], now: datetime) -> Window | None:
     """Read 最近三天, 过去两周, 前几天, 最近一个月."""
-    number = match.group("count")
+    number = match["count"]
     count = int(number) if number.isdecimal() else _CHINESE_NUMBERS[number[-1]]
     return (
-        _side(match, now - count * _UNITS[match.group("unit").removeprefix("个")], now + _DAY)
+        _side(match, now - count * _UNITS[match["unit"].removeprefix("个")], now + _DAY)
         if count
         else None
     )
-
-
-def _iso_month(match: re.Match[str], _: datetime) -> Window:
-    return _side(match, *_month(int(match.group("year")), int(match.group("number"))))
 
 
 _Reader = Callable[[re.Match[str], datetime], Window | None]
@@ -527,8 +496,16 @@ _OTHER_WORDS = "个起直些共样定次下气志程"
 """Characters that, after "last week" and a number, begin another word: 上周三个人, 上周一起, 上周天气."""
 _NAMED_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
-    (rf"{_SIDE}(?:on\s+)?(?P<date>\d{{4}}-\d\d-\d\d)\b", "-", _iso),
-    (rf"{_SIDE}(?:in\s+)?\b(?P<year>20\d\d)-(?P<number>0[1-9]|1[0-2])\b(?!-)", "-", _iso_month),
+    (
+        rf"{_SIDE}(?:on\s+)?(?P<date>\d{{4}}-\d\d-\d\d)\b",
+        "-",
+        lambda match, _: _day(match, datetime.fromisoformat(match["date"])),
+    ),
+    (
+        rf"{_SIDE}(?:in\s+)?\b(?P<year>20\d\d)-(?P<number>0[1-9]|1[0-2])\b(?!-)",
+        "-",
+        lambda match, _: _side(match, *_month(int(match["year"]), int(match["number"]))),
+    ),
     (
         rf"{_SIDE}(?:in\s+|at\s+)?(?:the\s+)?(?P<third>early|mid|late|beginning of|start of|middle of|end of)[\s-]+"
         rf"(?P<month>{_MONTH}|may)\b(?:,?\s+(?P<year>(?:19|20)\d\d))?",
@@ -580,11 +557,17 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (rf"(?:(?P<year>20\d\d)年)?第(?P<number>[一二三四1-4])季度{_CHINESE_SIDE}", "季度", _quarter),
     (rf"(?P<which>上|这|本)个?季度(?P<number>){_CHINESE_SIDE}", "季度", _quarter),
     (rf"{_SIDE}(?:on\s+|over\s+)?(?:the|(?P<which>last|this))\s+weekend\b", "weekend", _weekend),
-    (rf"{_SIDE}(?:the\s+)?week\s+before\s+last\b", "last", _week_before_last),
+    (
+        rf"{_SIDE}(?:the\s+)?week\s+before\s+last\b",
+        "last",
+        lambda match, now: _calendar_week(match, now, 2),
+    ),
     (
         r"(?P<part>\b(?:this morning|this afternoon|tonight|last night)\b|今早|今晚|昨晚)",
         "morning afternoon night 今 昨",
-        _part_of_day,
+        lambda match, now: _day(
+            match, _midnight(now) - (match["part"] in ("last night", "昨晚")) * _DAY
+        ),
     ),
     (
         r"(?:最近|过去|近|前)(?:的)?(?P<count>\d{1,3}|[一两二三四五六七八九几])(?P<unit>个?小时|天|周|个?星期|个月|年)"
@@ -634,6 +617,10 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
         "月",
         _month_day,
     ),
-    (r"\b(?P<side>since|after|before|until|in|during)\s+(?P<year>20\d\d)\b", "20", _year),
+    (
+        r"\b(?P<side>since|after|before|until|in|during)\s+(?P<year>20\d\d)\b",
+        "20",
+        lambda match, _: _side(match, _local(int(match["year"])), _local(int(match["year"]) + 1)),
+    ),
 )
 """Patterns with words of which every match has one, and their readers."""

@@ -68,7 +68,6 @@ class _Reader:
         self._events: Iterator[Any] = yaml.parse(document, Loader=_LOADER)
         self._count = 0
         self._end = 0
-        self._closed = 0
 
     def read(self) -> tuple[dict[str, Any], dict[str, Span]]:
         """Return the mapping and the position of each key."""
@@ -93,7 +92,9 @@ class _Reader:
             values[key] = self._value(self._next(), 1)
             end = key_end + len(self._document[key_end : self._end].rstrip())
             spans[key] = Span(start, key_end, max(end, colon.end()))
-        self._finish()
+        event = self._next()
+        if event.explicit or not isinstance(self._next(), yaml.StreamEndEvent):
+            raise NotPlainError("more than one document", _line(event))
         return values, spans
 
     def _begin(self) -> Any:
@@ -105,11 +106,6 @@ class _Reader:
         if event.explicit:
             raise NotPlainError("more than one document", _line(event))
         return self._next()
-
-    def _finish(self) -> None:
-        event = self._next()
-        if event.explicit or not isinstance(self._next(), yaml.StreamEndEvent):
-            raise NotPlainError("more than one document", _line(event))
 
     def _next(self) -> Any:
         self._count += 1
@@ -143,30 +139,18 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             self._end = event.end_mark.index
             return event.value
-        flow = event.flow_style
-        value: Any = (
-            self._list(depth)
-            if isinstance(event, yaml.SequenceStartEvent)
-            else self._mapping(depth)
-        )
-        if flow:
-            self._end = self._closed
-        return value
-
-    def _list(self, depth: int) -> list[Any]:
-        values = []
-        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            values.append(self._value(event, depth + 1))
-        self._closed = event.end_mark.index
-        return values
-
-    def _mapping(self, depth: int) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key = self._key(event, values)
-            values[key] = self._value(self._next(), depth + 1)
-        self._closed = event.end_mark.index
-        return values
+        values: list[Any] = []
+        by_key: dict[str, Any] = {}
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        while not isinstance(inner := self._next(), yaml.CollectionEndEvent):
+            if is_list:
+                values.append(self._value(inner, depth + 1))
+            else:
+                key = self._key(inner, by_key)
+                by_key[key] = self._value(self._next(), depth + 1)
+        if event.flow_style:
+            self._end = inner.end_mark.index
+        return values if is_list else by_key
 
 
 def _line(event: Any) -> int:

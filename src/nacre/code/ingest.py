@@ -17,7 +17,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, TYPE_CHECKING, Any
@@ -100,20 +99,15 @@ def read_code(language: str, source: bytes) -> Facts:
     parser, query = parser_of(language)
     captured = load("tree_sitter:QueryCursor")(query).captures(parser.parse(source).root_node)
     reading = _Reading(_READERS[LANGUAGES[language].family])
-    for capture, node in _in_order(captured):
-        reading.take(capture, node)
-    return reading.facts(language)
-
-
-def _in_order(captured: Mapping[str, list[Node]]) -> Iterator[tuple[str, Node]]:
-    """Yield captures in source order, enclosing nodes first. At the same node the definition comes first."""
+    # In source order, enclosing nodes first. At the same node the definition comes first.
     rows = [
         (node.start_byte, -node.end_byte, _ORDER.get(capture, 99), capture, node)
         for capture, nodes in captured.items()
         for node in nodes
     ]
-    rows.sort(key=lambda row: row[:3])
-    yield from ((capture, node) for *_, capture, node in rows)
+    for *_, capture, node in sorted(rows, key=lambda row: row[:3]):
+        reading.take(capture, node)
+    return reading.facts(language)
 
 
 class _Reading:
@@ -261,7 +255,9 @@ def main() -> None:
     os.dup2(2, 1)
     gc.freeze()
     gc.set_threshold(50_000)
-    _limit_memory()
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     with contextlib.suppress(OSError):
         _serve(sys.stdin.buffer, out)
     os._exit(0)
@@ -309,13 +305,6 @@ def _serve(requests: IO[bytes], out: IO[bytes]) -> None:
             _limit_time(0)
             send(out, read)
             out.flush()
-
-
-def _limit_memory() -> None:
-    """Limit this process's memory, except on Windows."""
-    if sys.platform != "win32":
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def _limit_time(seconds: int) -> None:
@@ -501,7 +490,10 @@ def ingest_code(
     is_whole = (
         former is not None
         and former.is_linked
-        and not _has_newer(root, listing.manifests, former.read_at)
+        and not any(
+            file.is_file() and file.stat().st_mtime > former.read_at.timestamp()
+            for file in map(root.joinpath, listing.manifests)
+        )
     )
     if changed or tally.removed or not is_whole:
         _resolve_edges(home, opened, root, listing, on_progress)
@@ -539,14 +531,6 @@ def _project_name(home: Home, name: str | None, root: Path) -> str:
     if project is None:
         raise InvalidInput(f"{root} belongs to no project", hint="choose one with --project NAME")
     return project
-
-
-def _has_newer(root: Path, paths: Sequence[str], since: datetime) -> bool:
-    """Return True if a file changed since."""
-    return any(
-        file.is_file() and file.stat().st_mtime > since.timestamp()
-        for file in map(root.joinpath, paths)
-    )
 
 
 def _find_changed(
@@ -614,7 +598,15 @@ def _store_files(home: Home, opened: CodeProject, waiting: list[NewFile], tally:
 
 
 def _new_file(home: Home, path: str, digest: bytes, facts: Facts) -> NewFile:
-    facts = _without_secrets(home, facts)
+    names = {facts.package, facts.default}
+    names.update(text for item in facts.definitions for text in (item.qualified, item.returns))
+    names.update(f"{item.receiver}.{item.name}" for item in facts.calls)
+    names.update(text for item in facts.imports for text in (item.module, item.name, item.alias))
+    names.update(text for item in facts.variables for text in (item.name, item.type))
+    names.update(item.name for item in facts.bases)
+    text = "\n".join(sorted(names))
+    if home.redactor.clean(text) != text:
+        facts = json.convert(_redact_values(home, msgspec.to_builtins(facts)), Facts)
     symbols = [
         NewSymbol(
             definition.name,
@@ -629,36 +621,12 @@ def _new_file(home: Home, path: str, digest: bytes, facts: Facts) -> NewFile:
     return NewFile(path, facts.language, digest, zlib.compress(_pack(facts), 1), symbols)
 
 
-def _without_secrets(home: Home, facts: Facts) -> Facts:
-    """Return the facts with names that look like secrets redacted."""
-    names = "\n".join(sorted(_all_names(facts)))
-    if home.redactor.clean(names) == names:
-        return facts
-    return json.convert(_redact_values(home, msgspec.to_builtins(facts)), Facts)
-
-
-def _all_names(facts: Facts) -> set[str]:
-    """Return all texts in the facts."""
-    names = {facts.package, facts.default}
-    names.update(text for item in facts.definitions for text in (item.qualified, item.returns))
-    names.update(f"{item.receiver}.{item.name}" for item in facts.calls)
-    names.update(text for item in facts.imports for text in (item.module, item.name, item.alias))
-    names.update(text for item in facts.variables for text in (item.name, item.type))
-    names.update(item.name for item in facts.bases)
-    return names
-
-
 def _redact_values(home: Home, value: Any) -> Any:
     if isinstance(value, str):
         return home.redactor.clean(value)
     return (
         [_redact_values(home, item) for item in value] if isinstance(value, list | tuple) else value
     )
-
-
-def _without_calls(packed: bytes) -> Facts:
-    """Return the facts without calls, which need most of the memory and are only needed for one file at a time."""
-    return msgspec.structs.replace(_unpack_facts(packed), calls=())
 
 
 def _unpack_facts(packed: bytes) -> Facts:
@@ -674,9 +642,12 @@ def _resolve_edges(
         path: (read_file(root, path) or b"").decode("utf-8", "replace")
         for path in listing.manifests
     }
-    resolution = Resolution(
-        [(path, _without_calls(packed)) for _, path, packed in files], manifests
-    )
+    # Calls need most of the memory, and only those of one file are needed at a time.
+    without_calls = [
+        (path, msgspec.structs.replace(_unpack_facts(packed), calls=()))
+        for _, path, packed in files
+    ]
+    resolution = Resolution(without_calls, manifests)
     rows = [row for row, _, _ in files]
     symbols = home.code.symbol_rows(opened.row)
 

@@ -45,7 +45,10 @@ class Aliases:
 
     def places(self, module: str) -> Iterator[str]:
         """Yield possible paths of a module without an extension, the likeliest first."""
-        for pattern in sorted(self.paths or {}, key=_rank):
+        paths = self.paths or {}
+        for pattern in sorted(
+            paths, key=lambda name: ("*" in name, -len(name.partition("*")[0]), name)
+        ):
             before, star, after = pattern.partition("*")
             fits = (
                 module.startswith(before)
@@ -54,18 +57,13 @@ class Aliases:
             )
             if fits if star else module == pattern:
                 matched = module[len(before) : len(module) - len(after)]
-                for target in (self.paths or {})[pattern]:
+                for target in paths[pattern]:
                     yield posixpath.normpath(
                         posixpath.join(self.place, target.replace("*", matched, 1))
                     )
                 break
         if self.base is not None:
             yield posixpath.normpath(posixpath.join(self.base, module))
-
-
-def _rank(pattern: str) -> tuple[bool, int, str]:
-    before, star, _ = pattern.partition("*")
-    return bool(star), -len(before), pattern
 
 
 class AliasTable:
@@ -194,7 +192,11 @@ class Index:
         for number, path in enumerate(self.paths):
             self.folders[posixpath.dirname(path)].append(number)
             self._add(number)
-        self.known_folders = {above for folder in self.folders for above in _with_parents(folder)}
+        self.known_folders: set[str] = set()
+        for folder in self.folders:
+            while folder not in self.known_folders:
+                self.known_folders.add(folder)
+                folder = posixpath.dirname(folder)
 
     def definition(self, node: Node) -> Definition:
         """Return the definition of a node."""
@@ -237,13 +239,6 @@ class Index:
         while parent != MODULE and definitions[parent].kind == "namespace":
             parent = definitions[parent].parent
         return parent == MODULE
-
-
-def _with_parents(folder: str) -> list[str]:
-    folders = [folder]
-    while folders[-1]:
-        folders.append(posixpath.dirname(folders[-1]))
-    return folders
 
 
 # ----------------------------------------------------------------------------
@@ -317,7 +312,7 @@ class PythonModules(Modules):
         self._places_by_name: dict[str, set[str]] = defaultdict(set)
         for number, path in enumerate(index.paths):
             if index.families[number] == "python":
-                place = _python_place(path)
+                place = path.rsplit(".", 1)[0].removesuffix("/__init__")
                 for name in self._names_of(place):
                     self._places_by_name[name].add(place)
 
@@ -363,10 +358,6 @@ class PythonModules(Modules):
         while first > 0 and f"{'/'.join(parts[:first])}/__init__.py" in self.index.by_path:
             first -= 1
         yield ".".join(parts[first:])
-
-
-def _python_place(path: str) -> str:
-    return path.rsplit(".", 1)[0].removesuffix("/__init__")
 
 
 class EcmaModules(Modules):
@@ -459,7 +450,10 @@ class RustModules(Modules):
         a child module.
         """
         parts = module.split(".") if module else []
-        current = self._module_of(file)
+        path = self.index.paths[file]
+        folder, name = posixpath.split(path)
+        is_root = name in ("lib.rs", "main.rs", "mod.rs")
+        current = Module((file,), folder if is_root else path.removesuffix(".rs"))
         head = parts.pop(0) if parts else "self"
         if head == "crate":
             result: Module | None = self._root_of(file)
@@ -483,12 +477,6 @@ class RustModules(Modules):
             if path in self.index.by_path:
                 return Module((self.index.by_path[path],), place)
         return None
-
-    def _module_of(self, file: int) -> Module:
-        path = self.index.paths[file]
-        folder, name = posixpath.split(path)
-        is_root = name in ("lib.rs", "main.rs", "mod.rs")
-        return Module((file,), folder if is_root else path.removesuffix(".rs"))
 
     def _root_of(self, file: int) -> Module:
         folder = posixpath.dirname(self.index.paths[file])

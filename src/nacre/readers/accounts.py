@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -77,7 +78,7 @@ def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
     for block in blocks:
         buffer += block
         while token := _TOKEN.search(buffer, at):
-            if token.group(1) == b"" and buffer[token.start()] == 0x22:
+            if token[1] == b"" and buffer[token.start()] == 0x22:
                 break  # the string continues in the next block
             if buffer[token.start()] == 0x7B:
                 start = token.start() if depth == 0 else start
@@ -123,6 +124,34 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield block
 
 
+class _AccountReader:
+    tool: str
+
+    def __init__(self, source: Source, conversation: Mapping[str, Any]) -> None:
+        self.source = source
+        self.conversation = conversation
+        self.exchange = Exchange()
+
+    def complete(
+        self, turn: Turn, stamp: object, *claims: Mapping[str, Any], cites_web: bool
+    ) -> Turn:
+        """Return a turn with its time, speaker, trust and flags, and an id if it has none."""
+        is_agent = turn.speaker is Speaker.AGENT
+        judged = self.exchange.judge(turn.text) if is_agent else Judgement()
+        turn = replace(
+            turn,
+            id=str(turn.id or turn_hash(turn.speaker, f"{stamp}\n{turn.text}", 0)),
+            time=parse_time(stamp),
+            flags=turn.flags | judged.flags,
+            trust=Trust.UNTRUSTED if is_agent and cites_web else judged.trust,
+            unique=bool(turn.id),
+        )
+        turn = attribute(turn, self.tool, self.source.identities, self.exchange, *claims)
+        if turn.speaker is Speaker.OWNER:
+            self.exchange.begin(turn.text)
+        return turn
+
+
 # -- ChatGPT: conversations as trees of messages -------------------------------
 # Only the branch to ``current_node`` is read, because the owner discarded regenerated answers and
 # edited questions. Hidden and system messages, thoughts and tool output are not turns.
@@ -165,11 +194,11 @@ def parse(source: Source) -> Items:
             source.unknown("conversation without mapping")
 
 
-class _Reader:
+class _Reader(_AccountReader):
+    tool = TOOL
+
     def __init__(self, source: Source, conversation: Mapping[str, Any]) -> None:
-        self.source = source
-        self.conversation = conversation
-        self.exchange = Exchange()
+        super().__init__(source, conversation)
         self.calls: list[ToolCall] = []
         self.pending_call: tuple[str, object] | None = None
 
@@ -250,28 +279,10 @@ class _Reader:
             return
         calls, self.calls, self.pending_call = tuple(self.calls), [], None
         stamp = message.get("create_time") or self.conversation.get("create_time")
-        judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
-        cites_web = speaker is Speaker.AGENT and any(
-            mapping(message, "metadata").get(key) for key in _WEB_FIELDS
-        )
-        trust = Trust.UNTRUSTED if cites_web else judged.trust
-        flags = judged.flags | cleaned.flags
-        identity = message.get("id")
-        turn = Turn(
-            str(identity or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)),
-            speaker,
-            cleaned.text,
-            parse_time(stamp),
-            calls,
-            flags,
-            trust,
-            unique=bool(identity),
-        )
         claims = (message, mapping(message, "author"), mapping(message, "metadata"))
-        turn = attribute(turn, TOOL, self.source.identities, self.exchange, *claims)
-        if turn.speaker is Speaker.OWNER:
-            self.exchange.begin(turn.text)
-        yield turn
+        cites_web = any(claims[2].get(key) for key in _WEB_FIELDS)
+        turn = Turn(message.get("id") or "", speaker, cleaned.text, None, calls, cleaned.flags)
+        yield self.complete(turn, stamp, *claims, cites_web=cites_web)
 
     def flush(self) -> Iterator[Turn]:
         """Yield a turn for calls without later words of the agent."""
@@ -357,11 +368,8 @@ def parse_claude_ai(source: Source) -> Items:
             source.unknown("conversation without chat_messages")
 
 
-class _ClaudeAiReader:
-    def __init__(self, source: Source, conversation: Mapping[str, Any]) -> None:
-        self.source = source
-        self.conversation = conversation
-        self.exchange = Exchange()
+class _ClaudeAiReader(_AccountReader):
+    tool = TOOL_CLAUDE_AI
 
     def read(self) -> Items:
         turns = [
@@ -396,27 +404,10 @@ class _ClaudeAiReader:
         )
         if not cleaned.text and not calls:
             return
-        cited = any(block.get("citations") for block in blocks)
-        judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
-        trust = Trust.UNTRUSTED if cited and speaker is Speaker.AGENT else judged.trust
-        flags = judged.flags | cleaned.flags
-        stamp, native_id = message.get("created_at"), message.get("uuid")
-        turn = Turn(
-            str(native_id or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)),
-            speaker,
-            cleaned.text,
-            parse_time(stamp),
-            calls,
-            flags,
-            trust,
-            unique=bool(native_id),
-        )
-        turn = attribute(
-            turn, TOOL_CLAUDE_AI, self.source.identities, self.exchange, message, *blocks
-        )
-        if turn.speaker is Speaker.OWNER:
-            self.exchange.begin(turn.text)
-        yield turn
+        cites_web = any(block.get("citations") for block in blocks)
+        turn = Turn(message.get("uuid") or "", speaker, cleaned.text, None, calls, cleaned.flags)
+        stamp = message.get("created_at")
+        yield self.complete(turn, stamp, message, *blocks, cites_web=cites_web)
 
     def calls(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
         """Return tool calls with their outcomes. Outside text in results is recorded before the

@@ -211,7 +211,7 @@ class Reader:
             yield from self.declined(record, call, words)
         elif call:
             exit_code = _EXIT_CODE.match(output)
-            code = int(exit_code.group(1)) if exit_code else None
+            code = int(exit_code[1]) if exit_code else None
             call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
         if call and is_form and not block.is_error:
             yield from self.answers(

@@ -379,7 +379,7 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
         return "rejected"
     code = _EXIT_CODE.search(head) if exit_code is None else None
     if code:
-        exit_code = int(code.group(1))
+        exit_code = int(code[1])
     return outcome(text, exit_code=exit_code, is_error=failed or bool(_FAILED.match(head)))
 
 
@@ -411,7 +411,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         name = _NAME.search(source.path.name)
-        self.talk = Conversation(source, Session(TOOL, name.group(1) if name else source.path.stem))
+        self.talk = Conversation(source, Session(TOOL, name[1] if name else source.path.stem))
         self.pending: list[_PendingPrompt] = []
         self.pending_at: Before | None = None
 

@@ -533,7 +533,7 @@ def _title(facts: Mapping[str, Any], body: str) -> str | None:
         (line for line in body.splitlines() if line.strip() and not line.startswith("<!--")), ""
     )
     heading = _HEADING.match(first)
-    return heading.group(1).rstrip(" \t#") or None if heading else None
+    return heading[1].rstrip(" \t#") or None if heading else None
 
 
 def _sections(body: str) -> Iterator[str]:
@@ -548,8 +548,8 @@ def _sections(body: str) -> Iterator[str]:
     has_text = False
     for line in body.splitlines():
         mark = _FENCE.match(line)
-        if mark and (not fence or mark.group(1).startswith(fence)):
-            fence = "" if fence else mark.group(1)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
         is_heading = not fence and not mark and bool(_HEADING.match(line))
         if is_heading and has_text:
             yield "\n".join(lines)

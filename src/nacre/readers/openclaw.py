@@ -332,7 +332,7 @@ class Reader:
     ) -> None:
         self.source = source
         name = _NAMED_ID.search(source.path.name)
-        fallback = name.group(1) if name else source.path.name.split(".")[0]
+        fallback = name[1] if name else source.path.name.split(".")[0]
         self.talk = Conversation(source, session or Session(TOOL, fallback))
         self.fixed = session.kind if session and session.kind is not SessionKind.MAIN else None
         self.trust = trust

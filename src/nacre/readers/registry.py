@@ -236,7 +236,7 @@ def _gemini_cli(places: Places) -> Retention | None:
     length = _LENGTH.fullmatch(str(retention.get("maxAge", "")).strip())
     if not length:
         return None
-    days = int(length.group(1)) * _DAYS[length.group(2)]
+    days = int(length[1]) * _DAYS[length[2]]
     return Retention("gemini-cli", "Gemini CLI", days, f"general.sessionRetention.maxAge in {file}")
 
 

@@ -202,14 +202,11 @@ class Places:
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
         """Return the steps to try, in the order of the rules, with their places."""
         by_literal = self._table.by_literal
-        steps: list[tuple[Step, Sequence[int]]]
-        steps = [
+        return sorted(
             (step, places)
             for literal, places in self._at.items()
             for step in by_literal.get(literal, ())
-        ]
-        steps.sort()
-        return steps
+        )
 
     def split(self, ends: Sequence[int]) -> dict[int, Places]:
         """Return the places by piece number, for pieces with any. One character separates the
@@ -471,9 +468,22 @@ class Redactor:
         texts.
         """
         unique = list(dict.fromkeys(texts))
-        cleaned = {
-            unique[number]: self.clean(unique[number]) for number in self._list_suspects(unique)
+        # Between markers, the owner's patterns are searched separately.
+        suspects = {
+            number
+            for number, text in enumerate(unique)
+            if self._owner
+            and (
+                "[REDACTED:" in text
+                or "[private]" in text
+                or any(find(text) for _, find in self._owner)
+            )
         }
+        for first, batch, ends in _iter_batches(
+            text.encode("utf-8", "surrogatepass") for text in unique
+        ):
+            suspects.update(first + piece for piece in self._iter_suspect_pieces(batch, ends))
+        cleaned = {unique[number]: self.clean(unique[number]) for number in suspects}
         return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
@@ -486,13 +496,7 @@ class Redactor:
         suspects: set[int] = set()
         for first, batch, ends in _iter_batches(pieces):
             scan = Scan(b"\n".join(batch), self._table, ends)
-            if not scan.is_visible:
-                suspects.update(
-                    first + number for number, piece in enumerate(batch) if not is_visible(piece)
-                )
-            suspects.update(
-                first + number for number, piece in enumerate(batch) if _is_disguised(piece)
-            )
+            suspects.update(first + number for number in _iter_hidden(scan, batch))
             suspects.update(first + number for number in scan.look(closely=False).split(ends))
         return suspects
 
@@ -500,24 +504,9 @@ class Redactor:
         """Return the text without secrets. The same object is returned if there are none."""
         return self.redact(text).text
 
-    def _list_suspects(self, texts: Sequence[str]) -> set[int]:
-        """Return the numbers of the texts to check individually. The others have no secrets."""
-        suspects = {
-            number
-            for number, text in enumerate(texts)
-            if self._owner and self._may_match_owner(text)
-        }
-        for first, batch, ends in _iter_batches(
-            text.encode("utf-8", "surrogatepass") for text in texts
-        ):
-            suspects.update(first + piece for piece in self._iter_suspect_pieces(batch, ends))
-        return suspects
-
     def _iter_suspect_pieces(self, pieces: Sequence[bytes], ends: Sequence[int]) -> Iterator[int]:
         scan = Scan(b"\n".join(pieces), self._table, ends)
-        if not scan.is_visible:
-            yield from (number for number, piece in enumerate(pieces) if not is_visible(piece))
-        yield from (number for number, piece in enumerate(pieces) if _is_disguised(piece))
+        yield from _iter_hidden(scan, pieces)
         for number, places in scan.look().split(ends).items():
             if (
                 places.is_private
@@ -525,16 +514,6 @@ class Redactor:
                 or self._claim_decoded(places, _Spans())
             ):
                 yield number
-
-    def _may_match_owner(self, text: str) -> bool:
-        """Return True if the owner's patterns may match. Between markers, they are searched
-        separately.
-        """
-        return (
-            any(find(text) for _, find in self._owner)
-            or "[REDACTED:" in text
-            or "[private]" in text
-        )
 
     def _find_spans(self, data: bytes, scan: Scan, *, decodes: bool = True) -> _Spans | None:
         places = scan.look()
@@ -615,14 +594,9 @@ def rule_names() -> list[str]:
     """Return the names of all rules in the order of application, from private blocks to the
     optional kinds.
     """
+    rules, kinds = load_table().rules, KINDS.values()
     return list(
-        dict.fromkeys(
-            [
-                PRIVATE,
-                *(rule.name for rule in load_table().rules),
-                *(name for name, _ in KINDS.values()),
-            ]
-        )
+        dict.fromkeys([PRIVATE, *(rule.name for rule in rules), *(name for name, _ in kinds)])
     )
 
 
@@ -675,8 +649,11 @@ def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
         position = following
 
 
-def _is_disguised(piece: bytes) -> bool:
-    return not piece.isascii() and is_disguised(piece.decode("utf-8", "replace"))
-
-
-__all__ = ["Redacted", "Redactor", "rule_names"]
+def _iter_hidden(scan: Scan, pieces: Sequence[bytes]) -> Iterator[int]:
+    """Yield the numbers of the pieces with invisible characters or disguised letters."""
+    is_all_visible = scan.is_visible
+    for number, piece in enumerate(pieces):
+        if not (is_all_visible or is_visible(piece)) or (
+            not piece.isascii() and is_disguised(piece.decode("utf-8", "replace"))
+        ):
+            yield number

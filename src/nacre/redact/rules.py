@@ -7,7 +7,7 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import entities
@@ -95,18 +95,18 @@ class Hints:
 
     def find(self, data: bytes) -> Iterator[tuple[bytes, int]]:
         """Yield the words in a text with their places, which are in order for each word."""
-        for match in self._iter_matches(data.translate(_FOLD)):
+        folded = data.translate(_FOLD)
+        searches = (regex.finditer(folded) for anchor, regex in self._searches if anchor in folded)
+        matches = (
+            self._search.finditer(folded)
+            if len(folded) < _ONE_PASS_BYTES
+            else chain.from_iterable(searches)
+        )
+        for match in matches:
             for word, before in self._words[match[0] + match[match.lastindex or 0]]:
                 place = match.start() - before
                 if data[place : place + len(word)].lower() == word:
                     yield word, place
-
-    def _iter_matches(self, folded: bytes) -> Iterator[re.Match[bytes]]:
-        if len(folded) < _ONE_PASS_BYTES:
-            return self._search.finditer(folded)
-        return chain.from_iterable(
-            regex.finditer(folded) for anchor, regex in self._searches if anchor in folded
-        )
 
 
 def _cut_tail(folded: bytes) -> bytes:
@@ -237,27 +237,18 @@ def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
     if _find_plain(data, place, _MIN_BASE64_BYTES) is None:
         return None
     result = _find_plain(data, place, _MAX_BASE64_BYTES)
-    return (place, *result) if result and _is_utf8(result[1]) else None
+    try:
+        return (place, *result) if result and result[1].decode() else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _find_plain(data: bytes, place: int, max_bytes: int) -> tuple[int, bytes] | None:
     match = _BASE64.match(data, place, place + max_bytes)
-    plain = _plain(match[0]) if match else b""
-    return (match.end(), plain) if match and _TEXT.fullmatch(plain) else None
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _plain(encoded: bytes) -> bytes:
-    body = encoded.rstrip(b"=")
+    body = match[0].rstrip(b"=") if match else b""
     whole = len(body) - (len(body) % 4 == 1)
-    return binascii.a2b_base64(body[:whole] + b"=" * (-whole % 4))
+    plain = binascii.a2b_base64(body[:whole] + b"=" * (-whole % 4))
+    return (match.end(), plain) if match and _TEXT.fullmatch(plain) else None
 
 
 # -- Cells in rows of SQL: the column of a secret in the values of INSERT and COPY
@@ -433,9 +424,9 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
     """Yield the cells below a heading that names a secret, or the cell to the right of a name."""
     if not match[0].endswith((b"|", b">")):
         yield from inserted_cells(data, match.start())
-    if not match[0].endswith((b"|", b">")) and not _RULED.match(data, match.end()):
-        yield from _iter_marked_column(data, match.start())
-        return
+        if not _RULED.match(data, match.end()):
+            yield from _iter_marked_column(data, match.start())
+            return
     if match[0].endswith(b">"):
         neighbour = _HTML_CELL.match(data, match.end())
         if neighbour:
@@ -445,15 +436,14 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
     if place - start > _LINE_BYTES:
         return
-    cells = list(_iter_cells(data, start, _line_end(data, place)))
+    end = _line_end(data, place)
+    cells = list(_iter_cells(data, start, end))
     number = next(
-        (number for number, (first, end) in enumerate(cells) if first <= place < end), None
+        (number for number, (first, last) in enumerate(cells) if first <= place < last), None
     )
-    if number is None:
+    if number is None or b"{{" in data[start:end]:
         return
-    if b"{{" in data[start : _line_end(data, place)]:
-        return
-    row = _line_end(data, place) + 1
+    row = end + 1
     ruler = data[row : _line_end(data, row)]
     if _RULER.match(ruler) and (b"|" in ruler or b"+" in ruler):
         yield from _iter_column(data, _line_end(data, row) + 1, number)
@@ -464,7 +454,8 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
     """Yield the cells below a cell, in columns separated by commas, semicolons, tabs or blanks."""
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
-    head = data[start : _line_end(data, place)].rstrip(b"\r")
+    end = _line_end(data, place)
+    head = data[start:end].rstrip(b"\r")
     mark = next((mark for mark in _COLUMN_MARKS if len(mark.split(head)) > 1), None)
     if (
         mark is None
@@ -473,7 +464,7 @@ def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
     ):
         return
     number, count = len(mark.split(head[: place - start])) - 1, len(mark.split(head))
-    start += len(data[start : _line_end(data, place)]) + 1
+    start = end + 1
     stop = start + _TABLE_BYTES
     while start < min(stop, len(data)):
         end = _line_end(data, start)
@@ -579,27 +570,24 @@ class Rule:
 
     def iter_secrets(self, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
         """Yield the spans of the secrets in a match."""
-        data = match.string
+        data, before = match.string, self._precedes(match)
+        if before is None:
+            return
+        spans: Iterable[tuple[int, int]]
         if self.find:
-            spans = FINDERS[self.find](data, match) if self._precedes(match) else iter(())
-            yield from (span for span in spans if self._is_secret(data, *span))
+            spans = FINDERS[self.find](data, match)
         elif self.each:
-            spans = self._iter_each(data, match) if self._precedes(match) else iter(())
-            yield from (span for span in spans if self._is_secret(data, *span))
+            spans = self._iter_each(data, match)
         elif self.before_names:
-            before = self._precedes(match)
-            if before and self._is_secret(data, *before):
-                yield before
-        elif before := self._precedes(match):
+            spans = (before,)
+        else:
             start, end = secret_span(match)
-            start = before[0] if self.whole else start
-            if self._is_secret(data, start, end):
+            spans = ((before[0] if self.whole else start, end),)
+        for start, end in spans:
+            if CHECKS[self.value](data, start, end) and (
+                not self.entropy or measure_entropy(data[start:end]) >= self.entropy
+            ):
                 yield start, end
-
-    def _is_secret(self, data: bytes, start: int, end: int) -> bool:
-        if not CHECKS[self.value](data, start, end):
-            return False
-        return not self.entropy or measure_entropy(data[start:end]) >= self.entropy
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
         """Return the span of the required text before a match (its group, if it has one), or None."""
@@ -611,11 +599,8 @@ class Rule:
             # A long reach is limited to the same line.
             floor = max(floor, data.rfind(b"\n", floor, start) + 1)
         part = _compile_part(self.before).search(data[floor:start])
-        return (
-            (floor + part.start(part.lastindex or 0), floor + part.end(part.lastindex or 0))
-            if part
-            else None
-        )
+        group = (part and part.lastindex) or 0
+        return (floor + part.start(group), floor + part.end(group)) if part else None
 
     def _iter_each(self, data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
         """Yield the matches of `each` in the text around a match."""

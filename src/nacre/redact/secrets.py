@@ -487,7 +487,12 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
         return True
-    if _is_unpronounceable(secret):
+    if (  # at least twelve letters of which fewer than a quarter are vowels
+        len(secret) >= 12
+        and secret.isalpha()
+        and secret.islower()
+        and len(_VOWEL.findall(secret)) * 4 < len(secret)
+    ):
         return True
     if _WORDS.match(secret) or _NUMBERED_NAME.match(secret):
         return False
@@ -496,12 +501,6 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
         or _WORD_WITH_DIGITS.match(secret) is not None
         or _changes_often(secret)
     )
-
-
-def _is_unpronounceable(secret: bytes) -> bool:
-    """Return True for at least twelve letters of which fewer than a quarter are vowels."""
-    is_plain = len(secret) >= 12 and secret.isalpha() and secret.islower()
-    return is_plain and len(_VOWEL.findall(secret)) * 4 < len(secret)
 
 
 def _is_random(data: bytes, start: int, end: int) -> bool:
