@@ -213,7 +213,7 @@ def _store_reminder(recipient: Recipient) -> Added:
         return Added(state=state)
     why = f"nothing stored in {hooks.TURNS} turns"
     item = ContextItem(Part.NUDGE, hooks.TEXT, count_tokens(hooks.TEXT), why=why)
-    return Added((item,), state=hooks.nudged(state))
+    return Added((item,), state=replace(state, turns=0, nudges=state.nudges + 1))
 
 
 def _now_ms(recipient: Recipient) -> int:
@@ -867,11 +867,6 @@ class OwnPage:
         return count_tokens(self.text)
 
 
-def own_page(home: Home, name: str, project: str | None = None) -> OwnPage:
-    """Return a page without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
-    return _as_shown(home, name, _slug(home, name, project))
-
-
 def _write(change: change.Change, path: str, document: str | None, data: bytes | None) -> None:
     base = bytes_hash(data) if data is not None else None
     if document is not None or data is not None:
@@ -936,7 +931,7 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 
 def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
     """Return a page of the owner or a project, without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
-    return own_page(home, request.name, request.project)
+    return _as_shown(home, request.name, _slug(home, request.name, request.project))
 
 
 def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> OwnPage:
@@ -1052,7 +1047,7 @@ def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
     ):
         return HookAnswer()
     state = read_state(home.settings.home, call.session)
-    if not hooks.is_to_propose(home, state):
+    if state.prompts < home.settings.whole("context.proposals_after"):
         return HookAnswer()
     text = framed([(Part.NUDGE, [hooks.PROPOSE])])
-    return HookAnswer(text, count_tokens(text), state=hooks.asked_to_propose(state))
+    return HookAnswer(text, count_tokens(text), state=replace(state, prompts=-1))

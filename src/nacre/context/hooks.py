@@ -380,24 +380,9 @@ def is_due(state: SessionState) -> bool:
     return state.turns >= TURNS and state.nudges < MOST
 
 
-def nudged(state: SessionState) -> SessionState:
-    """Return the state after a reminder."""
-    return replace(state, turns=0, nudges=state.nudges + 1)
-
-
 def is_asked_for_proposals(home: Home, host: str) -> bool:
     """Return True if a host's agents should be asked for proposals."""
     return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
-
-
-def is_to_propose(home: Home, state: SessionState) -> bool:
-    """Return True if the agent should be asked as this turn ends."""
-    return state.prompts >= home.settings.whole("context.proposals_after")
-
-
-def asked_to_propose(state: SessionState) -> SessionState:
-    """Return the state after asking, which happens once."""
-    return replace(state, prompts=-1)
 
 
 # -- Signals ------------------------------------------------------------------

@@ -162,6 +162,32 @@ class TurnStore:
         self._exclusions = exclusions
         self._tally = tally
         self._gate = Gate(home)
+        self._projects: Mapping[Session, str | None] = {}
+        self._touched: set[int] = set()
+        self._waiting: list[TurnBatch] = []
+
+    def store_all(self, events: Iterable[Event], on_commit: Callable[[float], None]) -> None:
+        """Store all events. ``on_commit`` receives the seconds since the start."""
+        self._home.database.relax()
+        try:
+            started = time.perf_counter()
+            pending: list[Batch | FileDone] = []
+            size = 0
+            stored_at = 0.0
+            for event in events:
+                if self._is_kept(event):
+                    pending.append(event)
+                    size += len(event.turns) if isinstance(event, Batch) else 1
+                if size >= COMMIT_TURNS:
+                    # Processes that wait for the lock retry every few milliseconds.
+                    time.sleep(max(0.0, stored_at + _LOCK_PAUSE_SECONDS - time.perf_counter()))
+                    self._store(pending)
+                    pending, size = [], 0
+                    stored_at = time.perf_counter()
+                    on_commit(stored_at - started)
+            self._store(pending)
+        finally:
+            self._home.database.tighten()
 
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
         """Return True if an event has content to store; count the others."""
@@ -175,72 +201,36 @@ class TurnStore:
         return True
 
     def _store(self, events: Sequence[Batch | FileDone]) -> None:
+        """Store some events in one transaction."""
         self._gate.refresh()
-        projects = self._projects_of([event for event in events if isinstance(event, Batch)])
+        batches = [event for event in events if isinstance(event, Batch)]
+        sessions = dict.fromkeys(
+            batch.session for batch in batches if self._gate.admits(batch.session)
+        )
+        # A file's own statement of its project overrides its folder.
+        stated = {batch.session: batch.project for batch in batches if batch.project}
+        self._projects = {
+            session: resolve_project(self._home, session, run=self._run) for session in sessions
+        } | {session: project for session, project in stated.items() if session in sessions}
+        self._touched.clear()
+        self._waiting.clear()
         with self._home.database.transaction():
             self._gate.refresh()  # respect a concurrent forget
             before = self._tally.turns
-            part = _TurnTransaction(self._home, self._gate, self._tally, projects)
             for event in events:
-                self._home.database.yield_write_lock(part.flush)
+                self._home.database.yield_write_lock(self._flush)
                 if isinstance(event, Batch):
-                    part.add(event)
+                    self._add(event)
                 else:
-                    name = part._name_of(event)
-                    stored_cursor = part._home.sessions.cursor(name)
-                    if (
-                        stored_cursor
-                        and stored_cursor[0] != event.tool
-                        and is_guess(stored_cursor[0])
-                    ):
-                        part.flush()
-                        part._touched |= part._home.sessions.retain(stored_cursor[0], name, {})
-                    if event.present is not None:
-                        part.flush()
-                        part._touched |= part._home.sessions.retain(event.tool, name, event.present)
-                    left_out = event.path in part._tally.left_out
-                    cursor = replace(event.cursor, offset=0, carry={}) if left_out else event.cursor
-                    goes_on = event.present is None and event.bytes_read < event.cursor.size
-                    part._home.sessions.save_cursor(
-                        part._name_of(event), event.tool, cursor, event.tally, goes_on=goes_on
-                    )
-                    if left_out or event.path in part._tally.withheld:
-                        withhold(part._home, [(event.tool, part._name_of(event))])
-            part.flush()
+                    self._finish_file(event)
+            self._flush()
             if self._tally.turns > before:
                 require_room(self._home)
         for event in events:
             if isinstance(event, FileDone):
                 self._tally.count_done(event)
 
-    def _projects_of(self, batches: Sequence[Batch]) -> dict[Session, str | None]:
-        """Return the project of each admitted session. The file's own statement overrides its folder."""
-        sessions = dict.fromkeys(
-            batch.session for batch in batches if self._gate.admits(batch.session)
-        )
-        projects = {
-            session: resolve_project(self._home, session, run=self._run) for session in sessions
-        }
-        stated = {batch.session: batch.project for batch in batches if batch.project}
-        return projects | {
-            session: project for session, project in stated.items() if session in projects
-        }
-
-
-class _TurnTransaction:
-    """The content of one transaction."""
-
-    def __init__(
-        self, home: Home, gate: Gate, tally: ReadTally, projects: Mapping[Session, str | None]
-    ) -> None:
-        self._home = home
-        self._gate = gate
-        self._tally = tally
-        self._projects = projects
-        self._touched: set[int] = set()
-        self._waiting: list[TurnBatch] = []
-
-    def add(self, batch: Batch) -> None:
+    def _add(self, batch: Batch) -> None:
         """Store a session and queue its turns, without forgotten content."""
         session = batch.session
         if session not in self._projects or not self._gate.admits(session):
@@ -264,7 +254,24 @@ class _TurnTransaction:
             self._waiting.append((session.tool, row, turns))
         self._touched.add(row)
 
-    def flush(self) -> None:
+    def _finish_file(self, event: FileDone) -> None:
+        """Save a file's cursor, and forget its sessions that are gone or were read by a wrong reader."""
+        name = self._name_of(event)
+        stored_cursor = self._home.sessions.cursor(name)
+        if stored_cursor and stored_cursor[0] != event.tool and is_guess(stored_cursor[0]):
+            self._flush()
+            self._touched |= self._home.sessions.retain(stored_cursor[0], name, {})
+        if event.present is not None:
+            self._flush()
+            self._touched |= self._home.sessions.retain(event.tool, name, event.present)
+        left_out = event.path in self._tally.left_out
+        cursor = replace(event.cursor, offset=0, carry={}) if left_out else event.cursor
+        goes_on = event.present is None and event.bytes_read < event.cursor.size
+        self._home.sessions.save_cursor(name, event.tool, cursor, event.tally, goes_on=goes_on)
+        if left_out or event.path in self._tally.withheld:
+            withhold(self._home, [(event.tool, name)])
+
+    def _flush(self) -> None:
         """Store the queued turns and refresh their sessions."""
         for (_, row, _), added in zip(
             self._waiting, self._home.sessions.add_batches(self._waiting), strict=True
@@ -326,36 +333,9 @@ def read_jobs(
         note = f"{tally.files:,} of {len(jobs):,} files, {tally.turns:,} turns, {rate:.0f} MB/s"
         notify(Progress("reading", tally.bytes_done, total, note))
 
-    _store(
-        home, TurnStore(home, run, exclusions, tally), _events(home, jobs, exclusions), on_commit
-    )
+    TurnStore(home, run, exclusions, tally).store_all(_events(home, jobs, exclusions), on_commit)
     distrust(home, run, sorted(tally.distrusted))
     notify(Progress("reading", total, total, f"{tally.turns:,} turns"))
-
-
-def _store(
-    home: Home, store: TurnStore, events: Iterable[Event], on_commit: Callable[[float], None]
-) -> None:
-    home.database.relax()
-    try:
-        started = time.perf_counter()
-        pending: list[Batch | FileDone] = []
-        size = 0
-        stored_at = 0.0
-        for event in events:
-            if store._is_kept(event):
-                pending.append(event)
-                size += len(event.turns) if isinstance(event, Batch) else 1
-            if size >= COMMIT_TURNS:
-                # Processes that wait for the lock retry every few milliseconds.
-                time.sleep(max(0.0, stored_at + _LOCK_PAUSE_SECONDS - time.perf_counter()))
-                store._store(pending)
-                pending, size = [], 0
-                stored_at = time.perf_counter()
-                on_commit(stored_at - started)
-        store._store(pending)
-    finally:
-        home.database.tighten()
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
@@ -505,15 +485,16 @@ class _Ingest:
 
     def complete(self) -> IngestReport:
         """Run all stages."""
-        began, started = self._home.now(), time.perf_counter()
+        began, started, options = self._home.now(), time.perf_counter(), self._options
         catch_up(self._home)
         # A temporary database of a rebuild may be discarded, so it must not consume the usage spool.
-        if not self._options.from_archive:
+        if not options.from_archive:
             fold_usage(self._home)
         self._read()
         report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
         report = self._learn(report)
-        self._note_paths(report)
+        if options.paths and options.remember_paths and report.files:
+            _note_paths(self._home, self._run, self._named, report.memories)
         report = replace(report, archived=archive(self._home, self._notify))
         report = self._embed(report)
         erase_written_bytes(self._home)
@@ -550,11 +531,8 @@ class _Ingest:
                     Progress("reading", self._tally.turns, self._tally.turns, "the archive")
                 )
 
-            _store(
-                home,
-                TurnStore(home, self._run, exclusions, self._tally),
-                read_archived(home, included),
-                on_commit,
+            TurnStore(home, self._run, exclusions, self._tally).store_all(
+                read_archived(home, included), on_commit
             )
             held_back = self._tally.left_out | self._tally.withheld
             with home.database.transaction():
@@ -618,11 +596,6 @@ class _Ingest:
                 *(Problem("dedup", f"{note}; the rules decided") for note in lessons.notes),
             ),
         )
-
-    def _note_paths(self, report: IngestReport) -> None:
-        options = self._options
-        if options.paths and options.remember_paths and report.files:
-            _note_paths(self._home, self._run, self._named, report.memories)
 
     def _embed(self, report: IngestReport) -> IngestReport:
         """Make the missing vectors, if requested."""
@@ -824,7 +797,11 @@ def read_session(home: Home, session: str, transcript: str | None = None) -> Sto
     path = _own_transcript(home, tool, transcript)
     if path and os.path.isfile(path):
         read_files(home, [path], tool)
-        return find_session(home, session) or _latest_session_of(home, path)
+        # Some hosts use another id for the session than its transcript.
+        newest = home.sessions.newest(SessionFilter(), limit=_MAX_FILES)
+        return find_session(home, session) or next(
+            (row for row in newest if row.file == str(path)), None
+        )
     stored = find_session(home, session)
     file = stored.file if stored else None
     read_files(
@@ -893,12 +870,6 @@ def read_beside(home: Home, session: str, transcript: str | None) -> IngestRepor
 def find_session(home: Home, session: str) -> StoredSession | None:
     """Return the stored session with an id, or ``None``."""
     return next((row for row in home.sessions.find(session) if row.session.id == session), None)
-
-
-def _latest_session_of(home: Home, path: Path) -> StoredSession | None:
-    """Return the latest session of a transcript, for hosts that use another session id."""
-    newest = home.sessions.newest(SessionFilter(), limit=_MAX_FILES)
-    return next((row for row in newest if row.file == str(path)), None)
 
 
 def _recent_files(home: Home, tool: str | None) -> list[Path]:
