@@ -184,7 +184,13 @@ def _new_signals(recipient: Recipient) -> Added:
     after = hooks.begun(
         home, due.given(state, len(due.memories), len(memories), _now_ms(recipient))
     )
-    return Added(tuple(map(_signal, memories)), state=after)
+    texts = [(memory, line_of(memory)) for memory in memories]
+    why = "stored by another session just now"
+    items = tuple(
+        ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
+        for memory, text in texts
+    )
+    return Added(items, state=after)
 
 
 def _with_session_details(recipient: Recipient, session: str) -> SessionState:
@@ -196,12 +202,6 @@ def _with_session_details(recipient: Recipient, session: str) -> SessionState:
             dict.fromkeys((*after, *just_ended(recipient.home.settings.home, session, folder, now)))
         )
     return replace(state, name=session, folder=folder, seen=now, ended=0, after=after)
-
-
-def _signal(memory: Memory) -> ContextItem:
-    text = line_of(memory)
-    why = "stored by another session just now"
-    return ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
 
 
 def _store_reminder(recipient: Recipient) -> Added:

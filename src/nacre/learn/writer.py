@@ -328,37 +328,22 @@ def prompt_for(pairs: Sequence[Asked], able: Capabilities, seconds: float) -> Pr
 def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
     """Return the cited turns and, for the owner's, the preceding agent turn, the outcome and the owner's next turn."""
     cited = {at for places in evidence for at in places}
-    context = {
-        place
-        for at in cited
-        for place in (_prompt_of(turns, at), _outcome_of(turns, at), _next_of_owner(turns, at))
-    }
-    return sorted(at for at in cited | context if at is not None)
-
-
-def _prompt_of(turns: Sequence[Turn], at: int) -> int | None:
-    """Return the agent's turn that an owner's turn answers, or the plan that it accepts."""
-    if turns[at].speaker is not Speaker.OWNER:
-        return None
-    return at - 1 if at and is_accepted_plan(turns, at - 1) else before(turns, at, Speaker.AGENT)
-
-
-def _outcome_of(turns: Sequence[Turn], at: int) -> int | None:
-    """Return the agent's last turn between an owner's turn and the owner's next one."""
-    if turns[at].speaker is not Speaker.OWNER:
-        return None
-    next_turn = _next_of_owner(turns, at)
-    last = before(turns, len(turns) if next_turn is None else next_turn, Speaker.AGENT)
-    return last if last is not None and last > at else None
-
-
-def _next_of_owner(turns: Sequence[Turn], at: int) -> int | None:
-    later = (
-        index
-        for index in range(at + 1, len(turns))
-        if turns[index].speaker is Speaker.OWNER and is_content(turns[index])
-    )
-    return next(later, None)
+    shown: set[int | None] = {*cited}
+    for at in cited:
+        later = (
+            index
+            for index in range(at + 1, len(turns))
+            if turns[index].speaker is Speaker.OWNER and is_content(turns[index])
+        )
+        following = next(later, None)
+        shown.add(following)
+        if turns[at].speaker is Speaker.OWNER:
+            # The turn that the owner answers, or the plan that the owner accepts, and the outcome.
+            accepts = at > 0 and is_accepted_plan(turns, at - 1)
+            shown.add(at - 1 if accepts else before(turns, at, Speaker.AGENT))
+            last = before(turns, len(turns) if following is None else following, Speaker.AGENT)
+            shown.add(last if last is not None and last > at else None)
+    return sorted(at for at in shown if at is not None)
 
 
 def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
@@ -779,13 +764,10 @@ class Asking:
         self.proposed += len(proposals)
         places = chunk.places
         cited = frozenset(places.values())
-        resolved = [
-            structs.replace(
-                proposal, evidence=[places.get(number, -1) for number in proposal.evidence]
-            )
-            for proposal in proposals
-        ]
-        results = [self._checks.judge(proposal, cited) for proposal in resolved]
+        results = []
+        for proposal in proposals:
+            evidence = [places.get(number, -1) for number in proposal.evidence]
+            results.append(self._checks.judge(structs.replace(proposal, evidence=evidence), cited))
         self.dropped.update(result.reason for result in results if isinstance(result, Dropped))
         kept = [result for result in results if isinstance(result, Candidate)]
         return first_of(kept, MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK)))

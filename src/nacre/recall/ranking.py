@@ -169,15 +169,12 @@ def note_deep_case(home: Home, query: requests.DeepQuery, result: DeepResult) ->
         for step in result.steps
     ]
     shown = {hit.memory.id: hit.score for hit in result.hits}
-    memories = len(shown)
-    outcome = (
-        f"asks which project: {', '.join(result.clarify)}"
-        if result.clarify
-        else models.NOTHING_FOUND
-    )
-    if memories:
-        of = f"of {result.project}" if result.project else "of no project"
-        outcome = f"{count(memories, 'memory', 'memories')} {of}"
+    if shown:
+        outcome = f"{count(len(shown), 'memory', 'memories')} of {result.project or 'no project'}"
+    elif result.clarify:
+        outcome = f"asks which project: {', '.join(result.clarify)}"
+    else:
+        outcome = models.NOTHING_FOUND
     _note(home, query, steps, shown, outcome, result.took_ms)
 
 
@@ -195,18 +192,13 @@ def _note(
     )
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     session = store.session_name(query.session) if query.session else ""
-    names = [name for name in _NARROWING_FILTERS if getattr(query.filter, name)]
-    more = {
-        models.PROJECTS: ",".join(query.filter.projects),
-        models.NARROWED: ",".join(
-            [*names, "scope"] if query.filter.scope is not Scope.PRIVATE else names
-        ),
-    }
-    about = (
-        f"{home.actor.in_words}; of {', '.join(query.filter.projects)}"
-        if query.filter.projects
-        else home.actor.in_words
-    )
+    criteria = query.filter
+    names = [name for name in _NARROWING_FILTERS if getattr(criteria, name)]
+    names += ["scope"] if criteria.scope is not Scope.PRIVATE else []
+    more = {models.PROJECTS: ",".join(criteria.projects), models.NARROWED: ",".join(names)}
+    about = home.actor.in_words
+    if criteria.projects:
+        about += f"; of {', '.join(criteria.projects)}"
     all_steps = (
         models.Step(
             "asked", output=about, more={name: value for name, value in more.items() if value}
@@ -377,12 +369,9 @@ def diversify(
         chosen.append((best, closest[id(best)]))
         remaining = [item for item in remaining if item is not best]
         for item in remaining:
-            first = bags[id(item)]
-            second = bags[id(best)]
-            union = len(first | second)
-            closest[id(item)] = max(
-                closest[id(item)], len(first & second) / union if union else 0.0
-            )
+            first, second = bags[id(item)], bags[id(best)]
+            likeness = len(first & second) / max(1, len(first | second))
+            closest[id(item)] = max(closest[id(item)], likeness)
     return chosen
 
 
@@ -421,14 +410,12 @@ def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
 # -- Order of outdated memories --------------------------------------------------------------------
 
 
-def _in_order(
-    group: Sequence[ScoredMemory], last_said: Callable[[Memory], datetime]
-) -> list[ScoredMemory]:
+def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     """Sort a group by date, latest first, and assign its scores by position."""
     if len(group) == 1:
         return list(group)
     scores = sorted((hit.score for hit in group), reverse=True)
-    latest = sorted(group, key=lambda hit: (last_said(hit.memory), hit.memory.id), reverse=True)
+    latest = sorted(group, key=lambda hit: (hit.memory.last_said, hit.memory.id), reverse=True)
     return [rescored(hit, score) for hit, score in zip(latest, scores, strict=True)]
 
 
@@ -664,29 +651,27 @@ def newest_first(
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}
-    linked = [
-        (memory, link.to)
+    alternatives = [
+        pair
         for memory in memories.values()
         for link in memory.links
-        if link.rel == _ALTERNATIVE and link.to in memories
+        if link.rel == _ALTERNATIVE
+        for pair in ((memory.id, link.to), (link.to, memory.id))
     ]
-    pairs = [sorted((memory, memories[other]), key=_last_said) for memory, other in linked]
-    by_id = {hit.memory.id: hit for hit in hits}
-    follows: dict[str, str] = {}
-    for older, newer in [*((older.id, newer.id) for older, newer in pairs), *doubted_pairs]:
-        if (
-            older in by_id
-            and newer in by_id
-            and _last_said(by_id[newer].memory) > _last_said(by_id[older].memory)
-        ):
-            follows[older] = newer
+    follows = {
+        older: newer
+        for older, newer in [*alternatives, *doubted_pairs]
+        if older in memories
+        and newer in memories
+        and memories[newer].last_said > memories[older].last_said
+    }
     groups: dict[str, list[ScoredMemory]] = {}
     for hit in hits:
         memory_id = hit.memory.id
         while memory_id in follows:
             memory_id = follows[memory_id]
         groups.setdefault(memory_id, []).append(hit)
-    ordered = [hit for group in groups.values() for hit in _in_order(group, _last_said)]
+    ordered = [hit for group in groups.values() for hit in _in_order(group)]
     if not query.is_prompt:
         return ordered
     outdated = {
@@ -695,7 +680,7 @@ def newest_first(
         if newer in memories
         and (
             (newer, older) not in doubted_pairs
-            or _last_said(memories[newer]) > _last_said(memories[older])
+            or memories[newer].last_said > memories[older].last_said
         )
     }
     return [item for item in ordered if item.memory.id not in outdated] or ordered[:1]
@@ -725,7 +710,3 @@ def _with_mmr(item: ScoredMemory, likeness: float, relevance_share: float) -> Sc
     return replace(
         item, components={**item.components, "likeness": round(likeness, 4), "mmr": share}
     )
-
-
-def _last_said(memory: Memory) -> datetime:
-    return memory.last_said

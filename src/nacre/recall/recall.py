@@ -220,7 +220,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     ranked = _with_parts(home, query, ranked, criteria, ranking)
     ranked, expansion = _with_expansion(home, query, question, ranked, criteria, ranking)
     likely = confident(ranked, query, question)
-    sure = _rerank(lanes, likely, _memory_text)
+    sure = _rerank(lanes, likely, lambda item: f"{item.memory.subject}. {item.memory.content}")
     graded: tuple[Lane, ...] = ()
     if query.rerank and query.mode is not Mode.BROWSE and sure:
         sure, lane = regraded(home, query.text, sure)
@@ -400,17 +400,15 @@ def _with_parts(
 ) -> list[ScoredMemory]:
     """Merge the hits of a prompt with the hits of each of its sentences."""
     rankings = [ranked]
-    for question in (
-        _read_question(home, replace(query, text=part))
-        for part in (parts_of(query.text) if query.is_prompt else ())
-    ):
+    for part in parts_of(query.text) if query.is_prompt else ():
+        question = _read_question(home, replace(query, text=part))
         lanes = open_lanes(home, query, question)
         rankings.append(
             engine_of(home).rank(
                 question, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
             )
         )
-    return most_of(rankings) if len(rankings) > 1 else ranked
+    return most_of(rankings)
 
 
 def _with_expansion(
@@ -439,7 +437,7 @@ def _with_expansion(
                 if is_guessed(phrasing, query.text)
                 else hits
             )
-    return most_of(rankings) if len(rankings) > 1 else ranked, (lane,)
+    return most_of(rankings), (lane,)
 
 
 def _with_companions(
@@ -482,10 +480,6 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
         rescored(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
         for item, score in zip(reordered, scores, strict=True)
     ]
-
-
-def _memory_text(item: ScoredMemory) -> str:
-    return f"{item.memory.subject}. {item.memory.content}"
 
 
 def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
@@ -536,15 +530,8 @@ def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
     """Return True if, among the memories stated in this turn, the one nearest to the question was superseded."""
     stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
     question_words = set(question.words)
-    nearest = max(
-        stated,
-        key=lambda statement: (
-            len(question_words.intersection(words(statement[0]))),
-            not statement[1],
-        ),
-        default=None,
-    )
-    return nearest is not None and nearest[1]
+    nearness = [(len(question_words.intersection(words(text))), not old) for text, old in stated]
+    return bool(nearness) and not max(nearness)[1]
 
 
 def _rank_turns(

@@ -65,12 +65,6 @@ class _LexicalHits:
         return {**self.around, **self.matches}
 
 
-@dataclass(frozen=True, slots=True)
-class _Byline:
-    author: str | None
-    time: datetime | None
-
-
 class TurnRecall:
     """Ranks turns for a question."""
 
@@ -320,12 +314,12 @@ class TurnRecall:
         if not question.authors and around is None and question.window is None:
             return bonuses
         rows = self._sessions.database.all("find_bylines", rows=json.dumps(list(pool.values())))
-        by_row = {row: _Byline(author, from_ms(time)) for row, time, author in rows}
+        by_row = {row: (author, from_ms(time)) for row, time, author in rows}
         bylines = {place: by_row[row] for place, row in pool.items() if row in by_row}
         if question.authors:
             self._add_people(bonuses, question.authors, bylines)
-        for place, byline in bylines.items():
-            closeness = _closeness(byline.time, question, around, radius_days)
+        for place, (_, time) in bylines.items():
+            closeness = _closeness(time, question, around, radius_days)
             if closeness > 0.01:
                 bonuses[place]["time"] = self._recipe.time * closeness
         return bonuses
@@ -343,19 +337,19 @@ class TurnRecall:
         self,
         bonuses: dict[Place, dict[str, float]],
         people: Sequence[str],
-        bylines: Mapping[Place, _Byline],
+        bylines: Mapping[Place, tuple[str | None, datetime | None]],
     ) -> None:
         """Add bonuses for turns of a person in question, and for sessions with that person."""
         present: dict[int, set[str]] = defaultdict(set)
-        for (session, _), byline in bylines.items():
-            if byline.author and byline.author in people:
-                present[session].add(byline.author)
-        for place, byline in bylines.items():
+        for (session, _), (author, _) in bylines.items():
+            if author and author in people:
+                present[session].add(author)
+        for place, (author, _) in bylines.items():
             if present[place[0]]:
                 bonuses[place]["presence"] = (
                     self._recipe.presence * len(present[place[0]]) / len(people)
                 )
-            if len(people) == 1 and byline.author == people[0]:
+            if len(people) == 1 and author == people[0]:
                 bonuses[place]["author"] = self._recipe.author
 
 

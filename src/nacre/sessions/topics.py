@@ -437,19 +437,13 @@ def _by_owner(end: End) -> SessionOutcome | None:
         return _with_owner_words(Ending.STOPPED, ENDED, end, text)
     if _is_content(end.owner, language) and not worked:
         before = next((turn for turn in reversed(end.turns[: end.begin - 1]) if is_own(turn)), None)
-        if end.owner is None or before is None:
+        if before is None:
             return None
         if asks_last(before.text) or announces(before.text):
-            return (
-                None
-                if end.agent
-                else _with_owner_words(
-                    Ending.STOPPED, "the last request has no answer", end, end.owner.text
-                )
-            )
-        if objection := _objection(end, before, says_undone(before.text)):
-            return objection
-        return _with_owner_words(Ending.DONE, "the owner is content", end, end.owner.text)
+            unanswered = "the last request has no answer"
+            return None if end.agent else _with_owner_words(Ending.STOPPED, unanswered, end, text)
+        objection = _objection(end, before, says_undone(before.text))
+        return objection or _with_owner_words(Ending.DONE, "the owner is content", end, text)
     if end.agent or end.is_interrupted:
         return None
     if (
@@ -478,19 +472,16 @@ def _interrupted(end: End) -> SessionOutcome | None:
 def _in_the_middle(end: End) -> SessionOutcome | None:
     """Return the outcome if the agent was stopped before its report."""
     last = end.agent[-1] if end.agent else None
-    if (
-        last is None
-        or not last.tool_calls
-        or (is_report(last) and not _hands_over(last.tool_calls[-1]))
-    ):
+    call = last.tool_calls[-1] if last and last.tool_calls else None
+    if last is None or call is None or (is_report(last) and not _hands_over(call)):
         return None
-    if last.tool_calls[-1].outcome == "rejected":
+    if call.outcome == "rejected":
         return SessionOutcome(Ending.STOPPED, "the owner declined the last call")
-    if last.tool_calls[-1].outcome is None and last.tool_calls[-1].name in FORMS:
-        return SessionOutcome(Ending.STOPPED, "the agent waits for an answer")
-    if last.tool_calls[-1].outcome is None:
-        return SessionOutcome(Ending.STOPPED, CUT_OFF[0])
-    call = last.tool_calls[-1]
+    if call.outcome is None:
+        waits = call.name in FORMS
+        return SessionOutcome(
+            Ending.STOPPED, "the agent waits for an answer" if waits else CUT_OFF[0]
+        )
     is_ticked = ticks(call) and "[ ] " not in call.input
     if (
         (is_ticked or call.name in ("attempt_completion", "finish", "task_complete"))
@@ -529,8 +520,12 @@ def _outcome_by_report(end: End) -> SessionOutcome | None:
 
 
 def _has_committed(end: End) -> bool:
-    created = [name for turn in end.agent for call in turn.tool_calls for name in call.made]
-    return any(name.startswith("commit ") for name in created)
+    return any(
+        name.startswith("commit ")
+        for turn in end.agent
+        for call in turn.tool_calls
+        for name in call.made
+    )
 
 
 def _reported(end: End, report: Turn) -> SessionOutcome:
