@@ -44,9 +44,7 @@ from nacre.values.recall import (
     HitConfidence,
     Lane,
     MemoryHit,
-    Mode,
     RecallQuery,
-    RecallResult,
     Route,
     Said,
 )
@@ -65,21 +63,21 @@ _HEAD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
-    """The pages shown before memories: the owner's profile and the project's page."""
-
-    owner: str = ""
-    project: str = ""
-
-
 def block(
-    route: Route, project: str | None, pages: Pages, hits: Sequence[MemoryHit], note: str = ""
+    route: Route,
+    project: str | None,
+    owner: str,
+    page: str = "",
+    hits: Sequence[MemoryHit] = (),
+    note: str = "",
 ) -> str:
-    """Render the block, or an empty text without content. The limit of 30,000 characters excludes the frame."""
+    """Render the block, or an empty text without content. The limit of 30,000 characters excludes the frame.
+
+    The owner's profile and the project's ``page`` come before the memories.
+    """
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
-    for title, text in (("The owner", pages.owner), (f"The project {project}", pages.project)):
+    for title, text in (("The owner", owner), (f"The project {project}", page)):
         quoted_text = _truncate(text.strip(), min(PAGE_CHARACTERS, remaining))
         remaining -= len(quoted_text)
         if quoted_text:
@@ -477,14 +475,12 @@ class _Run:
         )
         self.adviser.problem = None
 
-    def recalled(self, filter_: Filter, limit: int = _MAX_RANKED) -> RecallResult:
-        """Run a plain recall of the question."""
-        mode = Mode.HYBRID
+    def recalled(self, filter_: Filter) -> tuple[MemoryHit, ...]:
+        """Return the hits of a plain recall of the question."""
         query = RecallQuery(
             self.query.text,
             filter_,
-            mode,
-            limit=limit,
+            limit=_MAX_RANKED,
             confident=True,
             turns=0,
             update=False,
@@ -493,19 +489,7 @@ class _Run:
         )
         result = recall(self.home, query)
         self.lanes = result.lanes
-        return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The result of a question."""
-
-    route: Route
-    project: str | None = None
-    clarify: tuple[str, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
-    hits: tuple[MemoryHit, ...] = ()
-    context: str = ""
+        return result.hits
 
 
 def deep_recall(
@@ -587,44 +571,33 @@ def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:
         outcome = _find(run)
         if model:
             for step in run.steps:
-                more = {"by": step.by.value}
-                status = "failed" if step.problem else "done"
                 trace.add(
                     Step(
-                        step.name, query.text[:200], step.problem or step.outcome, status, more=more
+                        step.name,
+                        query.text[:200],
+                        step.problem or step.outcome,
+                        "failed" if step.problem else "done",
+                        more={"by": step.by.value},
                     )
                 )
             trace.outcome = outcome.project or outcome.route.value
-    return DeepResult(
-        query.text,
-        outcome.route,
-        outcome.project,
-        outcome.clarify,
-        outcome.candidates,
-        outcome.hits,
-        outcome.context,
-        tuple(run.steps),
-        run.lanes,
-        model,
-    )
+    return replace(outcome, steps=tuple(run.steps), lanes=run.lanes, model=model)
 
 
-def _find(run: _Run) -> _Outcome:
-    route = _gate(run)
+def _find(run: _Run) -> DeepResult:
+    route, text = _gate(run), run.query.text
     if route is Route.NONE:
-        return _Outcome(route)
+        return DeepResult(text, route)
     owner = _owner(run)
     if route is Route.OWNER:
-        hits = _hits(run, _outside_projects(run))
+        hits = run.recalled(_outside_projects(run))[:CHOSEN]
         if hits or run.steps[0].by is DecidedBy.MODEL:
             _note_selection(run, DecidedBy.RULES, hits)
-            return _Outcome(route, hits=hits, context=_block(run, route, None, owner, hits))
+            return DeepResult(text, route, hits=hits, context=_block(run, route, None, owner, hits))
         outcome = _in_project(run, owner)
-        return (
-            outcome
-            if outcome.hits
-            else _Outcome(route, context=_block(run, route, None, owner, ()))
-        )
+        if not outcome.hits:
+            return DeepResult(text, route, context=_block(run, route, None, owner, ()))
+        return outcome
     return _in_project(run, owner)
 
 
@@ -688,8 +661,8 @@ def _outside_projects(run: _Run) -> Filter:
     )
 
 
-def _in_project(run: _Run, owner: str) -> _Outcome:
-    route = Route.PROJECT
+def _in_project(run: _Run, owner: str) -> DeepResult:
+    route, text = Route.PROJECT, run.query.text
     candidates, project, clarify = _project(run)
     if clarify:
         names = ", ".join(harmless(one_line(project)) for project in clarify)
@@ -697,14 +670,15 @@ def _in_project(run: _Run, owner: str) -> _Outcome:
             f"Clarification required: the question may be about one of these projects: {names}. "
             "No project was read. Ask which one is meant."
         )
-        context = block(route, None, Pages(owner), [], note)
-        return _Outcome(route, None, clarify, candidates, context=context)
+        context = block(route, None, owner, note=note)
+        return DeepResult(text, route, None, clarify, candidates, context=context)
     if project is None:
-        hits = _hits(run, run.query.filter)
+        hits = run.recalled(run.query.filter)[:CHOSEN]
         _note_selection(run, DecidedBy.RULES, hits)
     else:
         project, hits = _memories(run, project, candidates)
-    return _Outcome(route, project, (), candidates, hits, _block(run, route, project, owner, hits))
+    context = _block(run, route, project, owner, hits)
+    return DeepResult(text, route, project, (), candidates, hits, context)
 
 
 def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, ...]]:
@@ -716,13 +690,12 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
     candidates = tuple(shortlist(run.query.text, run.query.recent, run.projects, run.query.here))
     if not candidates:
         slugs = {project.slug for project in run.projects}
-        confidences = {
-            slug: confidences
-            for slug, confidences in _sureness(run, run.query.filter).items()
-            if slug in slugs
-        }
-        ranked = sorted(confidences, key=lambda slug: (-confidences[slug], slug))
-        candidates = tuple(Candidate(slug, confidences[slug]) for slug in ranked)[:MOST_PROJECTS]
+        ranked = sorted(
+            _sureness(run, run.query.filter).items(), key=lambda item: (-item[1], item[0])
+        )
+        candidates = tuple(
+            Candidate(slug, confidence) for slug, confidence in ranked if slug in slugs
+        )[:MOST_PROJECTS]
         if not candidates:
             run.took("project", DecidedBy.RULES, "none")
             return (), None, ()
@@ -759,7 +732,7 @@ def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str 
 def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
     """Return the confidence of the best answer of each project."""
     confidences: dict[str, float] = {}
-    for hit in run.recalled(criteria).hits:
+    for hit in run.recalled(criteria):
         if hit.memory.project:
             confidences[hit.memory.project] = max(
                 confidences.get(hit.memory.project, 0.0), hit.components.get("sure", 0.0)
@@ -775,7 +748,7 @@ def _memories(
     Without a model, a project that was not named and has no answer is replaced by another that has.
     """
     in_project = replace(run.query.filter, projects=(project,))
-    ranked = run.recalled(in_project).hits
+    ranked = run.recalled(in_project)
     chosen = select(run.adviser, run.query.text, _manifest(run, in_project, ranked))
     if chosen is not None:
         hits = _hits_of(run, chosen, ranked)
@@ -783,7 +756,7 @@ def _memories(
         return project, hits
     is_sure = run.query.filter.projects or any(candidate.named for candidate in candidates)
     if not ranked and not is_sure and run.steps[-1].by is DecidedBy.RULES:
-        ranked = run.recalled(run.query.filter).hits
+        ranked = run.recalled(run.query.filter)
         project_found = next((hit.memory.project for hit in ranked if hit.memory.project), project)
         ranked = tuple(hit for hit in ranked if hit.memory.project in (None, project_found))
         project = project_found if ranked else project
@@ -807,11 +780,6 @@ def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[
     return sorted(
         list(shown.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True
     )
-
-
-def _hits(run: _Run, criteria: Filter) -> tuple[MemoryHit, ...]:
-    """Return the best five hits of a plain recall."""
-    return run.recalled(criteria).hits[:CHOSEN]
 
 
 def _hits_of(
@@ -843,4 +811,4 @@ def _block(
     is_private = run.query.filter.scope is Scope.PRIVATE
     page = page_text(run.home, project) if project and is_private else ""
     other_hits = [hit for hit in hits if hit.memory.content not in owner]
-    return block(route, project, Pages(owner, page), other_hits)
+    return block(route, project, owner, page, other_hits)
