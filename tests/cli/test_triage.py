@@ -365,3 +365,20 @@ def test_all_that_waits_is_counted_and_gone_through(
     total = nacre("review", "list", "--only", "candidate", "--json").json["total"]
     assert total > 50
     assert f"{total} left" in triage().shown.decode()
+
+
+def test_screen_shows_help_and_evidence_and_decides_by_key(
+    terminal: Nacre, nacre: Nacre, waiting: list[str], editor: str
+) -> None:
+    shown = terminal("review", typed="?wkuk\x1b[200~dd\x1b[201~sudnxeq", environ={"EDITOR": editor})
+    assert shown.code == 0
+    assert "keep it in other words" in shown.out
+    assert "Where it was said" in shown.out
+    assert "Undone: kept." in shown.out
+    assert "Undone: skipped." in shown.out
+    assert "Pasted text is ignored" in shown.out
+    assert "This memory is not in conflict with another one." in shown.out
+    assert "Nothing is left" in shown.out
+    assert "Kept 1, kept in other words 1, dropped 1." in shown.out
+    assert memories(nacre) == {waiting[0], f"{waiting[2]}\n{WORDS}"}
+    assert left(nacre) == []
