@@ -340,17 +340,19 @@ def test_what_others_take_the_place_of_is_kept(home: Path, carry: Carry) -> None
     assert (kept / page.relative_to(home / "vault")).read_text("utf-8") == "My own page."
 
 
-def test_the_commands_say_what_they_did(
-    home: Path, nacre: Nacre, server_url: str, tenant: str
-) -> None:
+def test_the_commands_say_what_they_did(nacre: Nacre, server_url: str, tenant: str) -> None:
+    nacre("store", "The harbour crane was built in 1931", "--subject", "Crane")
     assert "--yes" in nacre("data", "move", "--to", server_url, "--tenant", tenant, code=2).err
     done = nacre("data", "move", "--to", server_url, "--tenant", tenant, "--yes")
     assert "byte for byte the same" in done.out
     assert nacre("config", "get", "storage.tenant").out.strip().endswith(tenant)
     again = nacre("data", "move", "--to", server_url, "--tenant", tenant, "--yes", code=4)
     assert "already on a server" in again.err
+    nacre("store", "The quay is ninety metres long", "--subject", "Quay")
     back = nacre("data", "move", "--from", server_url, "--tenant", tenant, "--json").json
     assert back["is_same"] is True
+    listed = nacre("list", "--json").json["memories"]
+    assert {memory["subject"] for memory in listed} == {"Crane", "Quay"}
 
 
 def test_a_server_that_is_not_there_is_an_error_at_once(home: Path, nacre: Nacre) -> None:
