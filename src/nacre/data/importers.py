@@ -57,10 +57,6 @@ _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian
 _DATABASE = b"SQLite format 3\x00"
 
 
-def _unchanged(text: str) -> str:
-    return text
-
-
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A file: its size, modification time, a reader for its first bytes (``None`` for all), and its real name."""
@@ -82,7 +78,7 @@ class Tree:
     root: Path
     leaves: Mapping[str, Leaf]
     single: bool = False
-    clean: Callable[[str], str] = _unchanged
+    clean: Callable[[str], str] = str
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -123,16 +119,6 @@ class Tree:
         """Return the path of a file on disk; in a zip, the zip's path followed by the name."""
         return self.root if self.single else self.root / self.leaves[name].name
 
-    def within(self, folder: str) -> Tree:
-        """Return the files below a folder, which becomes the root."""
-        prefix = f"{folder}/"
-        leaves = {
-            name[len(prefix) :]: leaf
-            for name, leaf in self.leaves.items()
-            if name.startswith(prefix)
-        }
-        return Tree(self.root / folder, leaves, clean=self.clean)
-
     def grown(self, leaves: Mapping[str, str]) -> Tree:
         """Return a tree with the same root and other files, given as text, for bundles in one file."""
         modified = next(iter(self.leaves.values())).modified
@@ -142,7 +128,7 @@ class Tree:
         return Tree(self.root, _by_name(written.items(), self.clean), clean=self.clean)
 
 
-def open_tree(path: Path, clean: Callable[[str], str] = _unchanged) -> Tree:
+def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
     """Open a file or folder as a tree; ``clean`` removes secrets from a text. Raises NotFound, InvalidInput."""
     path = path.expanduser().absolute()
     if path.is_dir():
@@ -153,16 +139,15 @@ def open_tree(path: Path, clean: Callable[[str], str] = _unchanged) -> Tree:
         raise InvalidInput(
             f"{path} is neither a file nor a folder", hint="give the data of the other memory"
         )
-    if zipfile.is_zipfile(path) and not _is_database(path):
+    leaf = _leaf(path, path.name)
+    if zipfile.is_zipfile(path) and leaf.read(len(_DATABASE)) != _DATABASE:
         try:
             return Tree(path, _by_name(_bounded(_archive(path)), clean), clean=clean)
         except BROKEN as error:
             raise InvalidInput(
                 f"{path} is a broken zip: {error}", hint="create it again"
             ) from error
-    return Tree(
-        path, _by_name([(path.name, _leaf(path, path.name))], clean), single=True, clean=clean
-    )
+    return Tree(path, _by_name([(path.name, leaf)], clean), single=True, clean=clean)
 
 
 def safe_name(name: str) -> bool:
@@ -195,8 +180,12 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
         for info in archive.infolist():
             if info.is_dir() or not safe_name(info.filename) or info.flag_bits & 1:
                 continue
+            try:
+                modified = datetime(*info.date_time, tzinfo=UTC)
+            except ValueError:
+                modified = datetime(1980, 1, 1, tzinfo=UTC)
             read = _from_zip(path, info.filename)
-            yield info.filename, Leaf(info.file_size, _zip_time(info), read, info.filename)
+            yield info.filename, Leaf(info.file_size, modified, read, info.filename)
 
 
 def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
@@ -243,21 +232,9 @@ def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
     return read
 
 
-def _zip_time(info: zipfile.ZipInfo) -> datetime:
-    try:
-        return datetime(*info.date_time, tzinfo=UTC)
-    except ValueError:
-        return datetime(1980, 1, 1, tzinfo=UTC)
-
-
 def _written(name: str, text: str, modified: datetime) -> Leaf:
     data = text.encode("utf-8", "replace")
-    return Leaf(len(data), modified, lambda limit: data if limit is None else data[:limit], name)
-
-
-def _is_database(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_DATABASE)) == _DATABASE
+    return Leaf(len(data), modified, lambda limit: data[:limit], name)
 
 
 # -- Sources and their items -----------------------------------------------------------------------
@@ -435,8 +412,9 @@ class _Reader:
     def take(self, line: str) -> Iterator[Note]:
         mark = _FENCE.match(line)
         if self.fence or mark:
-            if mark and not self.fence and not self.lines:
-                self.resume()
+            if mark and not self.fence and not self.lines and self.held:
+                (note, self.item), self.held = self.held, None
+                self.lines = [note.text, ""]  # the code block continues the statement
             if mark and (not self.fence or mark.group(1).startswith(self.fence)):
                 self.fence = "" if self.fence else mark.group(1)
             self.lines.append(line)
@@ -451,8 +429,10 @@ class _Reader:
         elif _ITEM.match(line):
             yield from self.flush()
             self.lines, self.item = [_ITEM.sub("", line)], True
+        elif not line.strip() and self.item:
+            self.lines.append("")  # an indented item may continue
         elif not line.strip():
-            yield from self.pause()
+            yield from self.flush()
         elif self.item and not line[0].isspace() and self.lines and not self.lines[-1]:
             yield from self.flush()
             self.lead, self.lines = "", [line]
@@ -463,19 +443,6 @@ class _Reader:
         self.headings = [(above, text) for above, text in self.headings if above < level] + [
             (level, heading)
         ]
-
-    def pause(self) -> Iterator[Note]:
-        """End a paragraph at a blank line; an indented item may continue."""
-        if self.item:
-            self.lines.append("")
-        else:
-            yield from self.flush()
-
-    def resume(self) -> None:
-        """Continue the preceding statement with a code block."""
-        if self.held:
-            (note, self.item), self.held = self.held, None
-            self.lines = [note.text, ""]
 
     def release(self) -> Iterator[Note]:
         """Yield the statement that was held back for a following code block."""
@@ -496,12 +463,9 @@ class _Reader:
         if bold:
             self.enter(_BOLD_LEVEL, one_line(bold.group(1)))
             return
-        above = [heading for _, heading in self.headings]
+        above = tuple(heading for _, heading in self.headings)
         yield from self.release()
-        self.held = (
-            Note((*above, self.lead) if was_item and self.lead else tuple(above), text),
-            was_item,
-        )
+        self.held = Note((*above, self.lead) if was_item and self.lead else above, text), was_item
 
 
 @cache
@@ -562,6 +526,20 @@ def get_source(name: str) -> ImportSource:
 
 ORIGIN = "imported"
 """The front-matter key for a memory's origin: ``{from, id, hash}``."""
+
+RELATIONS = frozenset(
+    {
+        "supersedes",
+        "depends_on",
+        "contradicts",
+        "specializes",
+        "part_of",
+        "alternative_to",
+        "builds_on",
+        "elaborates",
+    }
+)
+"""Relations of other systems that nacre has, too."""
 
 _TAG_CHARACTERS = 60
 _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
@@ -683,6 +661,43 @@ def modified_of(path: Path) -> datetime:
     return datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
 
 
+def from_note(
+    source: str,
+    tree: Tree,
+    name: str,
+    note: Note,
+    default: Kind,
+    cwd: str | None = None,
+    **more: Any,
+) -> Found:
+    """Build a memory from a statement of a file; ``more`` replaces what the file and the statement say."""
+    file = str(tree.path_of(name))
+    values: dict[str, Any] = {
+        "key": f"{file}#{words_hash(note.text)}",
+        "modified": tree.leaves[name].modified,
+        "subject": note.subject,
+        "kind": kind_of(note.headings, default),
+        "file": file,
+        **more,
+    }
+    return Found(shape(source, content=note.text, **values), cwd=cwd)
+
+
+def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
+    """Return a file's front matter and body, or the reason why it has none."""
+    if tree.text(name) is None:
+        return Skipped(name, "too large or not text")
+    try:
+        return front_of(tree, name)
+    except MemoryInvalid as error:
+        return Skipped(name, error.message)
+
+
+def objects_of(value: object) -> list[dict[str, Any]]:
+    """Return the mappings of a list, also from the text of a JSON list."""
+    return [item for item in listed(value) if isinstance(item, dict)]
+
+
 def listed(value: object) -> list[Any]:
     """Return a list, also from the text of a JSON list; empty if it is neither."""
     if isinstance(value, str):
@@ -757,15 +772,11 @@ def _recognise(tree: Tree) -> bool:
     if tree.single:
         first = tree.head(tree.names[0]).split(b"\n", 1)[0]
         return (b'"format"' in first and reports.FORMAT.encode() in first) or _is_extracted(tree)
-    return any(_is_own(tree, name) for name in tree.names if is_memory_file(name))
-
-
-def _is_own(tree: Tree, name: str) -> bool:
-    try:
-        front, _ = split(tree.text(name) or "")
-        return bool(front) and {"id", "kind"} <= documents_load(front or "").keys()
-    except MemoryInvalid:
-        return False
+    return any(
+        {"id", "kind"} <= readable_front(tree, name).keys()
+        for name in tree.names
+        if is_memory_file(name)
+    )
 
 
 def _is_extracted(tree: Tree) -> bool:
@@ -780,27 +791,21 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 def _extracted(tree: Tree) -> Iterator[Item]:
     """Yield the memories of each session; ingest finds its candidates again for review."""
-    for session in _objects(named(json_of(tree, tree.names[0])).get("sessions")):
+    for session in objects_of(named(json_of(tree, tree.names[0])).get("sessions")):
         name, cwd = str(session.get("session")), _text(session, "cwd")
-        for memory in _objects(session.get("memories")):
+        for memory in objects_of(session.get("memories")):
+            turns, content = memory.pop("turn_ids", None), _text(memory, "content") or ""
+            memory.pop("content", None)
             front = {
-                key: value for key, value in memory.items() if key not in ("content", "turn_ids")
-            }
-            content = _text(memory, "content") or ""
-            front |= {
+                "created": session.get("started"),
+                **memory,
                 "id": imported_id(NAME, f"{name}#{content}", moment(session.get("started"))),
-                "source": {"session": name, "turns": memory.get("turn_ids")},
+                "source": {"session": name, "turns": turns},
             }
-            item = _from_line(
-                tree, 1, {"front": {"created": session.get("started"), **front}, "content": content}
-            )
+            item = _from_line(tree, 1, {"front": front, "content": content})
             yield replace(item, cwd=cwd) if isinstance(item, Found) else item
-        for candidate in _objects(session.get("candidates")):
+        for candidate in objects_of(session.get("candidates")):
             yield Skipped(name, f"a candidate: {candidate.get('why')}")
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in listed(value) if isinstance(item, dict)]
 
 
 def _files(tree: Tree) -> Iterator[Item]:
@@ -818,21 +823,17 @@ def _from_file(tree: Tree, name: str) -> Item:
     text = tree.text(name)
     if text is None:
         return Skipped(name, "too large or not text")
-    modified = tree.leaves[name].modified
-    return _checked(
-        tree,
-        name,
-        lambda: parse(
-            _without_secrets(tree, text), name, new_id=lambda: _no_id(tree, name), modified=modified
-        ),
-        None,
-    )
 
+    def make() -> Memory:
+        _, body = split(text)  # the front matter is cleaned later by value
+        return parse(
+            text.removesuffix(body) + tree.clean(body),
+            name,
+            new_id=lambda: imported_id(NAME, f"{tree.root}#{name}", None),
+            modified=tree.leaves[name].modified,
+        )
 
-def _without_secrets(tree: Tree, text: str) -> str:
-    """Return a document with a clean body; its front matter is cleaned later by value."""
-    _, body = split(text)
-    return text.removesuffix(body) + tree.clean(body)
+    return _checked(tree, name, make, None)
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
@@ -888,13 +889,11 @@ def _from_line(tree: Tree, line: int, values: Values) -> Item:
     modified = moment(front.get("created")) or tree.leaves[tree.names[0]].modified
 
     def make() -> Memory:
-        front_texts = {str(key): as_text(value) for key, value in front.items()}
-        body = str(values.get("content") or "")
         return assemble(
-            front_texts,
-            body,
+            {str(key): as_text(value) for key, value in front.items()},
+            str(values.get("content") or ""),
             path or "memory.md",
-            new_id=lambda: _no_id(tree, where),
+            new_id=lambda: imported_id(NAME, f"{tree.root}#{where}", None),
             modified=modified,
         )
 
@@ -910,10 +909,6 @@ def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | 
     if not _ID.fullmatch(memory.id):
         memory = replace(memory, id=imported_id(NAME, memory.id, None))
     return Found(replace(memory, project=project_of(tree.clean(memory.project or ""))), usage)
-
-
-def _no_id(tree: Tree, where: str) -> str:
-    return imported_id(NAME, f"{tree.root}#{where}", None)
 
 
 def _usage(values: object) -> Usage | None:
@@ -933,10 +928,6 @@ def _usage(values: object) -> Usage | None:
 
 
 def _session(values: Values) -> Session:
-    text = {
-        name: _text(values, name)
-        for name in ("title", "cwd", "branch", "parent", "tool_version", "model")
-    }
     kind = _text(values, "kind")
     return Session(
         _text(values, "tool") or "unknown",
@@ -944,17 +935,21 @@ def _session(values: Values) -> Session:
         kind=SessionKind(kind) if kind in list(SessionKind) else SessionKind.MAIN,
         started=_time(values, "started"),
         tokens=_tokens(values.get("tokens")),
-        **text,
+        **{
+            name: _text(values, name)
+            for name in ("title", "cwd", "branch", "parent", "tool_version", "model")
+        },
     )
 
 
 def _tokens(counts: object) -> Tokens | None:
-    is_sound = (
+    if (
         isinstance(counts, list)
         and len(counts) == 3
         and all(type(count) is int for count in counts)
-    )
-    return Tokens(*counts).bounded if isinstance(counts, list) and is_sound else None
+    ):
+        return Tokens(*counts).bounded
+    return None
 
 
 def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
@@ -965,17 +960,13 @@ def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
 def _turn(values: Values) -> Turn:
     speaker, trust = _text(values, "speaker"), _text(values, "trust")
     tools, flags = values.get("tools"), values.get("flags")
-    calls = (
-        [call for call in tools if isinstance(call, list) and 3 <= len(call) <= 7]
-        if isinstance(tools, list)
-        else []
-    )
+    calls = tools if isinstance(tools, list) else []
     return Turn(
         _text(values, "id") or "unknown",
         Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
         _text(values, "text") or "",
         _time(values, "time"),
-        tuple(_call(*call) for call in calls),
+        tuple(_call(*call) for call in calls if isinstance(call, list) and 3 <= len(call) <= 7),
         Flag(flags & 63) if isinstance(flags, int) else Flag.NONE,
         Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
         _text(values, "author"),
@@ -992,12 +983,11 @@ def _call(
     error: object = None,
     made: object = None,
 ) -> ToolCall:
-    known_action = Action(str(action)) if action in list(Action) else Action.OTHER
     return ToolCall(
         str(name),
         str(brief or ""),
         _or_none(result),
-        known_action,
+        Action(str(action)) if action in list(Action) else Action.OTHER,
         _texts(paths),
         _or_none(error),
         _texts(made),

@@ -18,11 +18,11 @@ from nacre.data.importers import (
     Found,
     ImportSource,
     Item,
-    Note,
     Skipped,
     Transcript,
     Tree,
     database_with,
+    from_note,
     front_of,
     imported_id,
     json_of,
@@ -31,7 +31,9 @@ from nacre.data.importers import (
     modified_of,
     moment,
     notes,
+    objects_of,
     project_of,
+    read_note,
     readable_front,
     refused,
     shape,
@@ -44,8 +46,8 @@ from nacre.hosts import files
 from nacre.readers.accounts import ADAPTER as CHATGPT_ADAPTER
 from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
 from nacre.readers.adapter import Adapter, Head
-from nacre.store.foreign import ForeignDatabase, open_foreign
-from nacre.values.memory import Expiry, Kind, Link, Memory
+from nacre.store.foreign import open_foreign
+from nacre.values.memory import Expiry, Kind, Link
 
 NAME = "claude-mem"
 
@@ -136,7 +138,18 @@ def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
             yield _observation(row, path, modified)
         for row in database.rows("session_summaries", _SUMMARY):
             yield _summary(row, path, modified)
-        yield from _items(database, path, modified)
+        projects = {
+            str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
+        }
+        # Items of the server's separate table that are not copies of observations.
+        for row in database.rows("memory_items", _ITEM):
+            if (
+                row.get("kind") in ("observation", "manual")
+                and row.get("legacy_observation_id") is None
+            ):
+                row["project"] = projects.get(str(row.get("project_id")))
+                row["memory_session_id"] = row.get("id")
+                yield _observation(row, path, modified)
         yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
 
 
@@ -146,36 +159,16 @@ def _of_export(tree: Tree, name: str) -> Iterator[Item]:
         yield Skipped(name, "too large or not JSON")
         return
     path, modified = tree.path_of(name), tree.leaves[name].modified
-    for row in _rows(content, "observations"):
+    for row in objects_of(content.get("observations")):
         yield _observation(row, path, modified)
-    for row in _rows(content, "summaries"):
+    for row in objects_of(content.get("summaries")):
         yield _summary(row, path, modified)
-    yield from _prompts(len(_rows(content, "prompts")))
-
-
-def _rows(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    return [row for row in listed(content.get(name)) if isinstance(row, dict)]
+    yield from _prompts(len(objects_of(content.get("prompts"))))
 
 
 def _prompts(number: int) -> Iterator[Item]:
     if number:
         yield Skipped("prompts", "prompts are in the sessions; nacre ingest reads them", number)
-
-
-def _items(database: ForeignDatabase, path: Path, modified: datetime) -> Iterator[Item]:
-    """Yield the items of the server's separate table that are not copies of observations."""
-    projects = {
-        str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
-    }
-    for row in database.rows("memory_items", _ITEM):
-        if (
-            row.get("kind") in ("observation", "manual")
-            and row.get("legacy_observation_id") is None
-        ):
-            project = projects.get(str(row.get("project_id")))
-            yield _observation(
-                {**row, "project": project, "memory_session_id": row.get("id")}, path, modified
-            )
 
 
 def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
@@ -282,7 +275,7 @@ def _folders(tree: Tree) -> list[str]:
     """Return the memory folders below the imported path; the root is the empty name."""
     folders = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
     own = tree.root.name == "memory" or (
-        ".claude" in tree.root.parts and "." in folders and f"{_INDEX}" in tree.leaves
+        ".claude" in tree.root.parts and "." in folders and _INDEX in tree.leaves
     )
     below = sorted(
         folder for folder in folders if PurePosixPath(folder).name == "memory" and folder != "."
@@ -325,7 +318,10 @@ def _read_claude_memory(tree: Tree) -> Iterator[Item]:
     for folder in _folders(tree) or [""]:
         cwd = _cwd(tree, folder)
         names = list(_files(tree, folder))
-        ids = {_name(tree, name): _id(tree, name) for name in names}
+        ids = {}
+        for name in names:
+            front = readable_front(tree, name)
+            ids[_name(front, name)] = _id(tree, name, front)
         for name in names:
             yield from _file(tree, name, cwd, ids)
 
@@ -336,16 +332,15 @@ def _files(tree: Tree, folder: str) -> Iterator[str]:
 
 
 def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Iterator[Item]:
-    if tree.text(name) is None:
-        yield Skipped(name, "too large or not text")
+    note = read_note(tree, name)
+    if isinstance(note, Skipped):
+        yield note
         return
-    try:
-        front, body = front_of(tree, name)
-    except MemoryInvalid as error:
-        yield Skipped(name, error.message)
-        return
+    front, body = note
     if not front or PurePosixPath(name).name == _INDEX:
-        yield from _notes(tree, name, body, cwd)
+        for statement in notes(body):
+            if statement.is_said and not _POINTER.search(statement.text):
+                yield from_note(NAME_CLAUDE_MEMORY, tree, name, statement, Kind.FACT, cwd)
     elif not body and not text_of(front, "description"):
         yield Skipped(name, "empty")
     else:
@@ -364,13 +359,15 @@ def _fact(
     kind = text_of(front, "type") or text_of(metadata, "type") or ""
     description = text_of(front, "description")
     linked = dict.fromkeys(target.strip() for target in _LINK.findall(body))
-    own = _id(tree, name)
+    own = _id(tree, name, front)
     memory = shape(
         NAME_CLAUDE_MEMORY,
-        _key_claude_memory(tree, name),
+        str(tree.path_of(name)),
         body or description or "",
         modified=tree.leaves[name].modified,
-        subject=description if description and len(description) <= 120 else _title(front, name),
+        subject=description
+        if description and len(description) <= 120
+        else _name(front, name).replace("-", " ").replace("_", " ").capitalize(),
         kind=_KINDS_CLAUDE_MEMORY.get(kind, Kind.FACT),
         stated=moment(text_of(front, "created")),
         file=str(tree.path_of(name)),
@@ -381,25 +378,6 @@ def _fact(
         extra={key: value for key, value in front.items() if key not in _KNOWN_KEYS},
     )
     return Found(memory, cwd=cwd)
-
-
-def _notes(tree: Tree, name: str, body: str, cwd: str | None) -> Iterator[Item]:
-    for note in notes(body):
-        if _POINTER.search(note.text) or not note.is_said:
-            continue
-        key = f"{_key_claude_memory(tree, name)}#{words_hash(note.text)}"
-        yield Found(
-            shape(
-                NAME_CLAUDE_MEMORY,
-                key,
-                note.text,
-                modified=tree.leaves[name].modified,
-                subject=note.subject,
-                kind=kind_of(note.headings, Kind.FACT),
-                file=str(tree.path_of(name)),
-            ),
-            cwd=cwd,
-        )
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
@@ -424,29 +402,13 @@ def _metadata(front: Mapping[str, Any]) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _name(tree: Tree, name: str) -> str:
-    return text_of(readable_front(tree, name), "name") or PurePosixPath(name).stem
+def _name(front: Mapping[str, Any], name: str) -> str:
+    return text_of(front, "name") or PurePosixPath(name).stem
 
 
-def _title(front: Mapping[str, Any], name: str) -> str:
-    return (
-        (text_of(front, "name") or PurePosixPath(name).stem)
-        .replace("-", " ")
-        .replace("_", " ")
-        .capitalize()
-    )
-
-
-def _key_claude_memory(tree: Tree, name: str) -> str:
-    return str(tree.path_of(name))
-
-
-def _id(tree: Tree, name: str) -> str:
-    return imported_id(
-        NAME_CLAUDE_MEMORY,
-        _key_claude_memory(tree, name),
-        moment(text_of(readable_front(tree, name), "created")),
-    )
+def _id(tree: Tree, name: str, front: Mapping[str, Any]) -> str:
+    stated = moment(text_of(front, "created"))
+    return imported_id(NAME_CLAUDE_MEMORY, str(tree.path_of(name)), stated)
 
 
 SOURCE_CLAUDE_MEMORY = ImportSource(
@@ -489,7 +451,13 @@ def _read_codex_memories(tree: Tree) -> Iterator[Item]:
         elif name == _SUMMARY_CODEX_MEMORIES:
             yield from _statements(tree, name, tree.clean(tree.text(name) or ""), None, ())
         elif name.startswith("extensions/") and "/notes/" in name:
-            yield from _note(tree, name)
+            text, file = tree.clean(tree.text(name) or "").strip(), str(tree.path_of(name))
+            title = PurePosixPath(name).stem.split("-", 3)[-1].replace("-", " ")
+            modified = tree.leaves[name].modified
+            memory = shape(
+                NAME_CODEX_MEMORIES, file, text, modified=modified, subject=title, file=file
+            )
+            yield Found(memory) if text else Skipped(name, "empty")
         elif name.startswith(_EVIDENCE):
             yield Skipped(name, "evidence for MEMORY.md")
         else:
@@ -522,41 +490,7 @@ def _statements(
         if any(_NO_STATEMENTS.search(heading) for heading in note.headings):
             continue
         texts.add(note.text)
-        yield _found(tree, name, note, cwd, tags)
-
-
-def _found(tree: Tree, name: str, note: Note, cwd: str | None, tags: tuple[str, ...]) -> Found:
-    file = str(tree.path_of(name))
-    memory = shape(
-        NAME_CODEX_MEMORIES,
-        f"{file}#{words_hash(note.text)}",
-        note.text,
-        modified=tree.leaves[name].modified,
-        subject=note.subject,
-        kind=kind_of(note.headings, Kind.FACT),
-        tags=tags,
-        file=file,
-    )
-    return Found(memory, cwd=cwd)
-
-
-def _note(tree: Tree, name: str) -> Iterator[Item]:
-    text = tree.clean(tree.text(name) or "").strip()
-    if not text:
-        yield Skipped(name, "empty")
-        return
-    file = str(tree.path_of(name))
-    title = PurePosixPath(name).stem.split("-", 3)[-1].replace("-", " ")
-    yield Found(
-        shape(
-            NAME_CODEX_MEMORIES,
-            file,
-            text,
-            modified=tree.leaves[name].modified,
-            subject=title,
-            file=file,
-        )
-    )
+        yield from_note(NAME_CODEX_MEMORIES, tree, name, note, Kind.FACT, cwd, tags=tags)
 
 
 SOURCE_CODEX_MEMORIES = ImportSource(
@@ -581,21 +515,13 @@ _NAMES = frozenset(
         "copilot-instructions.md",
     }
 )
-_FOLDERS = frozenset({"", ".claude", ".codex", ".gemini", ".github"})
+_FOLDERS = frozenset({".", ".claude", ".codex", ".gemini", ".github"})
 """Only a folder's own instructions are read, not those of its subfolders."""
 
 
 def _files_instructions(tree: Tree) -> list[str]:
-    return [name for name in tree.names if _is_read(PurePosixPath(name))]
-
-
-def _is_read(path: PurePosixPath) -> bool:
-    above = "" if str(path.parent) == "." else str(path.parent)
-    return path.name in _NAMES and above in _FOLDERS
-
-
-def _recognise_instructions(tree: Tree) -> bool:
-    return bool(_files_instructions(tree))
+    paths = map(PurePosixPath, tree.names)
+    return [str(path) for path in paths if path.name in _NAMES and str(path.parent) in _FOLDERS]
 
 
 def _read_instructions(tree: Tree) -> Iterator[Item]:
@@ -604,35 +530,22 @@ def _read_instructions(tree: Tree) -> Iterator[Item]:
         if text is None:
             yield Skipped(name, "too large or not text")
             continue
-        yield from _statements_instructions(tree, name, tree.clean(files.drop_blocks(text)))
-
-
-def _statements_instructions(tree: Tree, name: str, text: str) -> Iterator[Item]:
-    file = tree.path_of(name)
-    cwd = _project_of(file)
-    statements = {note.text: note for note in notes(text) if normalise(note.text)}
-    if not statements:
-        yield Skipped(name, "empty")
-    for note in statements.values():
-        memory = shape(
-            NAME_INSTRUCTIONS,
-            f"{file}#{words_hash(note.text)}",
-            note.text,
-            modified=tree.leaves[name].modified,
-            subject=note.subject,
-            kind=kind_of(note.headings, Kind.PREFERENCE),
-            file=str(file),
-        )
-        yield Found(memory, cwd=cwd)
-
-
-def _project_of(file: Path) -> str | None:
-    """Return the repository of instructions; ``None`` outside of repositories, as for a person's own."""
-    return next((str(above) for above in file.parents if (above / ".git").exists()), None)
+        said = notes(tree.clean(files.drop_blocks(text)))
+        statements = {note.text: note for note in said if normalise(note.text)}
+        if not statements:
+            yield Skipped(name, "empty")
+        # A person's own instructions are outside of repositories.
+        above = tree.path_of(name).parents
+        cwd = next((str(folder) for folder in above if (folder / ".git").exists()), None)
+        for note in statements.values():
+            yield from_note(NAME_INSTRUCTIONS, tree, name, note, Kind.PREFERENCE, cwd)
 
 
 SOURCE_INSTRUCTIONS = ImportSource(
-    NAME_INSTRUCTIONS, "Instructions for agents", _recognise_instructions, _read_instructions
+    NAME_INSTRUCTIONS,
+    "Instructions for agents",
+    lambda tree: bool(_files_instructions(tree)),
+    _read_instructions,
 )
 
 
@@ -655,17 +568,12 @@ _DIRECTIVE = re.compile(
 
 def _pages(tree: Tree) -> list[str]:
     """Return the curated pages and the diary: at the top, below ``memory/``, or as the only file."""
-    return [name for name in tree.matching(".md") if _is_page(PurePosixPath(name))]
-
-
-def _is_page(path: PurePosixPath) -> bool:
-    if path.name.lower() in _CURATED:
-        return len(path.parts) == 1
-    return bool(_DAY_OPENCLAW.fullmatch(path.name)) and path.parts[:-1] in ((), ("memory",))
-
-
-def _recognise_openclaw(tree: Tree) -> bool:
-    return bool(_pages(tree))
+    return [
+        str(path)
+        for path in map(PurePosixPath, tree.matching(".md"))
+        if str(path).lower() in _CURATED
+        or (_DAY_OPENCLAW.fullmatch(path.name) and str(path.parent) in (".", "memory"))
+    ]
 
 
 def _read_openclaw(tree: Tree) -> Iterator[Item]:
@@ -678,71 +586,40 @@ def _read_openclaw(tree: Tree) -> Iterator[Item]:
 
 
 def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
-    if tree.text(name) is None:
+    text = tree.text(name)
+    if text is None:
         yield Skipped(name, "too large or not text")
         return
     try:
         _, body = front_of(tree, name)
     except MemoryInvalid:
-        body = tree.clean(tree.text(name) or "")
-    statements = [
-        (note, stated)
-        for text, stated in _parts(name, body)
-        for note in notes(text)
-        if note.is_said
-    ]
-    if not statements:
-        yield Skipped(name, "empty")
+        body = tree.clean(text)
+    file = PurePosixPath(name).name
+    is_curated, is_user = file.lower() in _CURATED, file.lower() == _USER
+    default = Kind.PREFERENCE if is_user else Kind.FACT if is_curated else Kind.EVENT
+    if is_user and (directives := _DIRECTIVE.findall(body)):
+        parts = [(text, moment(day)) for day, status, text in directives if status == "active"]
+    else:
+        day = _DAY_OPENCLAW.fullmatch(file)
+        parts = [(body, moment(day.group(1)) if day else None)]
     texts: set[str] = set()
-    for note, stated in statements:
-        if note.text not in texts:
-            texts.add(note.text)
-            yield Found(_memory(tree, name, note, stated))
+    for part, stated in parts:
+        more: dict[str, Any] = {"stated": stated}
+        if not is_curated:
+            stated = stated or tree.leaves[name].modified
+            more = {"stated": stated, "modified": stated, "importance": _DIARY_IMPORTANCE}
+            more["expiry"] = Expiry.TEMPORARY
+        for note in notes(part):
+            if note.is_said and note.text not in texts:
+                texts.add(note.text)
+                yield from_note(NAME_OPENCLAW, tree, name, note, default, **more)
+    if not texts:
+        yield Skipped(name, "empty")
 
 
-def _parts(name: str, body: str) -> Iterator[tuple[str, datetime | None]]:
-    """Yield the texts of a file with their dates."""
-    directives = _DIRECTIVE.findall(body) if PurePosixPath(name).name.lower() == _USER else ()
-    if directives:
-        yield from ((text, moment(day)) for day, status, text in directives if status == "active")
-        return
-    day = _DAY_OPENCLAW.fullmatch(PurePosixPath(name).name)
-    yield body, moment(day.group(1)) if day else None
-
-
-def _memory(tree: Tree, name: str, note: Note, stated: datetime | None) -> Memory:
-    key = f"{tree.path_of(name)}#{words_hash(note.text)}"
-    if PurePosixPath(name).name.lower() in _CURATED:
-        kind = kind_of(
-            note.headings,
-            Kind.PREFERENCE if PurePosixPath(name).name.lower() == _USER else Kind.FACT,
-        )
-        return shape(
-            NAME_OPENCLAW,
-            key,
-            note.text,
-            modified=tree.leaves[name].modified,
-            stated=stated,
-            subject=note.subject,
-            kind=kind,
-            file=str(tree.path_of(name)),
-        )
-    stated = stated or tree.leaves[name].modified
-    return shape(
-        NAME_OPENCLAW,
-        key,
-        note.text,
-        modified=stated,
-        stated=stated,
-        subject=note.subject,
-        kind=kind_of(note.headings, Kind.EVENT),
-        importance=_DIARY_IMPORTANCE,
-        expiry=Expiry.TEMPORARY,
-        file=str(tree.path_of(name)),
-    )
-
-
-SOURCE_OPENCLAW = ImportSource(NAME_OPENCLAW, "OpenClaw notes", _recognise_openclaw, _read_openclaw)
+SOURCE_OPENCLAW = ImportSource(
+    NAME_OPENCLAW, "OpenClaw notes", lambda tree: bool(_pages(tree)), _read_openclaw
+)
 
 
 # -- Account exports of ChatGPT and Claude.ai ------------------------------------------------------
@@ -781,7 +658,10 @@ def _source(adapter: Adapter) -> ImportSource:
 
 def _own_memories(tree: Tree) -> Iterator[Item]:
     names = {
-        str(project.get("uuid")): str(project.get("name") or "") for project in _projects(tree)
+        str(project.get("uuid")): str(project.get("name") or "")
+        for name in tree.names
+        if name.endswith("projects.json") or re.fullmatch(r"(?:.*/)?projects/[^/]+\.json", name)
+        for project in _each(json_of(tree, name))
     }
     for name in tree.names:
         if not _MEMORIES.fullmatch(name):
@@ -789,9 +669,7 @@ def _own_memories(tree: Tree) -> Iterator[Item]:
         content = json_of(tree, name)
         if content is None:
             yield Skipped(name, "not JSON")
-        for account in content if isinstance(content, list) else [content]:
-            if not isinstance(account, dict):
-                continue
+        for account in _each(content):
             yield from _memories(tree, name, str(account.get("conversations_memory") or ""), None)
             projects = account.get("project_memories")
             for uuid, text in projects.items() if isinstance(projects, dict) else ():
@@ -799,34 +677,15 @@ def _own_memories(tree: Tree) -> Iterator[Item]:
 
 
 def _memories(tree: Tree, name: str, text: str, project: str | None) -> Iterator[Item]:
-    modified = tree.leaves[name].modified
     for note in notes(text):
         if note.is_said:
-            yield Found(_memory_accounts(note, str(tree.path_of(name)), modified, project))
+            more = {"key": words_hash(f"{project}\n{note.text}"), "project": project}
+            yield from_note(CLAUDE_AI_ADAPTER.tool, tree, name, note, Kind.FACT, **more)
 
 
-def _memory_accounts(note: Note, file: str, modified: datetime, project: str | None) -> Memory:
-    return shape(
-        CLAUDE_AI_ADAPTER.tool,
-        words_hash(f"{project}\n{note.text}"),
-        note.text,
-        modified=modified,
-        subject=note.subject,
-        kind=kind_of(note.headings, Kind.FACT),
-        file=file,
-        project=project,
-    )
-
-
-def _projects(tree: Tree) -> Iterator[dict[str, Any]]:
-    for name in tree.names:
-        if name.endswith("projects.json") or re.fullmatch(r"(?:.*/)?projects/[^/]+\.json", name):
-            content = json_of(tree, name)
-            yield from (
-                project
-                for project in (content if isinstance(content, list) else [content])
-                if isinstance(project, dict)
-            )
+def _each(content: object) -> list[dict[str, Any]]:
+    """Return the mappings of a list, or a single one."""
+    return objects_of(content if isinstance(content, list) else [content])
 
 
 CHATGPT = _source(CHATGPT_ADAPTER)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from nacre.data.importers import (
     Skipped,
     Tree,
     database_with,
+    from_note,
     imported_id,
     json_of,
     kind_of,
@@ -30,6 +31,7 @@ from nacre.data.importers import (
     moment,
     named,
     notes,
+    objects_of,
     project_of,
     refused,
     shape,
@@ -42,7 +44,6 @@ from nacre.values.memory import Kind, Link, Retirement
 
 NAME = "letta"
 
-_PERSONA = frozenset({"persona"})
 _SKIPPED_PARTS = {
     "messages": "messages of conversations",
     "tools": "tools",
@@ -81,9 +82,8 @@ def _read(tree: Tree) -> Iterator[Item]:
         if not tree.single and not is_agent and not _is_archive(tree, name):
             continue
         content = json_of(tree, name)
-        content = (
-            named(content) if isinstance(content, str) else content
-        )  # an agent file may contain its JSON as a text
+        if isinstance(content, str):  # an agent file may contain its JSON as a text
+            content = named(content)
         if isinstance(content, dict) and (is_agent or "blocks" in content):
             yield from _agents(tree, name, content)
         elif content is None:
@@ -93,12 +93,12 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _agents(tree: Tree, name: str, content: dict[str, Any]) -> Iterator[Item]:
-    agents = _objects(content.get("agents")) or [content]
+    agents = objects_of(content.get("agents")) or [content]
     owners = {str(block): agent for agent in agents for block in listed(agent.get("block_ids"))}
-    for block in (*_objects(content.get("blocks")), *_objects(content.get("core_memory"))):
+    for block in (*objects_of(content.get("blocks")), *objects_of(content.get("core_memory"))):
         agent = owners.get(str(block.get("id")), agents[0])
         yield from _block(tree, name, block, text_of(agent, "name") or "agent")
-    for passage in (item for agent in agents for item in _objects(agent.get("passages"))):
+    for passage in (item for agent in agents for item in objects_of(agent.get("passages"))):
         yield _passage(tree, name, passage)
     for key, label in _SKIPPED_PARTS.items():
         among = (content, *agents) if agents[0] is not content else agents
@@ -108,7 +108,7 @@ def _agents(tree: Tree, name: str, content: dict[str, Any]) -> Iterator[Item]:
 
 def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Iterator[Item]:
     label, value = text_of(block, "label") or "block", text_of(block, "value")
-    if label.lower() in _PERSONA:
+    if label.lower() == "persona":
         yield Skipped(f"{agent}: {label}", "a description of the agent")
         return
     statements = [note for note in notes(value or "") if note.is_said]
@@ -119,24 +119,23 @@ def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Itera
         if note.text in texts:
             continue
         texts.add(note.text)
-        memory = shape(
+        yield from_note(
             NAME,
-            f"{agent}#{label}#{words_hash(note.text)}",
-            note.text,
-            modified=tree.leaves[name].modified,
-            subject=note.subject,
+            tree,
+            name,
+            note,
+            Kind.FACT,
+            key=f"{agent}#{label}#{words_hash(note.text)}",
             kind=kind_of((label.replace("_", " "), *note.headings), Kind.FACT),
             stated=moment(block.get("created_at")),
-            file=str(tree.path_of(name)),
             tags=tags_of([label]),
         )
-        yield Found(memory)
 
 
 def _passages(tree: Tree, name: str, content: object) -> Iterator[Item]:
     if isinstance(content, dict):
         content = content.get("passages") or content.get("results")
-    passages = _objects(content)
+    passages = objects_of(content)
     if not passages:
         yield Skipped(name, "no list of passages")
     for passage in passages:
@@ -162,10 +161,6 @@ def _passage(tree: Tree, name: str, passage: Mapping[str, Any]) -> Item:
         tags=tags_of(passage.get("tags"), "archival"),
     )
     return Found(memory)
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in listed(value) if isinstance(item, dict)]
 
 
 SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
@@ -240,7 +235,7 @@ def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
     for name in exports:
         content = json_of(tree, name)
         if isinstance(content, dict):
-            rows = [row for row in listed(content.get("memories")) if isinstance(row, dict)]
+            rows = objects_of(content.get("memories"))
             yield from _items(rows, [], tree.path_of(name), tree.leaves[name].modified)
         else:
             yield Skipped(name, "too large or not JSON")
@@ -253,17 +248,13 @@ def _items(
     links: dict[str, list[Link]] = {}
     alike = 0
     for edge in edges:
-        relation, target = (
-            str(edge.get("relationship_type") or _SIMILARITY),
-            ids.get(str(edge.get("target_hash"))),
-        )
-        alike += relation == _SIMILARITY
-        if target and relation != _SIMILARITY:
-            link = (
-                Link(relation, target)
-                if relation == "contradicts"
-                else Link("related_to", target, relation)
-            )
+        relation = str(edge.get("relationship_type") or _SIMILARITY)
+        target = ids.get(str(edge.get("target_hash")))
+        if relation == _SIMILARITY:
+            alike += 1
+        elif target:
+            is_known = relation == "contradicts"
+            link = Link(relation, target) if is_known else Link("related_to", target, relation)
             links.setdefault(str(edge.get("source_hash")), []).append(link)
     if alike:
         yield Skipped("links", "similarity links are computed again", alike)
@@ -278,11 +269,8 @@ def _found(
     links: tuple[Link, ...],
     ids: Mapping[str, str],
 ) -> Item:
-    own, content, kind = (
-        str(row.get("content_hash")),
-        text_of(row, "content"),
-        str(row.get("memory_type") or ""),
-    )
+    own, content = str(row.get("content_hash")), text_of(row, "content")
+    kind = str(row.get("memory_type") or "")
     if row.get("deleted_at"):
         return Skipped(own, "deleted in mcp-memory-service")
     if not content or not row.get("content_hash"):
@@ -293,11 +281,6 @@ def _found(
     project = text_of(metadata, "project") or next(
         (tag for tag in tags if tag.startswith(_PROJECT_TAG)), ""
     )
-    own_metadata = {
-        key: value
-        for key, value in metadata.items()
-        if key not in _HANDLED and isinstance(value, str)
-    }
     memory = shape(
         NAME_MCP_MEMORY,
         own,
@@ -306,10 +289,21 @@ def _found(
         stated=_stated(row),
         file=str(path),
         kind=_KIND_OF.get(kind) or kind_of((kind.replace("_", " "),), Kind.FACT),
-        tags=_tags(tags, kind),
+        tags=tags_of(
+            [
+                tag.removeprefix("topic:").removeprefix("user:")
+                for tag in tags
+                if tag != "untagged" and not tag.startswith((*_OWN_TAGS, _PROJECT_TAG))
+            ],
+            kind,
+        ),
         project=project_of(project.removeprefix(_PROJECT_TAG)),
         links=links,
-        extra=own_metadata,
+        extra={
+            key: value
+            for key, value in metadata.items()
+            if key not in _HANDLED and isinstance(value, str)
+        },
     )
     memory = replace(
         memory, updated=to_millisecond(moment(row.get("updated_at")) or memory.updated)
@@ -319,17 +313,6 @@ def _found(
         reason = "superseded in mcp-memory-service by a missing memory"
         memory = replace(memory, retired=Retirement(memory.updated, reason))
     return Found(replace(memory, superseded_by=ids.get(ended or "")))
-
-
-def _tags(tags: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    """Return tags without the service's own ones, and topics without their namespace."""
-    own_tags = [
-        tag for tag in tags if tag != "untagged" and not tag.startswith((*_OWN_TAGS, _PROJECT_TAG))
-    ]
-    return tags_of(
-        [tag.removeprefix("topic:").removeprefix("user:") for tag in own_tags],
-        *([kind] if kind else []),
-    )
 
 
 def _stated(row: Mapping[str, Any]) -> datetime | None:
@@ -366,10 +349,6 @@ _TEXT_KEYS = ("memory", "content", "text", "data")
 _OWNER_KEYS = ("user_id", "agent_id", "run_id", "actor_id")
 
 
-def _recognise_mem0(tree: Tree) -> bool:
-    return any(_is_own(tree, name) for name in tree.names)
-
-
 def _is_own(tree: Tree, name: str) -> bool:
     lower, head = name.lower(), tree.head(name)
     if lower.endswith(".md"):
@@ -380,9 +359,11 @@ def _is_own(tree: Tree, name: str) -> bool:
 
 
 def _read_mem0(tree: Tree) -> Iterator[Item]:
-    names = tree.names if tree.single else tuple(name for name in tree.names if _is_own(tree, name))
-    for name in names:
-        yield from _of_plugin(tree, name) if name.lower().endswith(".md") else _of_json(tree, name)
+    for name in tree.names:
+        if name.lower().endswith(".md") and (tree.single or _is_own(tree, name)):
+            yield from _of_plugin(tree, name)
+        elif tree.single or _is_own(tree, name):
+            yield from _of_json(tree, name)
 
 
 def _of_json(tree: Tree, name: str) -> Iterator[Item]:
@@ -401,7 +382,7 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
             [],
         )
         categories = _categories(content)
-    memory_rows = [row for row in _objects(rows) if text_of(row, *_TEXT_KEYS)]
+    memory_rows = [row for row in objects_of(rows) if text_of(row, *_TEXT_KEYS)]
     if not memory_rows:
         yield Skipped(name, "no list of memories")
     for row in memory_rows:
@@ -412,12 +393,11 @@ def _categories(content: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return categories by memory; OpenMemory keeps them in separate tables."""
     names = {
         str(entry.get("id")): text_of(entry, "name")
-        for entry in listed(content.get("categories"))
-        if isinstance(entry, dict)
+        for entry in objects_of(content.get("categories"))
     }
     categories: dict[str, list[str]] = {}
-    for entry in listed(content.get("memory_categories")):
-        if isinstance(entry, dict) and (category := names.get(str(entry.get("category_id")))):
+    for entry in objects_of(content.get("memory_categories")):
+        if category := names.get(str(entry.get("category_id"))):
             categories.setdefault(str(entry.get("memory_id")), []).append(category)
     return categories
 
@@ -427,16 +407,10 @@ def _of_plugin(tree: Tree, name: str) -> Iterator[Item]:
     parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
     for front, body in zip(parts[1::2], parts[2::2], strict=False):
         values: dict[str, Any] = dict(_LINE.findall(front))
-        files = [
-            path_text.strip()
-            for path_text in values.get("files", "").split(",")
-            if path_text.strip()
-        ]
-        metadata = {key: values[key] for key in ("type", "branch") if values.get(key)} | (
-            {"files": files} if files else {}
-        )
-        row = {**values, "memory": body, "metadata": metadata}
-        yield _found_mem0(row, tree, name, [])
+        files = [path.strip() for path in values.get("files", "").split(",") if path.strip()]
+        metadata = {"type": values.get("type"), "branch": values.get("branch"), "files": files}
+        metadata = {key: value for key, value in metadata.items() if value}
+        yield _found_mem0({**values, "memory": body, "metadata": metadata}, tree, name, [])
 
 
 def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[str]) -> Item:
@@ -448,16 +422,15 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
     if state == "deleted" or row.get("deleted_at"):
         return Skipped(own, "deleted in mem0")
     metadata = named(row.get("metadata"))
-    until = _day(row.get("expiration_date"))
+    until = moment(row.get("expiration_date"))
     tags = tags_of(row.get("categories"), *categories, *tags_of(metadata.get("tags")))
     kinds = (*tags, *filter(None, (text_of(metadata, "category"), text_of(metadata, "type"))))
     stated = moment(row.get("created_at"))
-    owners = {key: text for key in _OWNER_KEYS if (text := text_of(row, key))}
-    extra_metadata = {
-        key: value
-        for key, value in metadata.items()
-        if key not in _HANDLED_MEM0 and _is_plain(value)
-    }
+    extra = {key: text for key in _OWNER_KEYS if (text := text_of(row, key))}
+    for key, value in metadata.items():
+        is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        if key not in _HANDLED_MEM0 and (is_list or isinstance(value, str | int | float)):
+            extra[key] = value
     memory = shape(
         NAME_MEM0,
         own,
@@ -467,9 +440,9 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
         file=str(tree.path_of(name)),
         kind=kind_of(tuple(kind_name.replace("_", " ") for kind_name in kinds), Kind.FACT),
         tags=tags,
-        expires_on=until,
+        expires_on=day_of(until) if until else None,
         project=project_of(text_of(metadata, "project", "project_id") or text_of(row, "app_id")),
-        extra=owners | extra_metadata,
+        extra=extra,
     )
     updated = to_millisecond(moment(row.get("updated_at")) or memory.updated)
     reason = _SKIPPED_STATES.get(state)
@@ -478,15 +451,6 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
     )
 
 
-def _is_plain(value: object) -> bool:
-    """Return True if front matter can contain a value unchanged."""
-    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return is_list or isinstance(value, str | int | float)
-
-
-def _day(value: object) -> date | None:
-    time: datetime | None = moment(value)
-    return day_of(time) if time else None
-
-
-SOURCE_MEM0 = ImportSource(NAME_MEM0, "mem0", _recognise_mem0, _read_mem0)
+SOURCE_MEM0 = ImportSource(
+    NAME_MEM0, "mem0", lambda tree: any(_is_own(tree, name) for name in tree.names), _read_mem0
+)

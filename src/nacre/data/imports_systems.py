@@ -7,9 +7,8 @@ which belong to another model, are skipped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,6 +17,7 @@ from nacre.base.ids import to_millisecond, to_ms
 from nacre.base.text import shorten
 from nacre.base.times import day_of
 from nacre.data.importers import (
+    RELATIONS,
     Found,
     ImportSource,
     Item,
@@ -27,7 +27,7 @@ from nacre.data.importers import (
     Tree,
     between,
     database_with,
-    front_of,
+    from_note,
     imported_id,
     is_true,
     kind_of,
@@ -35,7 +35,9 @@ from nacre.data.importers import (
     modified_of,
     moment,
     notes,
+    objects_of,
     project_of,
+    read_note,
     readable_front,
     refused,
     shape,
@@ -43,8 +45,8 @@ from nacre.data.importers import (
     text_of,
     words_hash,
 )
-from nacre.errors import InvalidInput, MemoryInvalid
-from nacre.store.foreign import ForeignDatabase, open_foreign
+from nacre.errors import InvalidInput
+from nacre.store.foreign import open_foreign
 from nacre.values.memory import (
     USUAL_STRENGTH,
     Claim,
@@ -96,44 +98,42 @@ _COLUMNS = (
     "claim_confidence",
 )
 _TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
-_RELATIONS = {"supersedes": "supersedes", "contradicts": "contradicts", "elaborates": "elaborates"}
+_RELATIONS = frozenset({"supersedes", "contradicts", "elaborates"})
 _MAX_INTERVALS = 100
 
 
 def _recognise(tree: Tree) -> bool:
-    return _database(tree) is not None
-
-
-def _database(tree: Tree) -> Path | None:
-    return database_with(tree, _TABLES)
+    return database_with(tree, _TABLES) is not None
 
 
 def _read(tree: Tree) -> Iterator[Item]:
-    path = _database(tree)
+    path = database_with(tree, _TABLES)
     if path is None:
         yield from refused(tree, "it has no table of entries in the format of agenr")
         return
     with open_foreign(path, tree.clean) as database:
-        tags = _grouped(database, "tags", "entry_id", "tag")
-        links = _links(database)
+        tags: dict[str, list[str]] = {}
+        for row in database.rows("tags", ("entry_id", "tag")):
+            tags.setdefault(str(row.get("entry_id")), []).append(str(row.get("tag")))
+        links: dict[str, list[tuple[str, str]]] = {}
+        for row in database.rows("relations", ("source_id", "target_id", "relation_type")):
+            relation = str(row.get("relation_type"))
+            relation = relation if relation in _RELATIONS else "related_to"
+            link = relation, str(row.get("target_id"))
+            links.setdefault(str(row.get("source_id")), []).append(link)
         entries = list(database.rows("entries", _COLUMNS))
-        modified = modified_of(path)
-        ids = {str(entry["id"]): _id(entry) for entry in entries}
+        ids = {
+            str(entry["id"]): imported_id(NAME, str(entry["id"]), moment(entry.get("created_at")))
+            for entry in entries
+        }
         for entry in entries:
-            yield _found(
-                entry,
-                path,
-                modified,
-                tags.get(str(entry["id"]), []),
-                links.get(str(entry["id"]), []),
-                ids,
-            )
+            own = str(entry["id"])
+            yield _found(entry, path, tags.get(own, []), links.get(own, []), ids)
 
 
 def _found(
     entry: Mapping[str, Any],
     path: Path,
-    modified: datetime,
     tags: list[str],
     links: list[tuple[str, str]],
     ids: Mapping[str, str],
@@ -151,12 +151,14 @@ def _found(
         NAME,
         own,
         content,
-        modified=updated or modified,
+        modified=updated or modified_of(path),
         stated=stated,
         kind=kind,
         subject=text_of(entry, "subject"),
         file=text_of(entry, "source_file") or str(path),
-        extra=_extra(entry),
+        extra={
+            name: text for name in ("platform", "source_context") if (text := text_of(entry, name))
+        },
         importance=round(between(entry.get("importance"), 1, 10, 7)),
         tags=tags_of(tags),
         expiry=_choice(Expiry, entry.get("expiry"), Expiry.PERMANENT),
@@ -168,27 +170,19 @@ def _found(
     )
     memory = replace(memory, updated=to_millisecond(updated or memory.updated))
     ended = str(entry.get("superseded_by") or "")
-    retired = _retirement(entry, ended, ids)
-    if retired:
-        memory = replace(
-            memory, retired=Retirement(to_millisecond(retired[0] or memory.updated), retired[1])
-        )
+    at, reason = moment(entry.get("updated_at")), ""
+    if is_true(entry.get("retired")):
+        at = moment(entry.get("retired_at"))
+        reason = text_of(entry, "retired_reason") or "retired in agenr"
+    elif ended == EXPIRED:
+        reason = "expired in agenr"
+    elif ended and ended not in ids:
+        reason = "superseded in agenr by a missing entry"
+    if reason:
+        retired = Retirement(to_millisecond(at or memory.updated), reason)
+        memory = replace(memory, retired=retired)
     mapped = tuple(Link(rel, ids[other]) for rel, other in links if other in ids)
     return Found(replace(memory, links=mapped, superseded_by=ids.get(ended)), _usage(entry))
-
-
-def _retirement(
-    entry: Mapping[str, Any], ended: str, ids: Mapping[str, str]
-) -> tuple[Any, str | None] | None:
-    if is_true(entry.get("retired")):
-        return moment(entry.get("retired_at")), text_of(
-            entry, "retired_reason"
-        ) or "retired in agenr"
-    if ended == EXPIRED:
-        return moment(entry.get("updated_at")), "expired in agenr"
-    if ended and ended not in ids:
-        return moment(entry.get("updated_at")), "superseded in agenr by a missing entry"
-    return None
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim | None:
@@ -199,14 +193,6 @@ def _claim(entry: Mapping[str, Any]) -> Claim | None:
     return Claim(
         entity, attribute, predicate, value, between(entry.get("claim_confidence"), 0, 1, 0.5)
     )
-
-
-def _extra(entry: Mapping[str, Any]) -> dict[str, Any]:
-    values = {
-        "platform": text_of(entry, "platform"),
-        "source_context": text_of(entry, "source_context"),
-    }
-    return {key: value for key, value in values.items() if value}
 
 
 def _usage(entry: Mapping[str, Any]) -> Usage | None:
@@ -220,25 +206,6 @@ def _usage(entry: Mapping[str, Any]) -> Usage | None:
     return Usage(
         count, moment(entry.get("last_recalled_at")), intervals, contradictions, quality, count
     )
-
-
-def _links(database: ForeignDatabase) -> dict[str, list[tuple[str, str]]]:
-    links: dict[str, list[tuple[str, str]]] = {}
-    for row in database.rows("relations", ("source_id", "target_id", "relation_type")):
-        rel = _RELATIONS.get(str(row.get("relation_type")), "related_to")
-        links.setdefault(str(row.get("source_id")), []).append((rel, str(row.get("target_id"))))
-    return links
-
-
-def _grouped(database: ForeignDatabase, table: str, key: str, value: str) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for row in database.rows(table, (key, value)):
-        groups.setdefault(str(row.get(key)), []).append(str(row.get(value)))
-    return groups
-
-
-def _id(entry: Mapping[str, Any]) -> str:
-    return imported_id(NAME, str(entry["id"]), moment(entry.get("created_at")))
 
 
 def _choice(options: Any, value: object, default: Any) -> Any:
@@ -264,23 +231,11 @@ CATEGORIES = {
     "workflows": Kind.LESSON,
     "notes": Kind.FACT,
 }
-_IDENTITY = frozenset({"identity.md"})
 _KNOWN = frozenset(
     {"title", "tags", "updated", "confidence", "confidence_score", "evergreen", "author"}
 )
-_RELATIONS_AGENT_KNOWLEDGE = frozenset(
-    {
-        "related_to",
-        "supersedes",
-        "depends_on",
-        "contradicts",
-        "specializes",
-        "part_of",
-        "alternative_to",
-        "builds_on",
-        "elaborates",
-    }
-)
+_EDGE = ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
+_SCORE = ("entry_path", "access_count", "last_accessed")
 _CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
 """Edges that say nothing any more once they have ended."""
 
@@ -294,10 +249,17 @@ def _recognise_agent_knowledge(tree: Tree) -> bool:
 
 def _read_agent_knowledge(tree: Tree) -> Iterator[Item]:
     links, usage = _from_databases(tree)
-    ids = {name: _id_agent_knowledge(tree, name) for name in tree.names if _category(name)}
+    ids = {
+        name: imported_id(NAME_AGENT_KNOWLEDGE, str(tree.path_of(name)), None)
+        for name in tree.names
+        if _category(name)
+    }
     for name in tree.matching(".md"):
-        if name.lower() in _IDENTITY:
-            yield from _identity(tree, name)
+        if name.lower() == "identity.md":
+            for note in notes(tree.clean(tree.text(name) or "")):
+                if note.is_said:
+                    more: dict[str, Any] = {"tags": ("identity",)}
+                    yield from_note(NAME_AGENT_KNOWLEDGE, tree, name, note, Kind.PREFERENCE, **more)
         elif name in ids:
             yield _entry(
                 tree,
@@ -315,12 +277,10 @@ def _category(name: str) -> Kind | None:
 
 
 def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Item:
-    if tree.text(name) is None:
-        return Skipped(name, "too large or not text")
-    try:
-        front, body = front_of(tree, name)
-    except MemoryInvalid as error:
-        return Skipped(name, error.message)
+    note = read_note(tree, name)
+    if isinstance(note, Skipped):
+        return note
+    front, body = note
     title = text_of(front, "title") or PurePosixPath(name).stem.replace("-", " ").capitalize()
     body = without_title(body, title)
     if not body:
@@ -351,24 +311,6 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
     return Found(memory, usage)
 
 
-def _identity(tree: Tree, name: str) -> Iterator[Item]:
-    """Yield each statement about the user as a memory."""
-    for note in notes(tree.clean(tree.text(name) or "")):
-        if note.is_said:
-            key = f"{tree.path_of(name)}#{words_hash(note.text)}"
-            memory = shape(
-                NAME_AGENT_KNOWLEDGE,
-                key,
-                note.text,
-                modified=tree.leaves[name].modified,
-                subject=note.subject,
-                kind=kind_of(note.headings, Kind.PREFERENCE),
-                file=str(tree.path_of(name)),
-                tags=("identity",),
-            )
-            yield Found(memory)
-
-
 def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
     """Return edges and scores from databases that were copied into the folder."""
     links: dict[str, list[Link]] = {}
@@ -377,48 +319,37 @@ def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]
         if tree.root.is_dir() and tree.is_database(name):
             try:
                 with open_foreign(tree.path_of(name), tree.clean) as database:
-                    _edges(database, links)
-                    _scores(database, usage)
+                    for row in database.rows("edges", _EDGE):
+                        if link := _edge(row):
+                            links.setdefault(str(row.get("source")), []).append(link)
+                    for row in database.rows("entry_scores", _SCORE):
+                        count = int(between(row.get("access_count"), 0, 1e9, 0))
+                        last = moment(row.get("last_accessed"))
+                        usage[str(row.get("entry_path"))] = Usage(
+                            last_recalled=last, access_count=count
+                        )
             except InvalidInput:
                 continue
     return links, usage
 
 
-def _edges(database: ForeignDatabase, links: dict[str, list[Link]]) -> None:
-    for row in database.rows(
-        "edges", ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
-    ):
-        if row.get("rel_type") in _RELATIONS_AGENT_KNOWLEDGE and not (
-            row.get("valid_to") and row["rel_type"] in _CURRENT_ONLY
-        ):
-            links.setdefault(str(row.get("source")), []).append(_edge(row))
-
-
-def _edge(row: Mapping[str, Any]) -> Link:
+def _edge(row: Mapping[str, Any]) -> Link | None:
     """Return a link to a name, with its strength and validity."""
+    relation = str(row.get("rel_type"))
+    is_over = row.get("valid_to") and relation in _CURRENT_ONLY
+    if is_over or relation not in {"related_to", *RELATIONS}:
+        return None
     ends = (moment(row.get(name)) for name in ("valid_from", "valid_to"))
     valid = Validity(*(day_of(end) if end else None for end in ends))
     raw_strength = row.get("strength")
     strength = between(raw_strength, 0, 1, USUAL_STRENGTH) if raw_strength is not None else None
-    return Link(str(row["rel_type"]), str(row.get("target")), strength=strength, valid=valid)
-
-
-def _scores(database: ForeignDatabase, usage: dict[str, Usage]) -> None:
-    for row in database.rows("entry_scores", ("entry_path", "access_count", "last_accessed")):
-        count = int(between(row.get("access_count"), 0, 1e9, 0))
-        usage[str(row.get("entry_path"))] = Usage(
-            last_recalled=moment(row.get("last_accessed")), access_count=count
-        )
+    return Link(relation, str(row.get("target")), strength=strength, valid=valid)
 
 
 def without_title(body: str, title: str) -> str:
     """Return a body without a heading that repeats its title."""
     first, _, rest = body.partition("\n")
     return rest.strip() if first.lstrip("# ").strip() == title and first.startswith("#") else body
-
-
-def _id_agent_knowledge(tree: Tree, name: str) -> str:
-    return imported_id(NAME_AGENT_KNOWLEDGE, str(tree.path_of(name)), None)
 
 
 SOURCE_AGENT_KNOWLEDGE = ImportSource(
@@ -438,18 +369,6 @@ _OBSERVATION = re.compile(r"^\s*[-*]\s+\[(?![ xX-]\])([^\[\]()\n]{1,60})\]\s+(\S
 _RELATION = re.compile(
     r"""^\s*[-*]\s+(?:"([^"\n]+)"|'([^'\n]+)'|([^\s\[\]"']+))\s+\[\[([^\]\n]+)\]\]"""
 )
-_LINKS = frozenset(
-    {
-        "supersedes",
-        "depends_on",
-        "contradicts",
-        "specializes",
-        "part_of",
-        "alternative_to",
-        "builds_on",
-        "elaborates",
-    }
-)
 _PLAIN = frozenset({"relates_to", "related_to", "links_to"})
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _HEADING = re.compile(r"^#{1,6}\s")
@@ -458,7 +377,6 @@ _MIN_WORDS = 4
 _KNOWN_BASIC_MEMORY = frozenset(
     {"title", "type", "tags", "permalink", "created", "modified", "schema"}
 )
-_SCHEMA = "schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,8 +386,8 @@ class _Note:
     name: str
     title: str
     front: Mapping[str, Any]
-    observations: tuple[tuple[str, str], ...]
-    relations: tuple[tuple[str, str], ...]
+    observations: Sequence[tuple[str, str]]
+    relations: Sequence[tuple[str, str]]
     rest: str
 
 
@@ -488,26 +406,22 @@ def _read_basic_memory(tree: Tree) -> Iterator[Item]:
             yield note
         else:
             all_notes.append(note)
-    ids = _names(tree, all_notes)
+    ids: dict[str, str] = {}  # memories by every name that a link may use
+    for note in all_notes:
+        for called in _names_of(note):
+            ids.setdefault(slugify(called), _main_id(tree, note))
     for note in all_notes:
         yield from _memories(tree, note, ids)
 
 
 def _note(tree: Tree, name: str) -> _Note | Skipped:
-    if tree.text(name) is None:
-        return Skipped(name, "too large or not text")
-    try:
-        front, body = front_of(tree, name)
-    except MemoryInvalid as error:
-        return Skipped(name, error.message)
-    if str(front.get("type")).lower() == _SCHEMA:
+    read = read_note(tree, name)
+    if isinstance(read, Skipped):
+        return read
+    front, body = read
+    if str(front.get("type")).lower() == "schema":
         return Skipped(name, "a schema for notes")
     title = text_of(front, "title") or PurePosixPath(name).stem
-    note = _parsed_note(name, title, front, body)
-    return note if note.rest or note.observations else Skipped(name, "empty")
-
-
-def _parsed_note(name: str, title: str, front: Mapping[str, Any], body: str) -> _Note:
     observations: list[tuple[str, str]] = []
     relations: list[tuple[str, str]] = []
     rest: list[str] = []
@@ -522,14 +436,10 @@ def _parsed_note(name: str, title: str, front: Mapping[str, Any], body: str) -> 
         if relation:
             relations.append((next(filter(None, relation.groups())), relation.group(4)))
         rest.append(line)
-    return _Note(
-        name,
-        title,
-        front,
-        tuple(observations),
-        tuple(relations),
-        _without_bare_headings(title, rest),
-    )
+    text = _without_bare_headings(title, rest)
+    if not text and not observations:
+        return Skipped(name, "empty")
+    return _Note(name, title, front, observations, relations, text)
 
 
 def _is_statement(text: str) -> bool:
@@ -550,15 +460,6 @@ def _without_bare_headings(title: str, lines: list[str]) -> str:
     return below.strip() if first.startswith("# ") and first[2:].strip() == title else text
 
 
-def _names(tree: Tree, all_notes: list[_Note]) -> dict[str, str]:
-    """Return the memories of notes by every name that a link may use."""
-    ids: dict[str, str] = {}
-    for note in all_notes:
-        for called in _names_of(note):
-            ids.setdefault(slugify(called), _main_id(tree, note))
-    return ids
-
-
 def _names_of(note: _Note) -> tuple[str, ...]:
     path = PurePosixPath(note.name)
     names = (note.title, text_of(note.front, "permalink"), str(path.with_suffix("")), path.stem)
@@ -575,9 +476,12 @@ def _memories(tree: Tree, note: _Note, ids: Mapping[str, str]) -> Iterator[Item]
     leading = _main_id(tree, note)
     kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
     tags = tags_of(note.front.get("tags"))
-    extra = {
-        key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY
-    } | _aliases(note)
+    extra = {key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY}
+    names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
+    main = slugify(note.title) if note.rest else ""
+    # Names, besides the subject, that other notes may use.
+    if aliases := [name for slug, name in names.items() if slug and slug != main]:
+        extra["aliases"] = aliases
     if note.rest:
         links = _links_basic_memory(note, ids, leading)
         more = {"subject": note.title, "kind": kind, "tags": tags, "links": links, "extra": extra}
@@ -592,24 +496,12 @@ def _memories(tree: Tree, note: _Note, ids: Mapping[str, str]) -> Iterator[Item]
             note,
             _key(tree, note, statement),
             statement,
-            subject=_subject(note, statement),
+            subject=f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}",
             kind=kind_of((category,), Kind.FACT),
             tags=tags_of([*tags, category, *_TAG.findall(statement)]),
             links=(Link("part_of", leading),) if note.rest else (),
             extra={} if note.rest or len(texts) > 1 else extra,
         )
-
-
-def _subject(note: _Note, statement: str) -> str:
-    return f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}"
-
-
-def _aliases(note: _Note) -> dict[str, list[str]]:
-    """Return names, besides the subject, that other notes may use."""
-    names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
-    own = slugify(note.title) if note.rest else ""
-    aliases = [name for slug, name in names.items() if slug and slug != own]
-    return {"aliases": aliases} if aliases else {}
 
 
 def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[Link, ...]:
@@ -618,8 +510,8 @@ def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[
         to = ids.get(slugify(target.partition("|")[0].partition("#")[0]))
         if to and to != own:
             name = relation.lower().replace("-", "_").replace(" ", "_")
-            relation_name = name if name in _LINKS else "related_to"
-            links.append(Link(relation_name, to, None if name in _LINKS | _PLAIN else relation))
+            relation_name = name if name in RELATIONS else "related_to"
+            links.append(Link(relation_name, to, None if name in RELATIONS | _PLAIN else relation))
     return tuple(dict.fromkeys(links))
 
 
@@ -713,11 +605,11 @@ def _unpacked(tree: Tree) -> Tree:
         files = json.parse(tree.text(tree.names[0]) or "null").get("files")
     except (ValueError, AttributeError):
         files = None
-    entries = (
-        [entry for entry in files if isinstance(entry, dict)] if isinstance(files, list) else []
-    )
     return tree.grown(
-        {str(entry.get("relativePath")): str(entry.get("content") or "") for entry in entries}
+        {
+            str(entry.get("relativePath")): str(entry.get("content") or "")
+            for entry in objects_of(files)
+        }
     )
 
 
@@ -749,12 +641,10 @@ def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
-    if tree.text(name) is None:
-        return Skipped(name, "too large or not text")
-    try:
-        front, body = front_of(tree, name)
-    except MemoryInvalid as error:
-        return Skipped(name, error.message)
+    read = read_note(tree, name)
+    if isinstance(read, Skipped):
+        return read
+    front, body = read
     parts = PurePosixPath(name).parts
     content = _ONE_SECTION.sub(r"\1", body) or text_of(front, "description")
     if not front or not content:
@@ -777,37 +667,24 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
         extra={key: value for key, value in front.items() if key not in _KNOWN_CLAWXMEMORY},
     )
     memory = replace(memory, updated=to_millisecond(updated or memory.created))
-    is_retired = is_true(front.get("deprecated")) or "Archive" in parts
-    reason = (
-        "deprecated in ClawXMemory"
-        if is_true(front.get("deprecated"))
-        else "archived in ClawXMemory"
-    )
-    return Found(
-        replace(memory, retired=Retirement(memory.updated, reason)) if is_retired else memory
-    )
+    is_deprecated = is_true(front.get("deprecated"))
+    if is_deprecated or "Archive" in parts:
+        reason = f"{'deprecated' if is_deprecated else 'archived'} in ClawXMemory"
+        memory = replace(memory, retired=Retirement(memory.updated, reason))
+    return Found(memory)
 
 
 def _profile(tree: Tree, name: str) -> Iterator[Item]:
     """Yield each statement of the user's profile as a memory."""
-    try:
-        _, body = front_of(tree, name)
-    except MemoryInvalid as error:
-        yield Skipped(name, error.message)
+    read = read_note(tree, name)
+    if isinstance(read, Skipped):
+        yield read
         return
-    for note in notes(body):
+    for note in notes(read[1]):
         if note.is_said:
-            memory = shape(
-                NAME_CLAWXMEMORY,
-                f"{tree.root}#{name}#{words_hash(note.text)}",
-                note.text,
-                modified=tree.leaves[name].modified,
-                subject=note.subject,
-                kind=kind_of(note.headings, Kind.FACT),
-                file=str(tree.path_of(name)),
-                tags=("profile",),
-            )
-            yield Found(memory)
+            key = f"{tree.root}#{name}#{words_hash(note.text)}"
+            more: dict[str, Any] = {"key": key, "tags": ("profile",)}
+            yield from_note(NAME_CLAWXMEMORY, tree, name, note, Kind.FACT, **more)
 
 
 def _aliases_clawxmemory(value: Any) -> list[str]:
