@@ -7,7 +7,7 @@ import math
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -42,25 +42,27 @@ class Territory:
 
     def deep(self) -> list[Path]:
         """Return the existing folders that are watched recursively, without nested ones."""
-        return _outermost(
-            folder for folder, is_deep in self._candidates() if is_deep and folder.is_dir()
-        )
+        outermost: list[Path] = []
+        for folder in sorted({folder for folder, is_deep in self._candidates() if is_deep}):
+            is_nested = outermost and folder.is_relative_to(outermost[-1])
+            if not is_nested and folder.is_dir():
+                outermost.append(folder)
+        return outermost
 
     def flat(self) -> list[Path]:
         """Return the existing folders that are watched without subfolders."""
         deep = self.deep()
-        existing = dict.fromkeys(
-            folder for folder, is_deep in self._candidates() if not is_deep and folder.is_dir()
-        )
+        flat = dict.fromkeys(folder for folder, is_deep in self._candidates() if not is_deep)
         return [
-            folder for folder in existing if not any(folder.is_relative_to(above) for above in deep)
+            folder
+            for folder in flat
+            if folder.is_dir() and not any(folder.is_relative_to(above) for above in deep)
         ]
 
     def missing(self) -> list[Path]:
         """Return the folders that would be watched if they existed."""
-        return list(
-            dict.fromkeys(folder for folder, _ in self._candidates() if not folder.is_dir())
-        )
+        folders = dict.fromkeys(folder for folder, _ in self._candidates())
+        return [folder for folder in folders if not folder.is_dir()]
 
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
         """Yield folders, and True if they are watched recursively.
@@ -113,17 +115,6 @@ def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
         tuple(path for path in named if path.is_dir()),
         tuple(path for path in named if not path.is_dir()),
     )
-
-
-def _outermost(folders: Iterable[Path]) -> list[Path]:
-    def found() -> Iterator[Path]:
-        last: Path | None = None
-        for folder in sorted(set(folders)):
-            if last is None or not folder.is_relative_to(last):
-                last = folder
-                yield folder
-
-    return list(found())
 
 
 # -- Notices of changed files ----------------------------------------------------------------------
@@ -188,10 +179,18 @@ class Notices:
 
     def _gather(self, paths: Sequence[Path], deep: bool, stop: threading.Event) -> None:
         try:
-            for changed_paths in _changes(paths, deep, stop):
-                self._tell(changed_paths)
-        except ImportError:
-            self._failed.put("the library watchfiles is not installed")
+            for changes in watchfiles.watch(
+                *paths,
+                watch_filter=None,
+                debounce=GATHER_MS,
+                step=_STEP_MS,
+                stop_event=stop,
+                recursive=deep,
+                ignore_permission_denied=True,
+                raise_interrupt=False,
+                force_polling=False,
+            ):
+                self._tell(frozenset(Path(path) for _, path in changes))
         except FileNotFoundError:
             pass  # a folder was deleted: the next listen() watches the others
         except (OSError, RuntimeError) as error:
@@ -206,23 +205,6 @@ def _inode(path: Path) -> int:
         return path.stat().st_ino
     except OSError:
         return 0
-
-
-def _changes(paths: Sequence[Path], deep: bool, stop: threading.Event) -> Iterator[frozenset[Path]]:
-    """Yield changed paths. Raises ImportError without the library; OSError or RuntimeError at limits of the system."""
-
-    for changes in watchfiles.watch(
-        *paths,
-        watch_filter=None,
-        debounce=GATHER_MS,
-        step=_STEP_MS,
-        stop_event=stop,
-        recursive=deep,
-        ignore_permission_denied=True,
-        raise_interrupt=False,
-        force_polling=False,
-    ):
-        yield frozenset(Path(path) for _, path in changes)
 
 
 # -- The watcher's pace ----------------------------------------------------------------------------
@@ -264,9 +246,9 @@ class Pace:
     started: float
     interval: float = 120.0
     last_used: float = 0.0
-    _due: dict[str, float] = field(default_factory=dict)
-    _unlearned_since: float = math.inf
-    _last_read: float = 0.0
+    _due: dict[str, float] = field(init=False)
+    _unlearned_since: float = field(init=False)
+    _last_read: float = field(init=False)
     _rounds_from: float = 0.0
     _round_began: float = 0.0
     _look_cost: float = 0.0
@@ -306,13 +288,11 @@ class Pace:
     def looked(self, began: float, now: float, *, polling: bool) -> None:
         """Schedule the next look at everything."""
         self._look_cost, self._looked = now - began, now
-        usual = self._polling_interval(now) if polling else self.interval
-        share = HINTED_SHARE if polling else SHARE
+        usual, share = self.interval, SHARE
+        if polling:  # a second while agents work, longer while nothing arrives
+            idle = (now - self._last_read) / _IDLE_SHARE
+            usual, share = min(MOST_POLLED_SECONDS, max(POLLED_SECONDS, idle)), HINTED_SHARE
         self._due["look"] = now + max(usual, share * self._look_cost)
-
-    def _polling_interval(self, now: float) -> float:
-        """Return the polling interval: a second while agents work, longer while nothing arrives."""
-        return min(MOST_POLLED_SECONDS, max(POLLED_SECONDS, (now - self._last_read) / _IDLE_SHARE))
 
     def look_soon(self, now: float) -> None:
         """Advance the next look because of a hint."""
@@ -450,7 +430,7 @@ def standing(home: Path, now: datetime) -> Standing:
     health = read_health(home)
     if not _lock_path(home).exists():
         return Standing("never", health)
-    lock = _lock(home)
+    lock = FileLock(_lock_path(home))
     if lock.acquire():
         lock.release()
         return Standing(
@@ -467,7 +447,7 @@ def only_watcher(home: Path) -> Iterator[None]:
 
     Raises Conflict if another watcher is running.
     """
-    lock = _lock(home)
+    lock = FileLock(_lock_path(home))
     if not lock.acquire(_LOCK_WAIT_SECONDS):
         health = read_health(home)
         owner = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
@@ -476,8 +456,7 @@ def only_watcher(home: Path) -> Iterator[None]:
             hint="nacre admin watcher status shows its state; nacre admin watcher stop ends it",
         )
     try:
-        with contextlib.suppress(FileNotFoundError):
-            _request_path(home).unlink()
+        _request_path(home).unlink(missing_ok=True)
         yield
     finally:
         lock.release()
@@ -497,10 +476,6 @@ def ask_to_end(home: Path) -> None:
 def is_asked_to_end(home: Path) -> bool:
     """Return True if the watcher is requested to end."""
     return _request_path(home).exists()
-
-
-def _lock(home: Path) -> FileLock:
-    return FileLock(_lock_path(home))
 
 
 def _lock_path(home: Path) -> Path:

@@ -218,10 +218,7 @@ _DAY_SECONDS = 86_400
 
 def damaged_ledger(home: Home) -> Iterator[Check]:
     """Report lines at the end of the ledger that are no entries."""
-    try:
-        data = home.vault.read(LEDGER)
-    except FileNotFoundError:
-        return
+    data = home.ledger()
     start = data.find(b"\n", len(data) - _LEDGER_BYTES) + 1 if len(data) > _LEDGER_BYTES else 0
     broken = files.broken_lines(data[start:])
     if broken:

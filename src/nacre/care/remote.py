@@ -148,11 +148,11 @@ def check_url(url: str) -> str:
 
 def key_for(settings: Settings) -> str:
     """Return the stored key, or the environment's. Raises Unavailable."""
-    key = (
-        settings.environ.get(KEY, "").strip()
-        or _in_keyring()
-        or credentials.read(settings).get(_CREDENTIAL_NAME, "")
-    )
+    key: str | None = settings.environ.get(KEY, "").strip()
+    if not key:
+        with suppress(Unavailable):
+            key = "" if credentials.why_not() else credentials.read_from_keyring(_CREDENTIAL_NAME)
+    key = key or credentials.read(settings).get(_CREDENTIAL_NAME)
     if not key:
         raise Unavailable(
             "the key for the server is missing", hint=f"nacre server remote add URL, or set {KEY}"
@@ -170,24 +170,12 @@ def keep_key(settings: Settings, secret: str) -> None:
         credentials.drop(settings, _CREDENTIAL_NAME)
 
 
-def drop_key(settings: Settings) -> None:
-    """Delete the key."""
-    with suppress(Unavailable):
-        credentials.delete_from_keyring(_CREDENTIAL_NAME)
-    credentials.drop(settings, _CREDENTIAL_NAME)
-
-
-def _in_keyring() -> str:
-    try:
-        return (
-            "" if credentials.why_not() else credentials.read_from_keyring(_CREDENTIAL_NAME) or ""
-        )
-    except Unavailable:
-        return ""
-
-
 def _refusal(status: int, body: bytes) -> NacreError:
-    problem = _problem(body)
+    try:
+        parsed = json.parse(body)
+    except (ValueError, RecursionError):
+        parsed = {}
+    problem = parsed if isinstance(parsed, dict) else {}
     message = str(problem.get("detail") or problem.get("title") or f"status {status}")[:500]
     hint = str(problem.get("hint") or "")[:500]
     if status == 401:
@@ -202,14 +190,6 @@ def _refusal(status: int, body: bytes) -> NacreError:
             f"the server cannot answer now: {message}", hint=hint or "it will be retried"
         )
     return RemoteRefused(f"the server refuses: {message}", hint=hint)
-
-
-def _problem(body: bytes) -> Mapping[str, Any]:
-    try:
-        parsed = json.parse(body)
-    except (ValueError, RecursionError):
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
 
 
 # -- Values exchanged between a machine and a server, and the results ------------------------------
@@ -429,11 +409,6 @@ def write_state(settings: Settings, state: State) -> None:
     files.write_file(settings.home / _FILE, json.encode(state).decode() + "\n")
 
 
-def drop_state(settings: Settings) -> None:
-    """Delete the state."""
-    (settings.home / _FILE).unlink(missing_ok=True)
-
-
 # -- Exchange of documents -------------------------------------------------------------------------
 # Changes are differences from the last common state (:class:`~nacre.care.remote.State`). Documents that changed on
 # both sides are merged as in a sync, from the common version, which the server keeps.
@@ -466,7 +441,12 @@ def what_is_here(home: Home) -> str:
     """Return a hash of the local documents and ledger."""
     times = sorted([*home.vault.times().items(), *home.vault.pages().items()], key=str)
     last = home.journal.operations(limit=1)
-    parts = (times, len(_ledger(home)), [operation.id for operation in last], home.settings.mark)
+    parts = (
+        times,
+        len(home.ledger(whole=True)),
+        [operation.id for operation in last],
+        home.settings.mark,
+    )
     return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -491,7 +471,7 @@ def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, 
         and not _is_listing(path, data or b"")
         and digest(data) != state.knows(path)
     }
-    ledger = _ledger(home)
+    ledger = home.ledger(whole=True)
     local_lines = set(ledger.splitlines())
     lines = b"".join(
         line.encode() + b"\n" for line in changes.ledger if line.encode() not in local_lines
@@ -561,17 +541,15 @@ def give(
 def _fetch(server: Connection, state: State) -> ServerChanges:
     """Return all changes in one value."""
     request = RemoteChangesRequest(since=state.at, ledger_since=state.ledger_at)
-    changes = server.ask("remote-changes", request, ServerChanges)
-    documents, lines = (
-        {document.path: document for document in changes.documents},
-        list(changes.ledger),
-    )
-    while not changes.is_all:
-        request = RemoteChangesRequest(since=changes.version, ledger_since=changes.ledger_at)
+    documents: dict[str, ServerDocument] = {}
+    lines: list[str] = []
+    while True:
         changes = server.ask("remote-changes", request, ServerChanges)
         documents |= {document.path: document for document in changes.documents}
         lines += changes.ledger
-    return replace(changes, documents=[*documents.values()], ledger=lines)
+        if changes.is_all:
+            return replace(changes, documents=[*documents.values()], ledger=lines)
+        request = RemoteChangesRequest(since=changes.version, ledger_since=changes.ledger_at)
 
 
 def _plan(
@@ -599,8 +577,11 @@ def _plan(
 def _plan_taking(
     local: Tree, ledger: bytes, remote: Mapping[str, bytes | None], lines: bytes
 ) -> Plan:
-    changes = {path: FileChange(local.get(path), data) for path, data in remote.items()}
-    changes = {path: change for path, change in changes.items() if change.before != change.after}
+    changes = {
+        path: FileChange(local.get(path), data)
+        for path, data in remote.items()
+        if local.get(path) != data
+    }
     if lines:
         changes[LEDGER] = FileChange(ledger, merge_ledgers(ledger, lines))
     return Plan(None, changes, given_up=united_in(changes))
@@ -634,17 +615,11 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
         return _FLAGGED_REASON
     if state.knows(path) is not None or home.settings.flag("remote.private"):
         return ""
-    return _PRIVATE_REASON if _is_private(home, path, text) else ""
-
-
-def _is_private(home: Home, path: str, text: str) -> bool:
-    """Return True for a private memory, and for a page, which mentions private ones."""
-    if not is_memory_file(path):
-        return True
-    try:
-        return parse(text, path, new_id=lambda: "", modified=home.now()).scope is Scope.PRIVATE
-    except MemoryInvalid:
-        return True
+    if is_memory_file(path):  # a page mentions private memories
+        with suppress(MemoryInvalid):
+            memory = parse(text, path, new_id=lambda: "", modified=home.now())
+            return _PRIVATE_REASON if memory.scope is Scope.PRIVATE else ""
+    return _PRIVATE_REASON
 
 
 def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
@@ -663,7 +638,7 @@ def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
 
 def _push(home: Home, server: Connection, state: State, documents: list[PushedDocument]) -> State:
     """Send documents and new lines of the ledger."""
-    ledger = _ledger(home)
+    ledger = home.ledger(whole=True)
     is_known = digest(ledger[: state.ledger_size]) == state.ledger
     lines = (
         (ledger[state.ledger_size :] if is_known else ledger)
@@ -678,13 +653,6 @@ def _push(home: Home, server: Connection, state: State, documents: list[PushedDo
         if pushed.obstacle:
             raise RemoteMoved(f"the server: {pushed.obstacle}", hint="it will be retried")
     return replace(state, ledger_size=len(ledger), ledger=digest(ledger) or "")
-
-
-def _ledger(home: Home) -> bytes:
-    try:
-        return home.vault.read(LEDGER, whole=True)
-    except FileNotFoundError:
-        return b""
 
 
 def _is_listing(path: str, data: bytes) -> bool:
@@ -719,7 +687,11 @@ def send_turns(
         for part in _parts_turns(
             [(stored, _pushed_turns(clean_values(home.redactor, stored.turn))) for stored in batch]
         ):
-            server.ask("remote-turns", RemoteTurnsRequest(sessions=_by_session(home, part)), int)
+            by_session: dict[int, list[PushedTurn]] = {}
+            for stored, pushed in part:
+                by_session.setdefault(stored.session, []).append(pushed)
+            sessions = [_session(home, row, pushed) for row, pushed in by_session.items()]
+            server.ask("remote-turns", RemoteTurnsRequest(sessions=sessions), int)
             last, _ = part[-1]
             state = replace(state, turn=last.row, turn_id=last.turn.id)
             keep(state)
@@ -761,13 +733,6 @@ def _parts_turns(turns: list[_Pair]) -> Iterator[list[_Pair]]:
         part.append(pair)
         size += own
     yield part
-
-
-def _by_session(home: Home, turns: list[_Pair]) -> list[PushedSession]:
-    by_session: dict[int, list[PushedTurn]] = {}
-    for stored, pushed in turns:
-        by_session.setdefault(stored.session, []).append(pushed)
-    return [_session(home, row, pushed_turns) for row, pushed_turns in by_session.items()]
 
 
 def _session(home: Home, row: int, turns: list[PushedTurn]) -> PushedSession:
@@ -824,8 +789,10 @@ def remove_remote(home: Home) -> RemoteStanding:
     """Remove the server; the contents of both sides stay. Raises NotFound."""
     removed = show_remote(home)
     unwrite_setting(home.settings.config, "remote.url")
-    drop_key(home.settings)
-    drop_state(home.settings)
+    with suppress(Unavailable):
+        credentials.delete_from_keyring(_CREDENTIAL_NAME)
+    credentials.drop(home.settings, _CREDENTIAL_NAME)
+    (home.settings.home / _FILE).unlink(missing_ok=True)
     return removed
 
 
@@ -894,35 +861,24 @@ def _documents(
             received, notes = received + came, [*notes, *merged]
             write_state(home.settings, state)
             before = what_is_here(home)
-            if before == state.here:
-                return _exchange_result(state, sent, received, notes, held_back), state
-            state, went, held_back = give(
-                home,
-                server,
-                state,
-                lambda new_state: write_state(home.settings, new_state),
-                lambda sent_so_far, all_: notify(Progress("documents", sent_so_far, all_)),
-            )
+            went = 0
+            if before != state.here:
+                state, went, held_back = give(
+                    home,
+                    server,
+                    state,
+                    lambda new_state: write_state(home.settings, new_state),
+                    lambda sent_so_far, all_: notify(Progress("documents", sent_so_far, all_)),
+                )
         except RemoteMoved as error:
             reason, state = error.message, read_state(home.settings)
             continue
         sent += went
         state = replace(state, here=before)
         if not went:
-            return _exchange_result(state, sent, received, notes, held_back), state
+            result = Exchanged(state.url, state.space, sent, received)
+            return replace(result, notes=tuple(dict.fromkeys(notes)), held=held_back), state
     raise RepositoryBusy(reason, hint="try again in a moment; nothing was lost")
-
-
-def _exchange_result(
-    state: State,
-    sent: int,
-    received: int,
-    notes: list[Note],
-    held_back: tuple[tuple[str, str], ...],
-) -> Exchanged:
-    return Exchanged(
-        state.url, state.space, sent, received, notes=tuple(dict.fromkeys(notes)), held=held_back
-    )
 
 
 def _state(home: Home) -> State:
@@ -983,9 +939,7 @@ def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
     )
     is_all = not is_cut and len(lines) < _LINES_PER_RESPONSE
     documents = [
-        ServerDocument(path, None if data is None else bytes(data).decode())
-        for path, _, data in changes
-        if data is None or _is_text(data)
+        document for path, _, data in changes if (document := _server_document(path, data))
     ]
     ledger_at = int(lines[-1][0]) if lines else request.ledger_since
     ledger = [bytes(line).decode("utf-8", "replace") for _, line in lines]
@@ -1000,9 +954,18 @@ def tell_versions(home: Home, request: RemoteVersionsRequest) -> list[ServerDocu
     for path, version in home.database.all("list_documents_at", at=request.at):
         if name_of(path) in names:
             data = (home.database.one("read_version", version=version) or (None,))[0]
-            if data is not None and _is_text(data):
-                documents.append(ServerDocument(path, bytes(data).decode()))
+            document = _server_document(path, data)
+            if document and document.text is not None:
+                documents.append(document)
     return documents
+
+
+def _server_document(path: str, data: bytes | None) -> ServerDocument | None:
+    """Return a document, or ``None`` if it is not text."""
+    try:
+        return ServerDocument(path, None if data is None else bytes(data).decode())
+    except UnicodeDecodeError:
+        return None
 
 
 def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
@@ -1017,20 +980,20 @@ def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
         raise InvalidInput("only documents are accepted")
     lines = [line.encode() for line in request.ledger]
     with home.vault_lock:
-        changes = {document.path: _change(home, document) for document in request.documents}
-        if obstacle := next(
-            (document for document in changes.values() if isinstance(document, str)), ""
-        ):
-            return Pushed(obstacle)
+        changes = {}
+        for document in request.documents:
+            try:
+                present: bytes | None = home.vault.read(document.path, whole=True)
+            except FileNotFoundError:
+                present = None
+            after = None if document.text is None else document.text.encode()
+            if present != after and digest(present) != document.base:
+                return Pushed(f"{document.path} has changed")
+            changes[document.path] = FileChange(present, after)
         if lines:
             home.vault.append(LEDGER, request.ledger)
     new = {LEDGER: FileChange(None, b"\n".join(lines))}
-    plan = Plan(
-        None,
-        {p: c for p, c in changes.items() if isinstance(c, FileChange)},
-        given_up=united_in(new),
-    )
-    return Pushed(write_plan(home, plan, {}) or "")
+    return Pushed(write_plan(home, Plan(None, changes, given_up=united_in(new)), {}) or "")
 
 
 def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
@@ -1068,16 +1031,8 @@ def _turn(home: Home, pushed: PushedTurn) -> Turn:
         raise InvalidInput(
             f"the turn {pushed.id} is from another version of nacre: {error}"
         ) from error
-    turn = Turn(
-        pushed.id,
-        pushed.speaker,
-        pushed.text,
-        pushed.time,
-        calls,
-        flags,
-        pushed.trust,
-        pushed.author,
-    )
+    own = (pushed.id, pushed.speaker, pushed.text, pushed.time)
+    turn = Turn(*own, calls, flags, pushed.trust, pushed.author)
     cleaned: Turn = clean_values(home.redactor, turn)
     return cleaned
 
@@ -1104,24 +1059,3 @@ def _limit_size(
         if size > _MAX_RESPONSE_BYTES and size > len(data or b""):
             return
         yield path, version, data
-
-
-def _change(home: Home, document: PushedDocument) -> FileChange | str:
-    try:
-        present: bytes | None = home.vault.read(document.path, whole=True)
-    except FileNotFoundError:
-        present = None
-    after = None if document.text is None else document.text.encode()
-    return (
-        FileChange(present, after)
-        if present == after or digest(present) == document.base
-        else f"{document.path} has changed"
-    )
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        bytes(data).decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -79,7 +79,9 @@ def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, flo
 
     Differences are in standard errors, because the groups may differ in variance.
     """
-    every = [_sums(times, of) for times, of in (*told, *held_out)]
+    every: list[_Sums] = [
+        (1, times, of, times * times, times * of, of * of) for times, of in (*told, *held_out)
+    ]
     whole = _add_sums(every)
     draws = (_add_sums(random.sample(every, len(held_out))) for _ in range(DRAWS))
     by_chance = sorted(_standardised(whole, drawn) for drawn in draws)
@@ -90,10 +92,6 @@ def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, flo
 
 _Sums = tuple[int, int, int, int, int, int]
 """Sums over sessions: their number, events, opportunities, and squares and products of the latter two."""
-
-
-def _sums(times: int, of: int) -> _Sums:
-    return 1, times, of, times * times, times * of, of * of
 
 
 def _add_sums(sessions: Sequence[_Sums]) -> _Sums:
@@ -214,7 +212,7 @@ def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | N
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))
     sent = _Sent()
-    counted: list[_Counting] = []
+    counted: list[tuple[StoredSession, dict[Aspect, tuple[int, int]] | None, range]] = []
     for session in sessions:
         turns = [stored.turn for stored in home.sessions.turns_of(session.row)]
         messages = utterances(turns)
@@ -227,24 +225,15 @@ def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | N
                 and session.ended is not None
                 and home.now() - session.ended >= GOES_ON
             )
-            counted.append(_Counting(session, _counts(turns, messages) if usable else None, places))
+            counted.append((session, _counts(turns, messages) if usable else None, places))
     repeated = sent.repeated()
-    for item in counted:
-        if item.counts is None:
+    for session, counts, places in counted:
+        if counts is None:
             yield None
             continue
-        repetitions = sum(place in repeated for place in item.places)
-        counts = {**item.counts, Aspect.REPEATED: (repetitions, item.counts[Aspect.MESSAGES][0])}
-        yield Counted(draw.takes(item.session.session.id, _began(item.session)), counts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Counting:
-    """A session, its counts if it is comparable, and the positions of its messages."""
-
-    session: StoredSession
-    counts: Mapping[Aspect, tuple[int, int]] | None
-    places: range
+        repetitions = sum(place in repeated for place in places)
+        counts[Aspect.REPEATED] = (repetitions, counts[Aspect.MESSAGES][0])
+        yield Counted(draw.takes(session.session.id, _began(session)), counts)
 
 
 def _began(session: StoredSession) -> int:
@@ -370,10 +359,6 @@ def _compare_aspect(aspect: Aspect, sessions: Sequence[Counted], random: Random)
     )
     if not are_enough(told, held_out):
         return Comparison(aspect, Finding.TOO_FEW, len(told), len(held_out))
-    return _measure(aspect, told, held_out, random)
-
-
-def _measure(aspect: Aspect, told: Counts, held_out: Counts, random: Random) -> Comparison:
     with_memory, without = rate(told), rate(held_out)
     low, high = interval(told, held_out, random)
     finding = (
@@ -527,19 +512,18 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
     return SavedQuery(str(item["id"]).strip(), str(item["query"]).strip(), tuple(map(str, expects)))
 
 
-def add_query(
-    home: Home, file: Path, text: str, *, query_id: str | None, expects: Sequence[str]
-) -> SavedQuery:
-    """Save a query; the default ones stay. Raises NotFound for an expected memory, Conflict for an existing id."""
+def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
+    """Save a query; the default ones stay.
+
+    Raises QueryInvalid, NotFound for an expected memory, Conflict for an existing id.
+    """
+    file = _file(home, request)
     queries = load_queries(file)
-    question, name = (
-        home.redactor.clean(text.strip()),
-        home.redactor.clean((query_id or "").strip()),
-    )
+    question = home.redactor.clean(request.question.strip())
     added = SavedQuery(
-        name or slugify(question),
+        home.redactor.clean((request.query_id or "").strip()) or slugify(question),
         question,
-        tuple(get(home, reference).id for reference in expects),
+        tuple(get(home, reference).id for reference in request.expects),
     )
     if not added.id or not added.query:
         raise QueryInvalid(
@@ -554,13 +538,15 @@ def add_query(
     return added
 
 
-def remove_query(file: Path, query_id: str) -> SavedQuery:
-    """Delete a query. Raises NotFound."""
+def remove_query(home: Home, request: RemoveQueryRequest) -> SavedQuery:
+    """Delete a saved query. Raises NotFound."""
+    file = _file(home, request)
     queries = load_queries(file)
-    removed = next((query for query in queries if query.id == query_id), None)
+    removed = next((query for query in queries if query.id == request.query_id), None)
     if removed is None:
         raise NotFound(
-            f"there is no query {query_id!r}", hint="nacre admin eval list shows the queries"
+            f"there is no query {request.query_id!r}",
+            hint="nacre admin eval list shows the queries",
         )
     _save_queries(file, [query for query in queries if query is not removed])
     return removed
@@ -646,27 +632,25 @@ def save_baseline(
                 {
                     "id": answer.query.id,
                     "query": answer.query.query,
-                    "results": [_baseline_result(result) for result in answer.results],
+                    "results": [
+                        {
+                            "id": result.memory.id,
+                            "score": result.score,
+                            "kind": result.memory.kind.value,
+                            "importance": result.memory.importance,
+                            "created": result.memory.created.isoformat(),
+                            "updated": result.memory.updated.isoformat(),
+                            "subject": result.memory.subject,
+                            "content": result.memory.content,
+                        }
+                        for result in answer.results
+                    ],
                 }
                 for answer in answers
             ],
         },
     )
     return file
-
-
-def _baseline_result(result: Result) -> dict[str, Any]:
-    memory = result.memory
-    return {
-        "id": memory.id,
-        "score": result.score,
-        "kind": memory.kind.value,
-        "importance": memory.importance,
-        "created": memory.created.isoformat(),
-        "updated": memory.updated.isoformat(),
-        "subject": memory.subject,
-        "content": memory.content,
-    }
 
 
 def _recall_answer(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
@@ -721,10 +705,8 @@ def _moves(
         return None
     before = {memory_id: rank for rank, (memory_id, _) in enumerate(old_results, start=1)}
     now = {result.memory.id: rank for rank, result in enumerate(results, start=1)}
-    subjects = {
-        **dict(old_results),
-        **{result.memory.id: result.memory.subject for result in results},
-    }
+    subjects = dict(old_results)
+    subjects |= {result.memory.id: result.memory.subject for result in results}
     return tuple(
         Move(memory_id, subjects[memory_id], before.get(memory_id), now.get(memory_id))
         for memory_id in dict.fromkeys((*now, *before))
@@ -733,10 +715,11 @@ def _moves(
 
 
 def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
-    items: list[dict[str, Any]] = [{"id": query.id, "query": query.query} for query in queries]
-    for item, query in zip(items, queries, strict=True):
-        if query.expects:
-            item["expects"] = list(query.expects)
+    items = [
+        {"id": query.id, "query": query.query}
+        | ({"expects": list(query.expects)} if query.expects else {})
+        for query in queries
+    ]
     write_json(file, items)
 
 
@@ -800,22 +783,6 @@ def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
 def list_queries(home: Home, request: QueriesRequest) -> list[SavedQuery]:
     """Return the saved queries, or the default ones. Raises QueryInvalid."""
     return list(load_queries(_file(home, request)))
-
-
-def add_query_answers(home: Home, request: AddQueryRequest) -> SavedQuery:
-    """Save a query. Raises QueryInvalid, NotFound, Conflict."""
-    return add_query(
-        home,
-        _file(home, request),
-        request.question,
-        query_id=request.query_id,
-        expects=request.expects,
-    )
-
-
-def remove_query_answers(home: Home, request: RemoveQueryRequest) -> SavedQuery:
-    """Delete a saved query. Raises NotFound."""
-    return remove_query(_file(home, request), request.query_id)
 
 
 def _file(home: Home, request: QueriesRequest) -> Path:

@@ -185,13 +185,15 @@ class Round:
 
 
 def _arguments(request: RoundRequest, context: Path | None) -> list[str]:
-    arguments = ["--background"]
-    arguments += [] if request.reads else ["--no-read"]
-    arguments += [] if request.learns else ["--no-learn"]
-    arguments += ["--context", str(context)] if context else []
-    if request.seconds is not None:
-        arguments += ["--seconds", f"{request.seconds:.0f}"]
-    return [*arguments, "--", *map(str, request.paths)]
+    return [
+        "--background",
+        *([] if request.reads else ["--no-read"]),
+        *([] if request.learns else ["--no-learn"]),
+        *(["--context", str(context)] if context else []),
+        *([] if request.seconds is None else ["--seconds", f"{request.seconds:.0f}"]),
+        "--",
+        *map(str, request.paths),
+    ]
 
 
 def _outcome(output: bytes, code: int) -> RoundOutcome:
@@ -239,7 +241,9 @@ def survey(home: Home, paths: Sequence[Path]) -> Survey:
     territory = territory_of(home, paths)
     findings = discovery.find(home, paths, with_discovery=not paths)
     jobs = unread(home, (findings if paths else discovery.without_put_off(home, findings)).files)
-    watched = [] if paths else _of_tools(home)
+    roots = () if paths else discovery.tool_roots(home, (), [])
+    of_tools = dict.fromkeys((root.folder, adapter.label) for adapter, root in roots)
+    watched = [Watched(folder, tool, folder.is_dir()) for folder, tool in of_tools]
     watched += [
         Watched(path, None, path.exists()) for path in (*territory.folders, *territory.files)
     ]
@@ -247,11 +251,6 @@ def survey(home: Home, paths: Sequence[Path]) -> Survey:
     return Survey(
         tuple(watched), len(findings.files), len(jobs), unread_bytes, tuple(findings.problems)
     )
-
-
-def _of_tools(home: Home) -> list[Watched]:
-    folders = ((adapter.label, root.folder) for adapter, root in discovery.tool_roots(home, (), []))
-    return [Watched(folder, tool, folder.is_dir()) for tool, folder in dict.fromkeys(folders)]
 
 
 # -- Following transcripts -------------------------------------------------------------------------
@@ -333,10 +332,10 @@ class Watcher:
         now = self._clock()
         self.health = follow.Health(os.getpid(), now, now, version)
         self._pace.interval = options.interval_seconds or _INTERVAL_SECONDS
-        self._notices = Notices(self._queue_paths, polling=options.polling)
+        self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
+        self._notices = Notices(self._messages.put, polling=options.polling)
         self._territory = Territory(())
         self._missing: list[Path] = []
-        self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
         self._round: Round | None = None
         self._due: set[Path] = set()
         self._hot: dict[Path, Stamp] = {}
@@ -366,7 +365,7 @@ class Watcher:
         """Return True if it follows a transcript, and schedule reading it. Works in any thread."""
         if self._territory.transcript(path) is None:
             return False
-        self._queue_paths(frozenset({path}))
+        self._messages.put(frozenset({path}))
         return True
 
     def _begin(self) -> None:
@@ -415,9 +414,6 @@ class Watcher:
             self._beat()
         if self._home and now - self._pace.last_used > _IDLE_SECONDS:
             self._close()
-
-    def _queue_paths(self, paths: frozenset[Path]) -> None:
-        self._messages.put(paths)
 
     def _receive(self, seconds: float) -> None:
         """Wait for a message, then process all pending ones."""
@@ -486,18 +482,26 @@ class Watcher:
         for problem in findings.problems:
             self._complain(problem.message, problem.hint, problem.path)
         self._warm(findings.files)
-        jobs = unread(home, [file for file in findings.files if not self._is_futile(file)])
-        if sum(map(_unread, jobs)) > MUCH_BYTES:
+        # A file that was no transcript, or was unreadable, is read again when it changes.
+        jobs = unread(
+            home,
+            [
+                file
+                for file in findings.files
+                if self._futile.get(file.path) != (file.size, file.mtime_ns)
+            ],
+        )
+        # For a database read before only new rows are read.
+        to_read = (
+            0 if job.cursor and job.path.name.endswith(DATABASES) else job.unread for job in jobs
+        )
+        if sum(to_read) > MUCH_BYTES:
             self._has_much = True
             self._pace.learn_soon(time.monotonic())
         elif jobs:
             report = read_changed(home, jobs, self._unnoted)
             self._unnoted = () if report.files else self._unnoted
             self._account(home, findings.files, jobs, report)
-
-    def _is_futile(self, file: FoundFile) -> bool:
-        """Return True if a file, unchanged since, was no transcript or was unreadable."""
-        return self._futile.get(file.path) == (file.size, file.mtime_ns)
 
     def _account(
         self, home: Home, files: Sequence[FoundFile], jobs: Sequence[Job], report: IngestReport
@@ -543,14 +547,13 @@ class Watcher:
 
     def _start_round(self) -> None:
         reads = self._has_much
+        self._pace.begin_round(time.monotonic())
         if not reads and not self._options.learns:
-            self._pace.begin_round(time.monotonic())
             return
         paths = self._options.paths if reads else ()
         request = RoundRequest(
             paths=paths, reads=reads, seconds=VECTOR_SECONDS, learns=self._options.learns
         )
-        self._pace.begin_round(time.monotonic())
         try:
             self._round = Round(self._settings, request, self._messages.put, self._options.context)
         except OSError as error:
@@ -643,12 +646,10 @@ class Watcher:
     @contextlib.contextmanager
     def _opened_home(self) -> Iterator[Home]:
         """Open the home again if its database was rebuilt, or its settings may have changed."""
-        if self._home:
-            is_same = self._home.database.is_in_place() and self._config == _stamp(
-                self._home.settings.config
-            )
-            if not is_same:
-                self._close()
+        if self._home and not (
+            self._home.database.is_in_place() and self._config == _stamp(self._home.settings.config)
+        ):
+            self._close()
         if self._home is None:
             self._home = self._open_home()
             last_known, self._config = self._config, _stamp(self._home.settings.config)
@@ -662,11 +663,6 @@ class Watcher:
         if self._home:
             self._home.database.close()
             self._home = None
-
-
-def _unread(job: Job) -> int:
-    """Return the bytes to read. For a database read before it is 0: only new rows are read."""
-    return 0 if job.cursor and job.path.name.endswith(DATABASES) else job.unread
 
 
 def _stamp(path: Path) -> Stamp | None:

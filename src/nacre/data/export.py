@@ -465,9 +465,8 @@ def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
 
 
 def _entries(home: Home) -> Iterator[files.LedgerEntry]:
-    with contextlib.suppress(FileNotFoundError):
-        for entry in files.read(home.vault.read(LEDGER)):
-            yield replace(entry, details=clean_values(home.redactor, entry.details))
+    for entry in files.read(home.ledger()):
+        yield replace(entry, details=clean_values(home.redactor, entry.details))
 
 
 class _Lines:

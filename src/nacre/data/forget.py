@@ -144,33 +144,21 @@ def clean_lines(text: str, tally: Tally) -> str:
     return "\n".join(cleaned)
 
 
-def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, bytes]]:
-    """Yield text files below a folder with their bytes, without following links."""
+def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]:
+    """Yield text files below a folder with their text, without following links."""
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name for name in folders if not (name in skipped and Path(parent) == folder)
-        )
-        for name in sorted(names):
+        omitted = skipped if Path(parent) == folder else set()
+        folders[:] = sorted({*folders} - omitted)
+        for name in sorted({*names} - omitted):
             path = Path(parent, name)
-            if (
-                (Path(parent) == folder and name in skipped)
-                or path.is_symlink()
-                or name.endswith(".lock")
-            ):
+            if path.is_symlink() or name.endswith(".lock"):
                 continue
             if not path.is_file() or path.stat().st_size > _MAX_TEXT_BYTES:
                 continue
             data = path.read_bytes()
-            if b"\0" not in data and _is_utf8(data):
-                yield path, data
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+            if b"\0" not in data:
+                with suppress(UnicodeDecodeError):
+                    yield path, data.decode("utf-8")
 
 
 # -- Scrubbing the vault ---------------------------------------------------------------------------
@@ -207,14 +195,12 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
 def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
     """Scrub the rest of the vault's files: comments, pages, files written by hand, the ledger."""
     changed = []
-    for path, data in text_files(home.settings.vault, skipped={".git"}):
-        text = data.decode("utf-8")
+    for path, text in text_files(home.settings.vault, skipped={".git"}):
         if clean_document(text, tally) != text:
             tally.changed["files"] += 1
             changed.append(path.relative_to(home.settings.vault).as_posix())
-    if dry_run:
-        return
-    _in_parts(run, changed, _clean)
+    if not dry_run:
+        _in_parts(run, changed, _clean)
 
 
 def is_named_after_more(path: str, subject: str) -> bool:
@@ -367,35 +353,19 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
     @property
     def how(self) -> str:
         """What decides."""
-        if (
-            sum(
-                map(
-                    bool,
-                    (
-                        self.sessions,
-                        self.memories,
-                        self.match is not None,
-                        self.project or self.before,
-                    ),
-                )
-            )
-            != 1
-        ):
+        ways = {
+            "session": self.sessions,
+            "memory": self.memories,
+            "match": self.match is not None,
+            "before" if self.before else "project": self.project or self.before,
+        }
+        chosen = [way for way, value in ways.items() if value]
+        if len(chosen) != 1:
             raise QueryInvalid(
                 "nothing selected: give a session, memory, text, project or day",
                 hint="nacre forget --session ID | --memory ID | --match TEXT | --project P | --before DATE",
             )
-        if self.before:
-            return "before"
-        return (
-            "session"
-            if self.sessions
-            else "memory"
-            if self.memories
-            else "match"
-            if self.match is not None
-            else "project"
-        )
+        return chosen[0]
 
 
 class AllowAgainRequest(Request, frozen=True, kw_only=True):
@@ -440,14 +410,14 @@ def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
     """Return the places that could not be reached, including other files of the home with a forgotten text."""
     match = pattern_of(plan)
+    transcripts = [file for file in plan.files if Path(file).exists()]
+    remedy = "the host's own file: delete it there; nacre no longer reads it"
     return (
-        *_transcripts(plan),
+        *(Unreached("transcript", file, remedy) for file in transcripts),
         *_git(home),
         *_copies(home),
-        *_on_server(home),
         *_pages(home, plan),
         *(_quoting(home, match) if match else ()),
-        *(_named(home, match) if match else ()),
         Unreached(
             "copies elsewhere",
             "exports, backups on other disks, file system snapshots",
@@ -456,33 +426,19 @@ def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
     )
 
 
-def _transcripts(plan: ForgetPlan) -> Iterator[Unreached]:
-    for file in plan.files:
-        if Path(file).exists():
-            yield Unreached(
-                "transcript", file, "the host's own file: delete it there; nacre no longer reads it"
-            )
-
-
 def _git(home: Home) -> Iterator[Unreached]:
     repository = home.settings.vault / ".git"
     if home.database.is_server or not repository.exists():
         return
     yield Unreached("git history", str(home.vault.root), "nacre admin scrub --history")
-    for remote in _remotes(repository / "config"):
-        yield Unreached(
-            "git remote",
-            remote,
-            "rewrite or delete its history and every clone",
-        )
-
-
-def _remotes(config: Path) -> list[str]:
-    try:
-        lines = config.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    return [line.partition("=")[2].strip() for line in lines if line.strip().startswith("url")]
+    with suppress(OSError):
+        config = (repository / "config").read_text(encoding="utf-8", errors="replace")
+        for line in config.splitlines():
+            if line.strip().startswith("url"):
+                remote = line.partition("=")[2].strip()
+                yield Unreached(
+                    "git remote", remote, "rewrite or delete its history and every clone"
+                )
 
 
 def _copies(home: Home) -> Iterator[Unreached]:
@@ -496,9 +452,6 @@ def _copies(home: Home) -> Iterator[Unreached]:
     folder = home.settings.home / "backups"
     if folder.is_dir() and any(folder.iterdir()):
         yield Unreached("backup", str(folder), _DELETE_HINT)
-
-
-def _on_server(home: Home) -> Iterator[Unreached]:
     if home.database.is_server:
         yield Unreached(
             "the server's disk",
@@ -524,7 +477,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Yield other files of the home with the text: project pages, notes, logs, saved queries."""
+    """Yield other files of the home with the text, and sessions whose folder or branch name contains it."""
     home_path, database = home.settings.home, home.settings.database
     for file in sorted(home_path.rglob("*")):
         inside = file.relative_to(home_path).parts
@@ -538,10 +491,6 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
             yield Unreached("still contains it", str(file), "edit or delete the file")
     for path in still_saying(home, match):
         yield Unreached("still contains it", str(home.vault.root / path), "rewrite it")
-
-
-def _named(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Yield sessions whose folder or branch name contains the text."""
     for session in home.erasing.sessions():
         if match.search(f"{session.cwd or ''}\n{session.branch or ''}"):
             yield Unreached(
@@ -574,36 +523,27 @@ def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
     """Return the effects of forgetting; nothing is changed. Raises QueryInvalid, NotFound, Conflict."""
     how = request.how
     catch_up(home)
-    _read_conversations(home)
+    # The gateway reads new messages of channels only from time to time.
+    transcripts = sessions_folder(home.settings.home).glob("*.jsonl")
+    if jobs := unread(home, discovery.look(home, transcripts).files):
+        read_changed(home, jobs)
     key = _key(home)
     aim = _AIMS[how](home, request, bytes.fromhex(key.value))
     barred = Barred([key, *aim.tombstones])
     affected = survey(home, barred)
     match = pattern_of(request)
-    traces = _traces(home, match) if match else 0
-    pending = erasure.held(home, barred, match)
-    project = request.project if how == "project" else None
+    traces = 0
+    if match:  # traces that quote the text, including unanswered questions
+        fold_notes(home)
+        traces = home.traces.count_where(lambda text: match.search(text) is not None)
     return replace(
         _planned(home, how, affected, aim, key),
         match=request.match,
         regex=request.regex,
         traces=traces,
-        held=pending,
-        project=project,
+        held=erasure.held(home, barred, match),
+        project=request.project if how == "project" else None,
     )
-
-
-def _read_conversations(home: Home) -> None:
-    """Read new messages of channels, which the gateway reads only from time to time, so that they are searchable."""
-    transcripts = sessions_folder(home.settings.home).glob("*.jsonl")
-    if jobs := unread(home, discovery.look(home, transcripts).files):
-        read_changed(home, jobs)
-
-
-def _traces(home: Home, match: Pattern) -> int:
-    """Return the number of traces that quote a text, including unanswered questions."""
-    fold_notes(home)
-    return home.traces.count_where(lambda text: match.search(text) is not None)
 
 
 def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
@@ -624,7 +564,14 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
             clear_reasons(change, match)
             rename_files(change, match)
             home.erasing.clear_journal(match.search)
-            _clear_candidates(home, match)
+            waiting = (candidate.memory for candidate in home.candidates.with_words())
+            home.candidates.delete(
+                [
+                    candidate.id
+                    for candidate in waiting
+                    if excerpt_of(match, memory_texts(candidate)) is not None
+                ]
+            )
             clear_told(home, match)
             erasure.erase_quoting(home, match)
         with change.transaction():
@@ -638,18 +585,6 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(
         run, planned, is_done and erase_written_bytes(home), unreached(home, planned)
-    )
-
-
-def _clear_candidates(home: Home, match: Pattern) -> None:
-    """Delete the candidates that quote a text."""
-    waiting = (candidate.memory for candidate in home.candidates.with_words())
-    home.candidates.delete(
-        [
-            candidate.id
-            for candidate in waiting
-            if excerpt_of(match, memory_texts(candidate)) is not None
-        ]
     )
 
 
@@ -674,13 +609,13 @@ def forgotten(home: Home) -> list[Forgotten]:
     )
 
 
-def allow_again(home: Home, reference: str) -> Forgotten:
+def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     """Allow reading forgotten content again if a transcript still has it: a whole run, or one session or memory.
 
-    Takes the id of a run (or its end), of a session or of a memory. Raises NotFound, Conflict.
+    Raises NotFound, Conflict.
     """
     runs = {run.run: run for run in forgotten(home) if not run.is_allowed}
-    of, owner = _matching_runs(home, reference.strip(), runs)
+    of, owner = _matching_runs(home, request.reference.strip(), runs)
     with home.vault_lock:
         with home.change(ALLOW_AGAIN) as change, change.transaction():
             change.append([change.entry(ALLOW_AGAIN, of=of, **owner)])
@@ -867,9 +802,8 @@ def _planned(home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone
 
 def _lost_evidence(home: Home, memory: Memory) -> bool:
     before = home.memories.find(memory.id)
-    return before is not None and (before.source, before.confirmed) != (
-        memory.source,
-        memory.confirmed,
+    return before is not None and (
+        before.source != memory.source or before.confirmed != memory.confirmed
     )
 
 
@@ -1021,8 +955,3 @@ def _matching_runs(
 def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:
     """Delete for good; the report lists places that could not be reached. Raises QueryInvalid, NotFound, Conflict."""
     return forget(home, plan(home, request))
-
-
-def allow_again_answers(home: Home, request: AllowAgainRequest) -> Forgotten:
-    """Allow reading forgotten content again if a transcript still has it. Raises NotFound, Conflict."""
-    return allow_again(home, request.reference)

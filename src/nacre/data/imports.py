@@ -61,7 +61,7 @@ from nacre.values.reports import IngestReport, OnProgress, Progress
 from nacre.values.review import Usage
 from nacre.values.session import Trust
 from nacre.vault import files
-from nacre.vault.files import LEDGER, slugify
+from nacre.vault.files import slugify
 
 _MIN_LIKENESS = 0.6
 """The share of words, in order, that an edited statement keeps."""
@@ -284,10 +284,7 @@ def _note(home: Home, plan: ImportPlan, item: object) -> None:
 
 def _only_new(home: Home, plan: ImportPlan) -> None:
     """Keep only ledger entries that are new, without duplicates."""
-    try:
-        present = {entry.line() for entry in files.read(home.vault.read(LEDGER))}
-    except FileNotFoundError:
-        present = set()
+    present = {entry.line() for entry in files.read(home.ledger())}
     plan.entries = list(
         {line: entry for entry in plan.entries if (line := entry.line()) not in present}.values()
     )

@@ -6,7 +6,6 @@ rewrites the database, so that no page of the file contains the old text.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from nacre.base.files import write_file
 from nacre.data.forget import (
     REASON,
     SCRUB,
@@ -167,20 +167,20 @@ def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
         FOLDER,
         *(f"{database}{suffix}" for suffix in _DATABASE_FILES),
     }
-    for path, data in text_files(home.settings.home, skipped=skipped):
+    for path, text in text_files(home.settings.home, skipped=skipped):
         if path.name in _OWN_FILES or path.name.startswith(database):
             continue
-        if _clean_file(path, data, tally) != data:
+        if _clean_file(path, text, tally) != text:
             tally.changed["files"] += 1
             if not options.dry_run:
                 with home.vault_lock, suppress(FileNotFoundError):
-                    _replace(path, _clean_file(path, path.read_bytes(), Tally(home)))
+                    text = path.read_bytes().decode("utf-8")
+                    write_file(path, _clean_file(path, text, Tally(home)))
 
 
-def _clean_file(path: Path, data: bytes, tally: Tally) -> bytes:
-    text = data.decode("utf-8")
+def _clean_file(path: Path, text: str, tally: Tally) -> str:
     is_lines = path.suffix in (".json", ".jsonl", ".taken")
-    return (clean_lines(text, tally) if is_lines else tally.clean(text)).encode("utf-8")
+    return clean_lines(text, tally) if is_lines else tally.clean(text)
 
 
 def _scrub_archive(home: Home, tally: Tally, options: ScrubOptions) -> None:
@@ -234,16 +234,6 @@ def _renamed(home: Home, path: str, data: bytes) -> str:
         else f"{slugify(memory.subject)}-{memory.id[-8:]}.md"
     )
     return str(PurePosixPath(path).with_name(name))
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:

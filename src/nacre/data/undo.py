@@ -156,15 +156,11 @@ _States = dict[str, tuple[str | None, str | None]]
 
 def _pending(home: Home, operation: Operation) -> _States:
     states: _States = {}
-    texts: dict[str, str | None] = {}
     rows = [row for row in home.journal.written_by(operation.id) if row.action != "append"]
     firsts = {row.path: row for row in reversed(rows)}
-    for path, row in firsts.items():
-        before = home.journal.before(row)
-        texts[path] = before[1] if before else None
-    texts |= _head_texts(
-        home, [path for path, row in firsts.items() if home.journal.before(row) is None]
-    )
+    befores = {path: home.journal.before(row) for path, row in firsts.items()}
+    texts = {path: before[1] if before else None for path, before in befores.items()}
+    texts |= _head_texts(home, [path for path, before in befores.items() if before is None])
     for row in rows:
         former = texts[row.path] if texts[row.path] is not None else firsts[row.path].former
         states[row.path] = (former, None if row.action == "remove" else row.document)
@@ -222,18 +218,14 @@ def _difference(change: Change) -> Difference:
     places = [version.path if version else None for version in (change.before, change.after)]
     if places[0] != places[1]:
         fields.insert(0, FieldChange(_PATH, *places))
-    lines = [
+    lines = tuple(
         line
         for line in difflib.unified_diff(before[1], after[1], lineterm="", n=2)
-        if line[:3] not in ("---", "+++")
-    ]
-    lines = [line for line in lines if not line.startswith("@@")]
-    return Difference(change, _subject(change), tuple(fields), tuple(lines))
-
-
-def _subject(change: Change) -> str:
+        if not line.startswith(("---", "+++", "@@"))
+    )
     memory = memory_of(change.latest) if is_memory_file(change.latest.path) else None
-    return memory.subject if memory else change.latest.path
+    subject = memory.subject if memory else change.latest.path
+    return Difference(change, subject, tuple(fields), lines)
 
 
 def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
@@ -254,12 +246,10 @@ def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
 
 
 UNDO = "undo"
-_WHY = "undoes {action} {id}"
 _MAX_SEARCHED = 500
 """Operations searched for the last one to undo."""
 
 _FILE = "file"
-_NAMES = {"body": "content"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +308,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
     planned = _planned(
         home, operation, changes, force=force
     )  # reads every file, before others have to wait
-    why = _WHY.format(action=operation.action, id=_end(operation))
+    why = f"undoes {operation.action} {_end(operation)}"
     with home.change(UNDO, subject=operation.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
             planned = _planned(home, operation, changes, force=force)
@@ -419,7 +409,12 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
             _take(change, step)
             for at in _settled_at(planned.operation, step):
                 home.reviews.reopen(step.change.memory, to_ms(at) or 0)
-            entries += _retirement_entries(change, step, was_retired)
+            memory_id = step.change.memory
+            if memory_id and (is_retired := _is_retired(home, step)) != was_retired:
+                # As for any other retirement or return of a memory.
+                reason = {"reason": UNDONE} if is_retired else {}
+                action = "retire" if is_retired else "restore"
+                entries.append(change.entry(action, memory=memory_id, **reason))
             if step.action == "retire" and step.memory:
                 removed.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
@@ -450,23 +445,15 @@ def _is_retired(home: Home, step: Step) -> bool:
     return present is None or present.retired is not None
 
 
-def _retirement_entries(
-    change: change_Change, step: Step, was_retired: bool
-) -> Iterator[LedgerEntry]:
-    """Yield ledger entries, as for any other retirement or return of a memory."""
-    memory = step.change.memory
-    if memory and (is_retired := _is_retired(change.home, step)) != was_retired:
-        reason = {"reason": UNDONE} if is_retired else {}
-        yield change.entry("retire" if is_retired else "restore", memory=memory, **reason)
-
-
 def _take(change: change_Change, step: Step) -> None:
+    before, after = step.change.before, step.change.after
     if step.action in ("change back", "keep both", "retire"):
         change.put([step.memory] if step.memory else [])
-    elif step.action == "bring back" and step.change.before:
-        _bring_back(change, step.change, step.memory)
-    elif step.action == "remove" and step.change.after:
-        _remove(change, step.change.after)
+    elif step.action == "bring back" and before:
+        _bring_back(change, before, after, step.memory)
+    elif step.action == "remove" and after:
+        base = bytes_hash(after.text.encode("utf-8", "replace"))
+        change.intend([Intent("remove", after.path, base=base, former=after.text)])
     elif step.action == "conflict":
         change.home.problems.append(f"{step.subject}: changed meanwhile; left as it is")
 
@@ -483,63 +470,46 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
     if after is None and before is not None:
         # It was deleted for good and exists again: deleting it is the undo.
         return Step("leave", change)
-    if before is None:
-        return _retire_created(home, change, present)
+    if before is None:  # created by the operation: retired, so that it is not learned again
+        if present.retired:
+            return Step("leave", change)
+        return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
     if _is_as_left(home, change) and redacted(home.redactor, before) == before:
         return Step("bring back", change, replace(before, id=present.id))
     merged, clashes = _merge(home, change, present)
+    if clashes and not force:
+        return Step("conflict", change, present, clashes)
     if clashes:
-        return (
-            _both(home, change, present, before, clashes)
-            if force
-            else Step("conflict", change, present, clashes)
+        former = replace(
+            before,
+            id=home.ids(),
+            links=(*before.links, Link("alternative_to", present.id, "as it was before an undo")),
+            superseded_by=None,
+            canonical_key=None,
         )
+        return Step("keep both", change, former, clashes)
     if _same(replace(merged, updated=present.updated), present):
         return Step("leave", change)
     return Step("change back", change, replace(merged, updated=home.now()))
 
 
-def _retire_created(home: Home, change: views.Change, present: Memory) -> Step:
-    """Return the step for a memory that the operation created: it is retired, so that it is not learned again."""
-    if present.retired:
-        return Step("leave", change)
-    return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
-
-
-def _both(
-    home: Home, change: views.Change, present: Memory, before: Memory, clashes: tuple[str, ...]
-) -> Step:
-    former = replace(
-        before,
-        id=home.ids(),
-        links=(*before.links, Link("alternative_to", present.id, "as it was before an undo")),
-        superseded_by=None,
-        canonical_key=None,
-    )
-    return Step("keep both", change, former, clashes)
-
-
 def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
     """Return the step for a file without a memory, which is restored as a whole."""
-    present = _text(home, change.latest.path)
+    present, path = _text(home, change.latest.path), change.latest.path
     after = change.after.text if change.after else None
     before = change.before.text if change.before else None
     if present == before:
         return Step("leave", change)
     if present != after:
         return Step("conflict", change, None, (_FILE,))
-    if before is None and operation.action != RENAME and _is_needed(home, change.latest.path):
-        return Step("leave", change)
-    return Step("bring back" if before is not None else "remove", change)
-
-
-def _is_needed(home: Home, path: str) -> bool:
-    """Return True if a file is the page of a project with sessions. An undo of the project's name includes those."""
-    folder, _, name = path.rpartition("/")
-    slug = folder.removeprefix("projects/")
-    return name == "project.md" and bool(
-        home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1)
-    )
+    if before is not None:
+        return Step("bring back", change)
+    if operation.action != RENAME and path.endswith("/project.md"):
+        # The page of a project with sessions stays. An undo of the project's name includes those.
+        slug = path.removeprefix("projects/").removesuffix("/project.md")
+        if home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1):
+            return Step("leave", change)
+    return Step("remove", change)
 
 
 def _is_as_left(home: Home, change: views.Change) -> bool:
@@ -547,24 +517,16 @@ def _is_as_left(home: Home, change: views.Change) -> bool:
 
     The index alone is not enough: it sorts tags and links and removes duplicates.
     """
-    file = home.files.file_of(change.memory)
-    if (
-        file is None
-        or change.before is None
-        or change.after is None
-        or file.path != change.after.path
-    ):
+    file, before, after = home.files.file_of(change.memory), change.before, change.after
+    if file is None or before is None or after is None or file.path != after.path:
         return False
-    is_free = change.before.path == file.path or not home.vault.exists(change.before.path)
+    if before.path != file.path and home.vault.exists(before.path):
+        return False
     try:
         data = home.vault.read(file.path)
     except FileNotFoundError:
         return False
-    return (
-        is_free
-        and bytes_hash(data) == file.hash
-        and data.decode("utf-8", "replace") == change.after.text
-    )
+    return bytes_hash(data) == file.hash and data.decode("utf-8", "replace") == after.text
 
 
 def _text(home: Home, path: str) -> str | None:
@@ -574,12 +536,11 @@ def _text(home: Home, path: str) -> str | None:
         return None
 
 
-def _bring_back(change: change_Change, undone: views.Change, memory: Memory | None) -> None:
+def _bring_back(
+    change: change_Change, before: Version, after: Version | None, memory: Memory | None
+) -> None:
     """Restore a file byte for byte."""
     home = change.home
-    before, after = undone.before, undone.after
-    if before is None:
-        return
     intents = []
     if memory is not None:
         if after is not None and after.path != before.path:
@@ -607,11 +568,6 @@ def _bring_back(change: change_Change, undone: views.Change, memory: Memory | No
     change.intend([write, *intents])
 
 
-def _remove(change: change_Change, after: Version) -> None:
-    base = bytes_hash(after.text.encode("utf-8", "replace"))
-    change.intend([Intent("remove", after.path, base=base, former=after.text)])
-
-
 def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
     """Revert the operation's changes in the present version; return the result and the conflicting fields.
 
@@ -622,34 +578,31 @@ def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, t
     after, before = change.after, change.before
     if file is None or text is None or after is None or before is None:
         return present, (_FILE,)
-    versions = (
-        _version(after),
-        merging.Version(file.path, text.encode("utf-8", "replace")),
-        _version(before),
+    merged = merge_versions(
+        *(
+            merging.Version(version.path, version.text.encode("utf-8", "replace"))
+            for version in (after, Version(file.path, text), before)
+        )
     )
-    merged = merge_versions(*versions)
     if merged is None:
         return present, (_FILE,)
     path, document = merged
-    clashes = tuple(_NAMES.get(name, name) for name in document.fields if name not in LISTS)
+    clashes = tuple(
+        "content" if name == "body" else name for name in document.fields if name not in LISTS
+    )
     result = parse(document.text, path, new_id=lambda: present.id, modified=present.updated)
     return replace(redacted(home.redactor, result), id=present.id), clashes
 
 
-def _version(version: Version) -> merging.Version:
-    return merging.Version(version.path, version.text.encode("utf-8", "replace"))
-
-
 def _same(left: Memory, right: Memory) -> bool:
     """Return True if two memories are equal, regardless of the order of tags, links and other lists."""
-    names = [field.name for field in fields(Memory) if field.name != "id"]
-    return all(
-        _unordered(getattr(left, name)) == _unordered(getattr(right, name)) for name in names
-    )
-
-
-def _unordered(value: object) -> object:
-    return frozenset(value) if isinstance(value, tuple) else value
+    for field in fields(Memory):
+        here, there = getattr(left, field.name), getattr(right, field.name)
+        if isinstance(here, tuple):
+            here, there = frozenset(here), frozenset(there)
+        if here != there and field.name != "id":
+            return False
+    return True
 
 
 # -- Requests --------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from nacre.errors import (
 from nacre.protocols import Embedder, LanguageModel, RemoteEmbedder, Reranker
 from nacre.settings import Settings, load_settings
 from nacre.values.memory import Role
+from nacre.vault.files import LEDGER
 
 if TYPE_CHECKING:
     from nacre.home.change import Change, Run
@@ -328,6 +329,13 @@ class Home(Stores):
     def actor(self) -> Actor:
         """The current caller."""
         return self.settings.actor
+
+    def ledger(self, *, whole: bool = False) -> bytes:
+        """Return the ledger, also if it is very long with ``whole``; empty if there is none."""
+        try:
+            return self.vault.read(LEDGER, whole=whole)
+        except FileNotFoundError:
+            return b""
 
     def today(self) -> date:
         """Return the current day by the owner's clock."""

@@ -189,25 +189,21 @@ def read_json_text(text: str) -> Any:
 
 def find(text: str, path: Path) -> Any:
     """Return the value at a path of keys, or ``None``. Raises Unparsable."""
-    value = read_json_text(text)
-    for key in path:
-        if not isinstance(value, dict) or key not in value:
-            return None
-        value = value[key]
-    return value
+    return at(read_json_text(text), path)
 
 
 def put(text: str, path: Path, value: Any) -> str:
     """Set the value at a path and create the objects above it. Raises Unparsable, also if one is not an object."""
-    text = text if text.strip() else "{}" + _newline(text)
-    return _check_change(text, _put(text, path, value), lambda old: _with(old, path, value))
+    text = text if text.strip() else "{}" + newline(text)
+    return _check_change(text, _put(text, path, value), lambda old: with_value(old, path, value))
 
 
 def drop(text: str, path: Path) -> str:
     """Remove the value at a path, and the objects above it that become empty. Raises Unparsable."""
-    if find(text, path) is None and not _is_there(text, path):
-        return text
     above = list(path[:-1])
+    holder = find(text, above)
+    if not isinstance(holder, dict) or path[-1] not in holder:
+        return text
     text = _check_change(
         text,
         _drop_item(text, above, lambda item: item.key == path[-1]),
@@ -229,7 +225,7 @@ def add(text: str, path: Path, value: Any) -> str:
     return _check_change(
         text,
         _insert(text, node, lambda indent: _render(value, text, indent)),
-        lambda old: _with(old, path, [*_walk(old, path), value]),
+        lambda old: with_value(old, path, [*present, value]),
     )
 
 
@@ -258,28 +254,25 @@ def _equal(left: Any, right: Any) -> bool:
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-def _with(old: Any, path: Path, value: Any) -> Any:
+def at(value: Any, path: Path) -> Any:
+    """Return the value at a path of keys of nested mappings, or ``None``."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def with_value(old: Any, path: Path, value: Any) -> Any:
+    """Return nested mappings with a value at a path of keys."""
     if not path:
         return value
-    below = old.get(path[0], {}) if isinstance(old, dict) else {}
-    return {**old, path[0]: _with(below, path[1:], value)}
+    old = old if isinstance(old, dict) else {}
+    return {**old, path[0]: with_value(old.get(path[0]), path[1:], value)}
 
 
 def _without(old: Any, path: Path) -> Any:
     if len(path) == 1:
         return {key: value for key, value in old.items() if key != path[0]}
     return {**old, path[0]: _without(old[path[0]], path[1:])}
-
-
-def _walk(value: Any, path: Path) -> Any:
-    for key in path:
-        value = value[key]
-    return value
-
-
-def _is_there(text: str, path: Path) -> bool:
-    above = find(text, path[:-1])
-    return isinstance(above, dict) and path[-1] in above
 
 
 def _node_at(node: _Node, path: Path) -> _Node:
@@ -313,39 +306,25 @@ def _insert_member(text: str, node: _Node, path: Path, value: Any) -> str:
 
 def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
     """Insert a member in the layout of the others."""
-    line = _newline(text)
+    line = newline(text)
     if not node.items:
         outer = _indent_at(text, node.start)
         inner = outer + _unit(text)
         inside = text[node.start + 1 : node.end - 1]
         content = inside.rstrip() if inside.strip() else ""
-        return (
-            text[: node.start + 1]
-            + content
-            + line
-            + inner
-            + render(inner)
-            + line
-            + outer
-            + text[node.end - 1 :]
-        )
+        new = f"{content}{line}{inner}{render(inner)}{line}{outer}"
+        return text[: node.start + 1] + new + text[node.end - 1 :]
     last = node.items[-1]
     own_line = _is_first_on_line(text, last.start)
     indent = _indent_at(text, last.start) if own_line else ""
     gap = line + indent if own_line else " "
     at = last.node.end
     if node.ends_with_comma:
-        at = text.index(",", _SPACE.match(text, at).end()) + 1  # type: ignore[union-attr] # the pattern matches anything
-        return (
-            text[:at]
-            + _tail(text, at)
-            + gap
-            + render(indent)
-            + ","
-            + text[at + len(_tail(text, at)) :]
-        )
+        at = text.index(",", _skip(text, at)) + 1
     tail = _tail(text, at)
-    return text[:at] + "," + tail + gap + render(indent) + text[at + len(tail) :]
+    new = f"{tail}{gap}{render(indent)}"
+    new = f"{new}," if node.ends_with_comma else f",{new}"
+    return text[:at] + new + text[at + len(tail) :]
 
 
 def _tail(text: str, at: int) -> str:
@@ -364,12 +343,12 @@ def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
     end = item.node.end
     is_last = at == len(node.items) - 1
     if not is_last or node.ends_with_comma:
-        end = text.index(",", _SPACE.match(text, end).end()) + 1  # type: ignore[union-attr] # the pattern matches anything
+        end = text.index(",", _skip(text, end)) + 1
     start = len(text[: item.start].rstrip(" \t\r\n"))
     head = text[:start]
     if is_last and at and not node.ends_with_comma:
         before = node.items[at - 1].node.end
-        comma = text.index(",", _SPACE.match(text, before).end())  # type: ignore[union-attr] # as above
+        comma = text.index(",", _skip(text, before))
         head = text[:comma] + text[comma + 1 : start]
     if (
         len(node.items) == 1
@@ -380,17 +359,13 @@ def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
     ends_in_comment = "//" in head[head.rfind("\n") + 1 :] and not text[end:].startswith(
         ("\r", "\n")
     )
-    return head + (_newline(text) if ends_in_comment else "") + text[end:]
+    return head + (newline(text) if ends_in_comment else "") + text[end:]
 
 
 def _render(value: Any, text: str, indent: str) -> str:
     unit = _unit(text)
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
-    return (_newline(text) + indent).join(lines)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    return (newline(text) + indent).join(lines)
 
 
 def _unit(text: str) -> str:
@@ -443,7 +418,11 @@ def _container(text: str, begin: int, depth: int, close: str) -> tuple[_Node, in
             raise _syntax_error(text, at, f"a comma or {close} is missing")
         start, key = at, ""
         if close == "}":
-            key, at = _key(text, at)
+            key, at = _scalar(text, at, is_key=True)
+            at = _skip(text, at)
+            if text[at : at + 1] != ":":
+                raise _syntax_error(text, at, "a colon is missing")
+            at = _skip(text, at + 1)
         node, end = _value(text, at, depth + 1)
         items.append(_Item(start, key, node))
         at = _skip(text, end)
@@ -456,14 +435,6 @@ def _container(text: str, begin: int, depth: int, close: str) -> tuple[_Node, in
     )
     kind = "object" if close == "}" else "list"
     return _Node(begin, at + 1, value, kind, tuple(items), has_comma), at + 1
-
-
-def _key(text: str, at: int) -> tuple[str, int]:
-    key, end = _scalar(text, at, is_key=True)
-    end = _skip(text, end)
-    if text[end : end + 1] != ":":
-        raise _syntax_error(text, end, "a colon is missing")
-    return str(key), _skip(text, end + 1)
 
 
 def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
@@ -525,8 +496,10 @@ def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
     line = newline(text)
     whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
-    if not spans:
-        return _append_block(text, whole, line)
+    if not spans:  # after an empty line; it ends with a line ending only if the text does
+        if text and not text.endswith("\n"):
+            return text + line * 2 + whole
+        return text + (line if text else "") + whole + line
     first, *others = spans
     for start, end in reversed(others):
         text = _cut(text, start, end)
@@ -548,13 +521,8 @@ def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
     ]
 
 
-def has_block(text: str, marks: tuple[str, str] = MARKDOWN) -> bool:
-    """Return True if the text has a block of nacre's."""
-    return bool(_spans(text, marks))
-
-
-def drop_tables(text: str, names: tuple[str, ...]) -> str:
-    """Remove nacre's marks, and the tables of these names with their sub-tables, from a TOML text.
+def drop_tables(text: str, own: str) -> str:
+    """Remove nacre's marks, and the tables of a name with their sub-tables, from a TOML text.
 
     Tables are found by their headers, because hosts that rewrite the file put other tables between the marks.
     """
@@ -567,10 +535,8 @@ def drop_tables(text: str, names: tuple[str, ...]) -> str:
                 lines.pop()  # the empty line inserted before the block
             continue
         if match := _HEADER.match(line):
-            is_own = (
-                _plain(match[1]).startswith(tuple(f"{name}." for name in names))
-                or _plain(match[1]) in names
-            )
+            name = re.sub(r"[ \t\"']", "", match[1])
+            is_own = name == own or name.startswith(f"{own}.")
         if not is_own:
             lines.append(line)
     return "".join(lines)
@@ -579,10 +545,6 @@ def drop_tables(text: str, names: tuple[str, ...]) -> str:
 def newline(text: str) -> str:
     """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[ \t\"']", "", name)
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
@@ -605,13 +567,6 @@ def _cut(text: str, start: int, end: int) -> str:
     if before.endswith(line * 2):
         before = before[: -len(line)]
     return before + after
-
-
-def _append_block(text: str, whole: str, line: str) -> str:
-    """Append a block after an empty line. It ends with a line ending only if the text does."""
-    if text and not text.endswith("\n"):
-        return text + line * 2 + whole
-    return text + (line if text else "") + whole + line
 
 
 # -- Locations -------------------------------------------------------------------------------------

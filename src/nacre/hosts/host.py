@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -123,11 +123,8 @@ class JsonDefault:
 
     def put(self, text: str) -> str:
         """See Piece."""
-        return (
-            text
-            if json_text.find(text, self.path) is not None
-            else json_text.put(text, self.path, self.value)
-        )
+        is_set = json_text.find(text, self.path) is not None
+        return text if is_set else json_text.put(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
         """See Piece."""
@@ -227,7 +224,7 @@ class TomlSetting:
 
     def found(self, text: str) -> Any:
         """Return the current value, or ``None``."""
-        return _at(_toml(text), self.path)
+        return json_text.at(_toml(text), self.path)
 
     def put(self, text: str) -> str:
         """See Piece."""
@@ -239,7 +236,11 @@ class TomlSetting:
 
     def _change(self, text: str, value: Any) -> str:
         before = _toml(text)
-        expected = _without(before, self.path) if value is None else _with(before, self.path, value)
+        expected = (
+            _without(before, self.path)
+            if value is None
+            else json_text.with_value(before, self.path, value)
+        )
         for after in self._ways(text, before, value):
             if _reads_as(after, expected):
                 return after
@@ -253,12 +254,8 @@ class TomlSetting:
         if value is None:
             yield text.replace(line + own, "") if text != own else ""
         elif table not in before:
-            yield (
-                text
-                + (line if text and not text.endswith(line) else "")
-                + (line if text else "")
-                + own
-            )
+            end = "" if not text else line if text.endswith(line) else line * 2
+            yield text + end + own
         document: Any = tomlkit.parse(text)
         if value is not None:
             document.setdefault(table, tomlkit.table())[key] = value
@@ -293,26 +290,31 @@ class TomlServer:
 
     def server(self, text: str) -> Server | None:
         """Return the server in a text."""
-        return server_of(_at(_toml(text), self.path))
+        return server_of(json_text.at(_toml(text), self.path))
 
     def is_marked(self, text: str) -> bool:
         """Return True if the table is between nacre's marks."""
-        return _at(_toml(text), self.path) is not None and self._is_out(
+        return json_text.at(_toml(text), self.path) is not None and self._is_out(
             json_text.drop_blocks(text, json_text.TOML), _without(_toml(text), self.path)
         )
 
     def put(self, text: str) -> str:
         """See Piece."""
         before = _toml(text)
-        if _at(before, self.path) == self.value and text.count(json_text.TOML[0]) == 1:
+        if json_text.at(before, self.path) == self.value and text.count(json_text.TOML[0]) == 1:
             return text
-        expected = _with(before, self.path, self.value)
+        expected = json_text.with_value(before, self.path, self.value)
         bare = self.drop(text)
         after = json_text.put_block(bare, self._render(), json_text.TOML)
         if _reads_as(after, expected):
             return after
         # The table above it is written inline, without room for marks.
-        after = self._put_inline(bare)
+        document: Any = tomlkit.parse(bare)
+        above = document
+        for key in self.path[:-1]:
+            above = above.setdefault(key, tomlkit.table())
+        above[self.path[-1]] = dict(self.value)
+        after = tomlkit.dumps(document)
         if not _reads_as(after, expected):
             raise Unparsable(f"{'.'.join(self.path)} cannot be set without a risk to the rest")
         return after
@@ -320,7 +322,9 @@ class TomlServer:
     def drop(self, text: str) -> str:
         """See Piece."""
         before = _toml(text)
-        if _at(before, self.path) is None and not json_text.has_block(text, json_text.TOML):
+        if json_text.at(before, self.path) is None and not json_text.blocks_of(
+            text, json_text.TOML
+        ):
             return text
         expected = _without(before, self.path)
         for after in self._drop_table_variants(text):
@@ -334,13 +338,18 @@ class TomlServer:
             rest = _toml(text)
         except Unparsable:
             return False
-        return _at(rest, self.path) is None and _without(rest, self.path) == expected
+        return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _drop_table_variants(self, text: str) -> Iterator[str]:
         """Yield the text without the table, changed in different ways; the first correct one is used."""
         yield json_text.drop_blocks(text, json_text.TOML)
-        yield json_text.drop_tables(text, (".".join(self.path),))
-        yield self._drop_inline(text)
+        yield json_text.drop_tables(text, ".".join(self.path))
+        document = tomlkit.parse(text)
+        above: Any = document
+        for key in self.path[:-1]:
+            above = above[key]
+        del above[self.path[-1]]
+        yield tomlkit.dumps(document)
 
     def _render(self) -> str:
         document = tomlkit.document()
@@ -353,22 +362,6 @@ class TomlServer:
             above.add(key, below)
             above = below  # type: ignore[assignment] # tables take keys as documents do
         above.add(self.path[-1], table)
-        return tomlkit.dumps(document)
-
-    def _put_inline(self, text: str) -> str:
-        document = tomlkit.parse(text)
-        above: Any = document
-        for key in self.path[:-1]:
-            above = above.setdefault(key, tomlkit.table())
-        above[self.path[-1]] = dict(self.value)
-        return tomlkit.dumps(document)
-
-    def _drop_inline(self, text: str) -> str:
-        document = tomlkit.parse(text)
-        above: Any = document
-        for key in self.path[:-1]:
-            above = above[key]
-        del above[self.path[-1]]
         return tomlkit.dumps(document)
 
 
@@ -385,7 +378,7 @@ class TomlTables:
 
     def drop(self, text: str) -> str:
         """See Piece."""
-        tables = _at(_toml(text), self.path)
+        tables = json_text.at(_toml(text), self.path)
         own = (
             [key for key in tables if key.startswith(self.begins)]
             if isinstance(tables, dict)
@@ -393,7 +386,7 @@ class TomlTables:
         )
         for key in own:
             text = _drop_quoted(text, self.path, key)
-        if own and _at(_toml(text), self.path) == {}:
+        if own and json_text.at(_toml(text), self.path) == {}:
             name = ".".join(self.path)
             text = re.sub(
                 rf"^\[{re.escape(name)}\][ \t]*\r?\n(?:\r?\n)?", "", text, flags=re.MULTILINE
@@ -407,9 +400,9 @@ class WholeFile:
 
     content: str
 
-    def put(self, text: str) -> str:
+    def put(self, _: str) -> str:
         """See Piece."""
-        return text if text == self.content else self.content
+        return self.content
 
     def drop(self, text: str) -> str:
         """See Piece."""
@@ -474,19 +467,6 @@ def _reads_as(text: str, expected: dict[str, Any]) -> bool:
         return False
 
 
-def _at(value: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def _with(old: Any, path: tuple[str, ...], value: Any) -> Any:
-    if not path:
-        return value
-    old = old if isinstance(old, dict) else {}
-    return {**old, path[0]: _with(old.get(path[0], {}), path[1:], value)}
-
-
 def _without(old: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     """Remove the value at a path, and the tables above it that become empty."""
     if path[0] not in old:
@@ -519,13 +499,8 @@ class Programs:
     @property
     def mcp(self) -> tuple[str, list[str]]:
         """Return the command that serves MCP, and its arguments."""
-        words = [
-            *self._environ_words,
-            *self.nacre,
-            "mcp",
-            *(["--home", self.home] if self.home else []),
-        ]
-        return words[0], words[1:]
+        command, *arguments = self._words(self.nacre, "mcp")
+        return command, arguments
 
     @property
     def given_environ(self) -> dict[str, str]:
@@ -535,11 +510,12 @@ class Programs:
         """
         return dict(self.environ) if self.platform == "win32" else {}
 
-    @property
-    def _environ_words(self) -> list[str]:
+    def _words(self, program: tuple[str, ...], *first: str) -> list[str]:
+        words = [*program, *first, *(["--home", self.home] if self.home else [])]
         if self.platform == "win32" or not self.environ:
-            return []
-        return ["/usr/bin/env", *(f"{name}={value}" for name, value in self.environ.items())]
+            return words
+        variables = (f"{name}={value}" for name, value in self.environ.items())
+        return ["/usr/bin/env", *variables, *words]
 
     def mcp_server(self, **more: Any) -> dict[str, Any]:
         """Return the server in the form of most hosts' settings."""
@@ -550,13 +526,7 @@ class Programs:
     def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
         """Return the command line of a hook for a shell; ``is_quick``: the quick hook, if there is one."""
         program = self.quick_hook if is_quick and self.quick_hook else self.hook
-        words = [
-            *self._environ_words,
-            *program,
-            *(["--home", self.home] if self.home else []),
-            host,
-            event,
-        ]
+        words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def told(self) -> dict[str, Any]:
@@ -641,7 +611,7 @@ class Host:
     label: str
     programs: tuple[str, ...]
     traces: Callable[[Places], Sequence[Path]]
-    targets: Callable[[Way], Sequence[Target]]
+    targets: Callable[[Way], Iterable[Target]]
     notes: Callable[[Way], Sequence[str]] = lambda _: ()
     by_user: bool = True
     by_project: bool = True

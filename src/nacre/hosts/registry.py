@@ -20,6 +20,7 @@ from nacre.hosts.host import (
     Block,
     Host,
     JsonDefault,
+    JsonHook,
     JsonItem,
     JsonKey,
     JsonServer,
@@ -84,23 +85,20 @@ def plugin_files(way: Way) -> dict[str, str]:
 
     The version includes a hash: without a new version the host keeps the old files.
     """
+    version = way.programs.version
+    version = version if version[:1].isdigit() else "0.0.0"  # as plugins require
     files = {
-        "hooks/hooks.json": _json({"hooks": _hooks(way)}),
+        "hooks/hooks.json": _json({"hooks": {hook.path[-1]: [hook.value] for hook in _hooks(way)}}),
         ".mcp.json": _json({"mcpServers": {SERVER: _server(way)}}),
         "skills/nacre-memory/SKILL.md": words("SKILL.md"),
     }
     content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
     manifest = {
         "name": SERVER,
-        "version": f"{_numbers(way.programs.version)}-{content}",
+        "version": f"{version}-{content}",
         "description": "Long-term memory: what was settled in earlier sessions, given back when it matters.",
     }
     return {".claude-plugin/plugin.json": _json(manifest), **files}
-
-
-def _numbers(version: str) -> str:
-    """Return a version that begins with a number, as plugins require."""
-    return version if version[:1].isdigit() else "0.0.0"
 
 
 def version_of(files: dict[str, str]) -> str:
@@ -109,13 +107,9 @@ def version_of(files: dict[str, str]) -> str:
     return version
 
 
-def _targets(way: Way) -> Sequence[Target]:
-    return (*(_plugin(way) if is_plugin(way) else _plain(way)), *_isolation(way))
-
-
-def _isolation(way: Way) -> Iterator[Target]:
-    """Turn off Claude Code's auto memory by its setting: it is then neither loaded nor written."""
-    if way.isolates:
+def _targets(way: Way) -> Iterator[Target]:
+    yield from _plugin(way) if is_plugin(way) else _plain(way)
+    if way.isolates:  # auto memory is then neither loaded nor written
         setting = JsonSetting(("autoMemoryEnabled",), False)
         yield Target(settings_folder(way.places) / "settings.json", (setting,), "own memory off")
 
@@ -163,7 +157,7 @@ def _plugin(way: Way) -> Iterator[Target]:
 
 
 def _plain(way: Way) -> Iterator[Target]:
-    hooks = hook_groups(way, NAME, _seconds(way), _MATCHERS)
+    hooks = _hooks(way)
     server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **_server(way)})
     allowed = _allow_tools(f"mcp__{SERVER}__")
     if way.project:
@@ -191,14 +185,9 @@ def _server(way: Way) -> dict[str, Any]:
     return way.programs.mcp_server(alwaysLoad=True)
 
 
-def _hooks(way: Way) -> dict[str, Any]:
-    return {
-        hook.path[-1]: [hook.value] for hook in hook_groups(way, NAME, _seconds(way), _MATCHERS)
-    }
-
-
-def _seconds(way: Way) -> dict[str, int]:
-    return {**_HOOK_SECONDS, _TOOL: 2} if way.tool_hook else _HOOK_SECONDS
+def _hooks(way: Way) -> tuple[JsonHook, ...]:
+    seconds = {**_HOOK_SECONDS, _TOOL: 2} if way.tool_hook else _HOOK_SECONDS
+    return hook_groups(way, NAME, seconds, _MATCHERS)
 
 
 def _allow_tools(prefix: str) -> tuple[JsonItem, ...]:
@@ -289,10 +278,6 @@ def _targets_codex(way: Way) -> Sequence[Target]:
     return (*targets, off) if way.isolates else targets
 
 
-def _own_memory_codex(places: Places) -> Sequence[MemoryPlace]:
-    return (MemoryPlace("codex-memories", places.folder("CODEX_HOME", ".codex") / "memories"),)
-
-
 def _notes_codex(way: Way) -> Sequence[str]:
     note = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
     if not way.project:
@@ -308,7 +293,9 @@ CODEX_HOST = Host(
     traces=lambda places: (places.folder("CODEX_HOME", ".codex"),),
     targets=_targets_codex,
     notes=_notes_codex,
-    own_memory=_own_memory_codex,
+    own_memory=lambda places: (
+        MemoryPlace("codex-memories", places.folder("CODEX_HOME", ".codex") / "memories"),
+    ),
 )
 
 
@@ -374,17 +361,13 @@ def _cline(way: Way) -> Iterator[Target]:
     )
     if way.project:
         rules = way.project / ".clinerules"
-        target = Target(rules, (Block(instructions()),), "rules")
-        yield (
-            target
-            if rules.is_file()
-            else Target(rules / "nacre.md", (WholeFile(instructions()),), "rule")
-        )
     else:
-        documents = way.places.user / "Documents" / "Cline" / "Rules"
-        rules = (
-            documents if documents.is_dir() else way.places.folder("CLINE_DIR", ".cline") / "rules"
-        )
+        rules = way.places.user / "Documents" / "Cline" / "Rules"
+        if not rules.is_dir():
+            rules = way.places.folder("CLINE_DIR", ".cline") / "rules"
+    if way.project and rules.is_file():
+        yield Target(rules, (Block(instructions()),), "rules")
+    else:
         yield Target(rules / "nacre.md", (WholeFile(instructions()),), "rule")
 
 
@@ -439,17 +422,13 @@ def _server_editors(way: Way, **more: object) -> JsonServer:
     return JsonServer(("mcpServers", SERVER), way.programs.mcp_server(**more))
 
 
-def _roo_traces(places: Places) -> Sequence[Path]:
-    return (places.extension("rooveterinaryinc.roo-cline"), places.user / ".roo")
-
-
 HOSTS = (
     Host(
         "cursor",
         "Cursor",
         ("cursor", "cursor-agent"),
         lambda places: (places.user / ".cursor",),
-        lambda way: tuple(_cursor(way)),
+        _cursor,
         notes=lambda _: _RESTART,
     ),
     Host(
@@ -457,7 +436,7 @@ HOSTS = (
         "Windsurf",
         ("windsurf",),
         lambda places: (places.user / ".codeium" / "windsurf", places.user / ".windsurf"),
-        lambda way: tuple(_windsurf(way)),
+        _windsurf,
         notes=lambda _: _RESTART,
     ),
     Host(
@@ -465,7 +444,7 @@ HOSTS = (
         "VS Code Copilot",
         ("code", "code-insiders"),
         lambda places: (places.editor,),
-        lambda way: tuple(_vscode(way)),
+        _vscode,
         notes=lambda _: ("It asks once whether it is to start the server.",),
     ),
     Host(
@@ -477,22 +456,28 @@ HOSTS = (
             places.user / ".cline",
             places.user / ".clinerules",
         ),
-        lambda way: tuple(_cline(way)),
+        _cline,
     ),
-    Host("roo", "Roo Code", (), _roo_traces, lambda way: tuple(_roo(way))),
+    Host(
+        "roo",
+        "Roo Code",
+        (),
+        lambda places: (places.extension("rooveterinaryinc.roo-cline"), places.user / ".roo"),
+        _roo,
+    ),
     Host(
         "continue",
         "Continue",
         ("cn",),
         lambda places: (places.user / ".continue",),
-        lambda way: tuple(_continue(way)),
+        _continue,
     ),
     Host(
         "generic",
         "any agent that reads AGENTS.md and .mcp.json",
         (),
         lambda _: (),
-        lambda way: tuple(_generic(way)),
+        _generic,
         by_user=False,
     ),
 )
@@ -590,13 +575,10 @@ def _workspaces(places: Places) -> Sequence[Path]:
         agents = None
     agents = agents if isinstance(agents, dict) else {}
     entries = agents.get("entries")
-    agent_entries = [
-        agents.get("defaults"),
-        *(entries.values() if isinstance(entries, dict) else ()),
-    ]
+    entries = entries if isinstance(entries, dict) else {}
     named = [
         entry["workspace"]
-        for entry in agent_entries
+        for entry in (agents.get("defaults"), *entries.values())
         if isinstance(entry, dict) and isinstance(entry.get("workspace"), str)
     ]
     above = [
@@ -604,9 +586,7 @@ def _workspaces(places: Places) -> Sequence[Path]:
         for path_text in (*named, usual)
     ]
     above += sorted(_openclaw_folder(places).glob("workspace-*"))
-    below = [
-        folder / name for folder in above for name in (entries if isinstance(entries, dict) else ())
-    ]
+    below = (folder / name for folder in above for name in entries)
     return [
         folder
         for folder in dict.fromkeys((*above, *below))
@@ -631,14 +611,10 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
     for name, content in _shipped_files(source):
         # A plugin that may take the slot is not loaded without it.
         if way.slot and name == "openclaw.plugin.json":
-            content = (
-                json.dumps({**json.loads(content), "kind": "memory"}, indent=2, ensure_ascii=False)
-                + "\n"
-            )
+            content = _json({**json.loads(content), "kind": "memory"})
         yield Target(folder / name, (WholeFile(content),), "plugin")
     record = {**way.programs.told(), **({"isolates": True} if way.isolates else {})}
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    yield Target(folder / PLUGIN_TOLD, (WholeFile(text),), "plugin")
+    yield Target(folder / PLUGIN_TOLD, (WholeFile(_json(record)),), "plugin")
 
 
 def _shipped_files(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
@@ -668,14 +644,14 @@ TERMINAL_HOSTS = (
             places.user / ".local" / "share" / "opencode",
             places.user / ".opencode",
         ),
-        lambda way: tuple(_opencode(way)),
+        _opencode,
     ),
     Host(
         OPENCLAW,
         "OpenClaw",
         ("openclaw",),
         lambda places: (_openclaw_folder(places),),
-        lambda way: tuple(_openclaw(way)),
+        _openclaw,
         notes=lambda _: ("Restart the gateway: openclaw gateway restart.",),
         by_project=False,
         own_memory=_openclaw_memory,

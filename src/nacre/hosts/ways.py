@@ -208,9 +208,8 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
         raise InvalidInput(
             f"{host.label} has no settings of a project", hint=f"nacre init --host {host.name}"
         )
-    places = places_of(settings, wish.project)
     return Way(
-        places,
+        places_of(settings, wish.project),
         own_programs(settings),
         plain=wish.plain,
         slot=wish.slot,
@@ -244,17 +243,21 @@ def has_own_memory(wish: WiringWish) -> bool:
 def init_command(wish: WiringWish, *more: str) -> str:
     """Return the command that makes this wiring, or with ``--uninstall`` removes it."""
     project = ["--project", str(wish.project)] if wish.project else []
-    named = {"--plain": wish.plain, "--slot": wish.slot, "--tool-hook": wish.tool_hook}
-    forms = [
-        option for option, is_wanted in named.items() if is_wanted and "--uninstall" not in more
-    ]
-    forms += ["--own-memory", "isolate"] if wish.isolates and "--uninstall" not in more else []
+    named = {
+        "--plain": wish.plain,
+        "--slot": wish.slot,
+        "--tool-hook": wish.tool_hook,
+        "--own-memory isolate": wish.isolates,
+    }
+    forms: list[str] = []
+    if "--uninstall" not in more:
+        forms = " ".join(option for option, is_wanted in named.items() if is_wanted).split()
     return shlex.join(["nacre", "init", "--host", wish.host, *project, *forms, *more])
 
 
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
     """Return the files that a wiring touches. Raises InvalidInput."""
-    return host_named(wish.host).targets(way_of(settings, wish))
+    return tuple(host_named(wish.host).targets(way_of(settings, wish)))
 
 
 def places_of(settings: Settings, project: Path | None = None) -> Places:
@@ -275,10 +278,10 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 
 def own_programs(settings: Settings) -> Programs:
     """Return nacre's programs with absolute paths; if only the modules exist, run by the interpreter."""
-    started = {
-        name: _script(settings, name) or (sys.executable, "-P", "-m", module)
+    nacre, hook = (
+        _script(settings, name) or (sys.executable, "-P", "-m", module)
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.serve.hook_process"))
-    }
+    )
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
     if server_address(environ):
         # An address contains a password, which does not belong in hosts' files.
@@ -290,15 +293,7 @@ def own_programs(settings: Settings) -> Programs:
     usual = settings.user_home / ".nacre"
     home = None if settings.home.absolute() == usual else str(settings.home.absolute())
     quick = _script(settings, _QUICK_HOOK) if settings.platform != "win32" else None
-    return Programs(
-        started["nacre"],
-        started["nacre-hook"],
-        home,
-        environ,
-        settings.platform,
-        __version__,
-        quick or (),
-    )
+    return Programs(nacre, hook, home, environ, settings.platform, __version__, quick or ())
 
 
 def program_of(settings: Settings, name: str) -> str | None:
@@ -310,10 +305,10 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
     """Return one of nacre's programs, next to the running one or to the interpreter."""
     suffix = ".exe" if settings.platform == "win32" else ""
     running = Path(sys.argv[0])
-    folders_tried = (
-        [running.absolute().parent] if running.stem == "nacre" and running.is_file() else []
-    )
-    paths = (folder / (name + suffix) for folder in (*folders_tried, Path(sys.executable).parent))
+    folders = [Path(sys.executable).parent]
+    if running.stem == "nacre" and running.is_file():
+        folders.insert(0, running.absolute().parent)
+    paths = (folder / (name + suffix) for folder in folders)
     return next(((str(path),) for path in paths if path.is_file()), None)
 
 
@@ -336,36 +331,27 @@ def commands_for(
     if program is None:
         return
     installed = installed_version(way)
-    touches = (registry.settings_folder(way.places) / "settings.json",)
+    commands: tuple[tuple[str, ...], ...] = ()
     if is_removal or wish.plain:
         if installed:
-            yield HostCommand(
-                (program, "plugin", "uninstall", registry.PLUGIN), "uninstall the plugin", touches
+            commands = (
+                ("uninstall the plugin", "uninstall", registry.PLUGIN),
+                ("forget where it is", "marketplace", "remove", SERVER),
             )
-            yield HostCommand(
-                (program, "plugin", "marketplace", "remove", SERVER), "forget where it is", touches
-            )
-        return
-    expected = registry.version_of(registry.plugin_files(way))
-    if installed == expected:
-        return
-    if installed:
-        yield HostCommand(
-            (program, "plugin", "marketplace", "update", SERVER),
-            "look at the plugin again",
-            touches,
+    elif installed is None:
+        folder = str(registry.marketplace(way.places))
+        commands = (
+            ("tell where the plugin is", "marketplace", "add", folder),
+            ("install the plugin", "install", registry.PLUGIN),
         )
-        yield HostCommand(
-            (program, "plugin", "update", registry.PLUGIN), "take the new plugin", touches
+    elif installed != registry.version_of(registry.plugin_files(way)):
+        commands = (
+            ("look at the plugin again", "marketplace", "update", SERVER),
+            ("take the new plugin", "update", registry.PLUGIN),
         )
-        return
-    folder = str(registry.marketplace(way.places))
-    yield HostCommand(
-        (program, "plugin", "marketplace", "add", folder), "tell where the plugin is", touches
-    )
-    yield HostCommand(
-        (program, "plugin", "install", registry.PLUGIN), "install the plugin", touches
-    )
+    touches = (registry.settings_folder(way.places) / "settings.json",)
+    for what, *words in commands:
+        yield HostCommand((program, "plugin", *words), what, touches)
 
 
 def installed_version(way: Way) -> str | None:
@@ -425,7 +411,8 @@ def written(settings: Settings, wish: WiringWish) -> Written:
         text = text_of(target.path)
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
             hooks |= dict.fromkeys(_hooks_in(json_in(text)))
-        servers += [server for piece in target.pieces if (server := _server_in(text, piece))]
+        found = (_server_in(text, piece) for piece in target.pieces)
+        servers += [server for server in found if server and server.words]
     return Written(tuple(hooks), servers)
 
 
@@ -465,10 +452,9 @@ def _plugin_folder(way: Way) -> Path:
 
 def _server_in(text: str, piece: object) -> Server | None:
     try:
-        server = piece.server(text) if isinstance(piece, ServerPiece) else None
+        return piece.server(text) if isinstance(piece, ServerPiece) else None
     except Unparsable:
         return None
-    return server if server and server.words else None
 
 
 def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
@@ -531,9 +517,7 @@ class Servers:
             return
         for target in targets_of(self._settings, replace(wish, plain=True)):
             for piece in target.pieces:
-                if isinstance(piece, ServerPiece) and (
-                    server := _server_at(piece, words_at(target.path))
-                ):
+                if server := _server_in(words_at(target.path), piece):
                     reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin's, agents have nacre's tools twice"
                     self._keep(target.path, wish, reason, _TWICE_HINT)
 
@@ -548,32 +532,18 @@ class Servers:
             return True
         if isinstance(piece, TomlServer) and piece.is_marked(words):
             return True
+        is_as_put = piece.put(words) == words
         if self._wired.nacre:
-            return (
-                not any(wired_wish.place == wish.place for wired_wish in self._wired.wishes)
-                and piece.put(words) == words
-            )
-        return piece.put(words) == words or self._is_as_left(path)
-
-    def _is_as_left(self, path: Path) -> bool:
-        """Return True if a file is as nacre left it, by a record that has no servers yet."""
-        written_file = self._wired.files.get(str(path))
-        return (
-            written_file is not None
-            and path.is_file()
-            and digest(path.read_bytes()) == written_file.after
+            return is_as_put and wish.place not in {other.place for other in self._wired.wishes}
+        # By a record that has no servers yet, the file is as nacre left it.
+        left = self._wired.files.get(str(path))
+        return is_as_put or bool(
+            left and path.is_file() and digest(path.read_bytes()) == left.after
         )
 
     def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:
         skipped_file = LeftAlone(path, wish.host, reason, hint)
         self.kept += [skipped_file] if skipped_file not in self.kept else []
-
-
-def _server_at(piece: ServerPiece, words: str) -> Server | None:
-    try:
-        return piece.server(words)
-    except Unparsable:
-        return None
 
 
 def _runs(server: Server) -> str:
@@ -767,7 +737,11 @@ class Drafts:
             target = self.servers.spared(path, before, wish, target, is_put=change is put)
             target = self.own_memories.spared(path, before, wish, target, is_put=change is put)
             words = change(before, target)
-            draft = draft or self._open_draft(path, wish, target, text)
+            if draft is None:
+                is_inside = wish.project and path.is_relative_to(wish.project)
+                mode = _PROJECT_MODE if is_inside else _OWN_MODE
+                is_pristine = text.content is None or dropped(before, target) == before
+                draft = _Draft(text, before, text.content is not None, mode, is_pristine)
         except (Untouchable, Unparsable) as error:
             self.own_memories.fail(wish, target)
             if change is put or _may_hold(target):
@@ -794,9 +768,7 @@ class Drafts:
 
     def may_run(self, command: HostCommand) -> bool:
         """Return True if a host's command may run: it must not write into a file that is left alone."""
-        return not {skipped_file.path for skipped_file in self.left_alone}.intersection(
-            command.touches
-        )
+        return all(skipped.path not in command.touches for skipped in self.left_alone)
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
         command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
@@ -808,11 +780,6 @@ class Drafts:
             hint = f"change it by hand, or make it a file of your own, then run {command}"
         skipped_file = LeftAlone(path, wish.host, str(error), hint)
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
-
-    def _open_draft(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
-        mode = _PROJECT_MODE if wish.project and path.is_relative_to(wish.project) else _OWN_MODE
-        is_pristine = text.content is None or dropped(text.words, target) == text.words
-        return _Draft(text, text.words, text.content is not None, mode, is_pristine)
 
     def restore(self, wired: Wired, needed: set[Path]) -> None:
         """Restore the original content of files that nothing else changed."""

@@ -410,14 +410,14 @@ CARE = (
     ),
     Operation(
         "eval-add",
-        "care.usefulness:add_query_answers",
+        "care.usefulness:add_query",
         "care.usefulness:AddQueryRequest",
         "care.usefulness:SavedQuery",
         writes=True,
     ),
     Operation(
         "eval-remove",
-        "care.usefulness:remove_query_answers",
+        "care.usefulness:remove_query",
         "care.usefulness:RemoveQueryRequest",
         "care.usefulness:SavedQuery",
         writes=True,

@@ -361,7 +361,7 @@ FORGETTING = (
     Operation("forgotten", "data.forget:forgotten", NOTHING, "list[values.memory:Forgotten]"),
     Operation(
         "forget-allow-again",
-        "data.forget:allow_again_answers",
+        "data.forget:allow_again",
         "data.forget:AllowAgainRequest",
         "values.memory:Forgotten",
         writes=True,
