@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -239,8 +239,6 @@ AT_ONCE = 3
 
 BY_RULES = "rules"
 
-A = TypeVar("A")
-
 Models = Callable[[Task], LanguageModel | None]
 """Returns the model of a task, or ``None``. Raises ModelRefused."""
 
@@ -283,11 +281,8 @@ class Looked:
     @property
     def claiming(self) -> Memory:
         """The memory with its claim."""
-        return (
-            replace(self.memory, claim=self.claim)
-            if self.claim or self.is_claimless
-            else self.memory
-        )
+        is_told = self.claim or self.is_claimless
+        return replace(self.memory, claim=self.claim) if is_told else self.memory
 
 
 def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
@@ -299,10 +294,24 @@ def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
         home, TraceKind.CONTRADICTION, ", ".join(item.memory.id for item in looked)
     ) as trace:
         _extract_claims(home, looked, models)
-        _judge(home, looked, models)
+        questions = _Asking(home, models)
+        for item in looked:
+            if item.is_open:
+                questions.about_rivals(item)
+                questions.about_todos(item)
+        questions.ask()
         for item in looked:
             for finding in item.found:
-                trace.add(_step(item.memory, finding))
+                judged = finding.judged
+                verdict = f"{judged.bearing.value} ({judged.confidence:.2f}): {judged.explanation}"
+                trace.add(
+                    Step(
+                        "judged",
+                        finding.other.subject,
+                        f"{verdict} → {finding.outcome.value}",
+                        refs=(item.memory.id, finding.other.id),
+                    )
+                )
 
 
 def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> None:
@@ -326,16 +335,6 @@ def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> Non
         names |= {item.claim.entity: None} if item.claim else {}
 
 
-def _judge(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """Apply the rules, then ask models about the remaining pairs."""
-    questions = _Asking(home, models)
-    for item in looked:
-        if item.is_open:
-            questions.about_rivals(item)
-            questions.about_todos(item)
-    questions.ask()
-
-
 class _Asking:
     """The questions about a group of memories."""
 
@@ -355,15 +354,18 @@ class _Asking:
         item.found = tuple(_by_rules(memory, others, is_alone=judge is None))
         self._earlier.append(memory)
         settled = {finding.other.id for finding in item.found}
-        open_ = {
-            frozenset((memory.id, other.id)): other for other in others if other.id not in settled
-        }
-        unsettled = [other for pair, other in open_.items() if pair not in self._pairs]
-        self._repeated += [(item, self._pairs[pair]) for pair in open_ if pair in self._pairs]
+        unsettled = {}
+        for other in others:
+            pair = frozenset((memory.id, other.id))
+            if pair in self._pairs and other.id not in settled:
+                self._repeated.append((item, self._pairs[pair]))
+            elif other.id not in settled:
+                unsettled[pair] = other
         if judge and unsettled:
-            self._pairs.update({pair: item for pair in open_ if pair not in self._pairs})
+            self._pairs |= dict.fromkeys(unsettled, item)
+            rivals = [*unsettled.values()]
             self._questions.append(
-                (item, partial(_judge_rivals, self._home, judge, memory, unsettled))
+                (item, partial(_judge_rivals, self._home, judge, memory, rivals))
             )
 
     def about_todos(self, item: Looked) -> None:
@@ -377,19 +379,13 @@ class _Asking:
         """Ask all questions. A pair whose earlier question failed makes the later memory partial."""
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
         for (item, _), answer in zip(self._questions, answers, strict=True):
-            findings = _value_or_error(item, answer)
-            item.found += tuple(findings or ())
+            if isinstance(answer, Answered):
+                item.found += tuple(answer.value)
+            else:
+                item.error = item.error or answer
+                item.is_left = item.is_left or answer is None
         for later, earlier in self._repeated:
             later.is_partial = later.is_partial or not earlier.is_open
-
-
-def _value_or_error(item: Looked, answer: Answered[A] | NacreError | None) -> A | None:
-    """Return the answer's value, or record its error."""
-    if isinstance(answer, Answered):
-        return answer.value
-    item.error = item.error or answer
-    item.is_left = item.is_left or answer is None
-    return None
 
 
 def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[Found]:
@@ -446,10 +442,9 @@ def _find_finished(
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
     findings = []
     for todo, quote in finished(answer, memory, candidates):
-        is_later = memory.is_said_after(todo)
         is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
         outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
-        if is_later:
+        if memory.is_said_after(todo):
             judgement = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
             findings.append(Found(todo, judgement, outcome, model.name, is_todo=True))
     return findings
@@ -458,16 +453,6 @@ def _find_finished(
 def in_order(memory: Memory, other: Memory) -> tuple[Memory, Memory]:
     """Return two memories, the earlier statement first."""
     return (other, memory) if memory.is_said_after(other) else (memory, other)
-
-
-def _step(memory: Memory, finding: Found) -> Step:
-    verdict = f"{finding.judged.bearing.value} ({finding.judged.confidence:.2f}): {finding.judged.explanation}"
-    return Step(
-        "judged",
-        finding.other.subject,
-        f"{verdict} → {finding.outcome.value}",
-        refs=(memory.id, finding.other.id),
-    )
 
 
 # -- Merging into another memory ----------------------------------------------
@@ -563,9 +548,7 @@ def find(home: Home, reference: str) -> Pair:
     """
     ends = [end.strip().lower() for end in reference.split("+")]
     pairs = []
-    if len(ends) <= len(("older", "newer")) and all(
-        len(end) >= _MIN_REFERENCE_CHARACTERS for end in ends
-    ):
+    if len(ends) <= 2 and all(len(end) >= _MIN_REFERENCE_CHARACTERS for end in ends):
         pairs = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
     if not pairs:
         raise NotFound(
@@ -604,11 +587,26 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
     """Settle a pair within a change that has read manual edits. The reason must be redacted."""
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
-    if older is None or newer is None or not _is_pending(older, newer):
+    if (
+        older is None
+        or newer is None
+        or not (older.is_active and newer.is_active)
+        or without_doubt(newer, older.id) == newer
+    ):
         raise Conflict(f"conflict {pair.id} is already settled", hint="nacre log shows how")
-    older, newer, others = _SETTLE[choice](
-        home, without_doubt(older, newer.id), newer, reason or pair.reason
-    )
+    others: list[Memory] = []
+    why = next((link.reason for link in newer.links if link.to == older.id), None)
+    older, newer = without_doubt(older, newer.id), without_doubt(newer, older.id)
+    if choice is Choice.KEEP_NEW:
+        newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, older.id, why)))
+        older = ended(older, newer)
+    elif choice is Choice.KEEP_OLD:
+        cause = reason or pair.reason
+        text = f"{older.id[-8:]} holds instead" + (f": {cause}" if cause else "")
+        newer = replace(newer, retired=Retirement(home.now(), text))
+        others = [memory for memory in released(home, [newer]) if memory.id != older.id]
+    else:
+        older = replace(older, links=(*older.links, Link(APART, newer.id)))
     details = {"reason": reason} if reason else {}
     note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **details)
     change.put([older, newer, *others], [note])
@@ -629,42 +627,6 @@ def _close(change: Change, pair: Pair, choice: Choice) -> None:
             home.claims.uncontradict(pair.older.id)
         if not home.reviews.doubts([pair.older.id]):
             home.reviews.settle(pair.older.id, Reason.CONTRADICTED, to_ms(change.at) or 0)
-
-
-def _is_pending(older: Memory, newer: Memory) -> bool:
-    if not (older.is_active and newer.is_active):
-        return False
-    return without_doubt(newer, older.id) != newer
-
-
-def _keep_new(
-    _: Home, older: Memory, newer: Memory, __: str | None
-) -> tuple[Memory, Memory, list[Memory]]:
-    reason = next((link.reason for link in newer.links if link.to == older.id), None)
-    newer = without_doubt(newer, older.id)
-    newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, older.id, reason)))
-    return ended(older, newer), newer, []
-
-
-def _keep_old(
-    home: Home, older: Memory, newer: Memory, reason: str | None
-) -> tuple[Memory, Memory, list[Memory]]:
-    note = f"{older.id[-8:]} holds instead" + (f": {reason}" if reason else "")
-    retired = replace(without_doubt(newer, older.id), retired=Retirement(home.now(), note))
-    return older, retired, [memory for memory in released(home, [retired]) if memory.id != older.id]
-
-
-def _keep_both(
-    _: Home, older: Memory, newer: Memory, __: str | None
-) -> tuple[Memory, Memory, list[Memory]]:
-    return (
-        replace(older, links=(*older.links, Link(APART, newer.id))),
-        without_doubt(newer, older.id),
-        [],
-    )
-
-
-_SETTLE = {Choice.KEEP_NEW: _keep_new, Choice.KEEP_OLD: _keep_old, Choice.KEEP_BOTH: _keep_both}
 
 
 # -- The queue of new memories ------------------------------------------------
@@ -729,7 +691,8 @@ def judge_waiting(
         try:
             run.judge_all()
         finally:
-            run.close()
+            for model in filter(None, run.models.values()):
+                model.close()
         embed_memories(home)  # written above
     finally:
         lock.release()
@@ -822,12 +785,6 @@ class _Run:
             self.models[task] = model_for(self.home, task, background=self.background)
         return self.models[task]
 
-    def close(self) -> None:
-        """Close the models."""
-        for model in self.models.values():
-            if model:
-                model.close()
-
     def apply(self, item: Looked) -> bool:
         """Write the findings; return ``False`` if a memory changed during the model calls."""
         home = self.home
@@ -864,16 +821,16 @@ class _Run:
     def is_changed(self, before: Memory) -> bool:
         """Return True if another memory is still active but changed, and must be judged again."""
         other = self.home.memories.find(before.id)
-        is_active = other is not None and other.is_active
-        return other is not None and is_active and not _is_unchanged(before, other)
+        return other is not None and other.is_active and not _is_unchanged(before, other)
 
     def still_applies(self, memory: Memory, finding: Found) -> bool:
         """Return True if the other memory is unchanged and the pair still unsettled."""
         other = self.home.memories.find(finding.other.id)
-        is_open = other is not None and not review_judgements.is_settled(
-            memory, other, self.home.claims.judged()
+        return (
+            other is not None
+            and not review_judgements.is_settled(memory, other, self.home.claims.judged())
+            and _is_unchanged(finding.other, other)
         )
-        return other is not None and is_open and _is_unchanged(finding.other, other)
 
 
 def _order(memory: Memory, finding: Found) -> tuple[bool, bool]:
@@ -912,11 +869,8 @@ class _Judgement:
         if self.memory.superseded_by:
             return
         other = self.change.home.memories.find(finding.other.id) or finding.other
-        before = in_order(self.memory, other)
-        earlier, later = (
-            without_doubt(before[0], before[1].id),
-            without_doubt(before[1], before[0].id),
-        )
+        before = first, second = in_order(self.memory, other)
+        earlier, later = without_doubt(first, second.id), without_doubt(second, first.id)
         if finding.outcome is Resolution.SUPERSEDED:
             self._end(earlier, later, finding)
         elif finding.outcome is Resolution.PENDING:
@@ -927,11 +881,6 @@ class _Judgement:
     def _withdraw_doubt(self, earlier: Memory, later: Memory, finding: Found) -> None:
         """Withdraw a doubt of the rules that the model does not share."""
         self._set(earlier, later)
-        details = {
-            "choice": "keep-both",
-            "relation": finding.judged.bearing.value,
-            "confidence": finding.judged.confidence,
-        }
         self.entries.append(
             self.change.entry(
                 RESOLVE,
@@ -939,7 +888,9 @@ class _Judgement:
                 by=later.id,
                 judge=finding.by,
                 reason=finding.judged.explanation,
-                **details,
+                choice="keep-both",
+                relation=finding.judged.bearing.value,
+                confidence=finding.judged.confidence,
             )
         )
         self.calmed.append((earlier, later))
@@ -948,15 +899,19 @@ class _Judgement:
         reason = finding.judged.explanation or finding.judged.bearing.value
         later = replace(later, links=(*later.links, Link(SUPERSEDES, earlier.id, reason)))
         self._set(ended(earlier, later), later)
-        self.entries.append(self._entry(earlier, later, finding, reason))
+        details: dict[str, Any] = {"reason": reason, "judge": finding.by}
+        if finding.by != BY_RULES:
+            details["relation"] = finding.judged.bearing.value
+            details["confidence"] = finding.judged.confidence
+        self.entries.append(
+            self.change.entry("supersede", memory=earlier.id, by=later.id, **details)
+        )
         self.superseded += not finding.is_todo
         self.todos += finding.is_todo
 
     def _doubt(self, earlier: Memory, later: Memory, finding: Found) -> None:
-        self._set(
-            earlier,
-            doubted(later, earlier.id, finding.judged.explanation or finding.judged.bearing.value),
-        )
+        reason = finding.judged.explanation or finding.judged.bearing.value
+        self._set(earlier, doubted(later, earlier.id, reason))
         self.kept.append((earlier, later, finding))
         self.pending += 1
 
@@ -967,24 +922,11 @@ class _Judgement:
             else:
                 self.others[memory.id] = memory
 
-    def _entry(
-        self, earlier: Memory, later: Memory, finding: Found, reason: str
-    ) -> files.LedgerEntry:
-        details: dict[str, Any] = {"reason": reason, "judge": finding.by}
-        if finding.by != BY_RULES:
-            details |= {
-                "relation": finding.judged.bearing.value,
-                "confidence": finding.judged.confidence,
-            }
-        return self.change.entry("supersede", memory=earlier.id, by=later.id, **details)
-
     def write(self) -> None:
         """Write all changes."""
         home = self.change.home
-        before = {
-            memory.id: memory
-            for memory in home.memories.in_any_state([self.memory.id, *self.others])
-        }
+        involved = home.memories.in_any_state([self.memory.id, *self.others])
+        before = {memory.id: memory for memory in involved}
         claiming = replace(
             self.memory, claim=None if self.is_claimless else self.claim or self.memory.claim
         )
@@ -1009,9 +951,6 @@ class _Judgement:
         for memory in {memory.id: memory for pair in pairs for memory in pair}:
             if not home.reviews.doubts([memory]):
                 home.reviews.settle(memory, Reason.CONTRADICTED, at)
-        self.change.explain(self._why())
-
-    def _why(self) -> str | None:
         counts = {
             "superseded": self.superseded,
             "in doubt": self.pending,
@@ -1019,7 +958,8 @@ class _Judgement:
             "done": self.todos,
             "claim": int(bool(self.claim)),
         }
-        return ", ".join(f"{number} {label}" for label, number in counts.items() if number) or None
+        why = ", ".join(f"{number} {label}" for label, number in counts.items() if number)
+        self.change.explain(why or None)
 
 
 # -- Candidates ---------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -29,7 +29,6 @@ from nacre.review.queue import ORIGIN
 from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Retirement, TombstoneKind
 from nacre.values.review import Usage
 from nacre.vault import files
-from nacre.vault.files import LEDGER
 
 
 class DreamPlanRequest(Request, frozen=True, kw_only=True):
@@ -119,22 +118,12 @@ _ENTRY = re.compile(rb'"action": ?"dream"')
 
 def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
     """Return the memories that no dream has ended before."""
-    ended = set(_ended(home))
-    return [memory for memory in memories if memory.id not in ended]
-
-
-def _ended(home: Home) -> Iterator[str]:
-    try:
-        data = home.vault.read(LEDGER)
-    except FileNotFoundError:
-        return
-    for entry in files.read_about(data, _ENTRY):
+    ended: list[object] = []
+    for entry in files.read_about(home.ledger(), _ENTRY):
         listed = entry.details.get(ENDED) if entry.action == DREAM else None
-        yield from (
-            memory_id
-            for memory_id in (listed if isinstance(listed, list) else ())
-            if isinstance(memory_id, str)
-        )
+        ended += listed if isinstance(listed, list) else []
+    ids = {memory_id for memory_id in ended if isinstance(memory_id, str)}
+    return [memory for memory in memories if memory.id not in ids]
 
 
 # -- Applying steps to memories -----------------------------------------------
@@ -262,15 +251,11 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
         if step.action is DreamAction.SUPERSEDE:
             continue
         reason = f"says the same as {step.into}" if step.into else f"{step.action}: {step.why}"
-        outlived = (
-            []
-            if step.into
-            else [old for end in step.ends for old in home.memories.replaced_by(end)]
-        )
-        for memory, why in (
-            *((memories[end], reason) for end in step.ends),
-            *((old, OUTLIVED) for old in outlived if not old.retired),
-        ):
+        ending = [(memories[end], reason) for end in step.ends]
+        for end in step.ends if not step.into else ():
+            outlived = home.memories.replaced_by(end)
+            ending += [(old, OUTLIVED) for old in outlived if not old.retired]
+        for memory, why in ending:
             retired.append(replace(memory, retired=Retirement(now, why)))
             entries.append(change.entry("retire", memory=memory.id, reason=why))
     change.put(retired, entries)
@@ -351,18 +336,12 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
             f"  - {step.words}: {to}{_attribution(step)}",
         ]
     if step.action is DreamAction.MERGE:
-        merged_lines = [f"  - merged: {_memory_line(end, memories)}" for end in step.ends]
-        if not step.words:
-            return [
-                f"- kept: {_memory_line(step.into or '', memories)}{_attribution(step)}",
-                *merged_lines,
-            ]
-        before_line = f"  - before: {_memory_line(step.into or '', memories)}"
-        return [
-            f"- now: {shorten(' '.join(step.words.split()), _LINE_CHARACTERS)}{_attribution(step)}",
-            before_line,
-            *merged_lines,
-        ]
+        keeper = _memory_line(step.into or "", memories)
+        lines = [f"- kept: {keeper}{_attribution(step)}"]
+        if step.words:
+            text = shorten(" ".join(step.words.split()), _LINE_CHARACTERS)
+            lines = [f"- now: {text}{_attribution(step)}", f"  - before: {keeper}"]
+        return [*lines, *(f"  - merged: {_memory_line(end, memories)}" for end in step.ends)]
     if step.action is DreamAction.SUPERSEDE:
         valid_line = f"- holds: {_memory_line(step.into or '', memories)}{_attribution(step)}"
         return [valid_line, *(f"  - ended: {_memory_line(end, memories)}" for end in step.ends)]
@@ -405,61 +384,35 @@ def orphaned(home: Home, memories: Iterable[Memory]) -> list[Step]:
     """Return steps that drop links to deleted memories."""
     linking = [memory for memory in memories if memory.links]
     deleted = gone_for_good(home, {link.to for memory in linking for link in memory.links})
-    return [
-        _step_orphan_links(memory, deleted)
-        for memory in linking
-        if any(link.to in deleted for link in memory.links)
-    ]
-
-
-def _step_orphan_links(memory: Memory, deleted: Collection[str]) -> Step:
-    dropped = [link for link in memory.links if link.to in deleted]
-    link_names = ", ".join(f"{link.rel} {link.to[-_ID_SHOWN:]}" for link in dropped)
-    targets = tuple(dict.fromkeys(link.to for link in dropped))
-    return Step(
-        DreamAction.UNLINK,
-        (),
-        memory.id,
-        memory.subject,
-        f"dangling link: {link_names}",
-        targets,
-    )
+    steps = []
+    for memory in linking:
+        if dropped := [link for link in memory.links if link.to in deleted]:
+            names = ", ".join(f"{link.rel} {link.to[-_ID_SHOWN:]}" for link in dropped)
+            why = f"dangling link: {names}"
+            targets = tuple(dict.fromkeys(link.to for link in dropped))
+            steps.append(Step(DreamAction.UNLINK, (), memory.id, memory.subject, why, targets))
+    return steps
 
 
 def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
     """Return the ids that belonged to memories of which no file is left; empty while any file is unread."""
     lacking = set(memory_ids) - home.memories.all_ids() if memory_ids else set()
-    if not lacking or _is_unread(home):
+    if not lacking or home.problems:
         return frozenset()
-    return frozenset(lacking & _ended_orphan_links(home))
-
-
-def _is_unread(home: Home) -> bool:
-    """Return True if the vault may hold memories missing from the index."""
-    if home.problems:
-        return True
-    seen = home.files.seen_now()[0]
-    return not home.vault.times().keys() <= seen.keys()
-
-
-def _ended_orphan_links(home: Home) -> set[str]:
-    """Return the ids ever retired or forgotten according to the vault."""
+    if not home.vault.times().keys() <= home.files.seen_now()[0].keys():
+        return frozenset()  # the vault may hold memories missing from the index
     ids = {
         tombstone.value
         for tombstone in home.tombstones.all()
         if tombstone.kind is TombstoneKind.MEMORY
     }
-    try:
-        entries = list(files.read(home.vault.read(LEDGER)))
-    except FileNotFoundError:
-        return ids
-    for entry in entries:
+    for entry in files.read(home.ledger()):
         if entry.action == "retire":
             several = entry.details.get("memories")
             listed = several if isinstance(several, list) else []
             values = (*listed, entry.details.get("memory"))
             ids.update(value for value in values if isinstance(value, str))
-    return ids
+    return frozenset(lacking & ids)
 
 
 # -- The inbox ----------------------------------------------------------------
@@ -513,11 +466,8 @@ class Filing:
         if step.mark != mark((memory,)):
             return "it has changed since"
         slug, _ = self.evidence(memory) or ("", "")
-        return (
-            None
-            if slug == step.project
-            else "there is no longer any evidence that it belongs there"
-        )
+        is_same = slug == step.project
+        return None if is_same else "there is no longer any evidence that it belongs there"
 
     def _by_sessions(self, memory: Memory) -> dict[str, str]:
         """Return the projects of the memory's sessions; one without a project counts only if no other has
@@ -546,17 +496,8 @@ def filed(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step
     for memory in inbox:
         slug, why = filing.evidence(memory) or ("", "")
         if slug and project in (None, slug):
-            steps.append(
-                Step(
-                    DreamAction.FILE,
-                    (),
-                    memory.id,
-                    memory.subject,
-                    why,
-                    mark=mark((memory,)),
-                    project=slug,
-                )
-            )
+            step = Step(DreamAction.FILE, (), memory.id, memory.subject, why)
+            steps.append(replace(step, mark=mark((memory,)), project=slug))
     return steps
 
 

@@ -45,7 +45,6 @@ from nacre.values.review import Usage
 from nacre.values.session import SessionKind, Speaker, StoredSession, Summary, Topic
 from nacre.vault import files
 from nacre.vault.documents import load, split
-from nacre.vault.files import LEDGER
 
 
 def repeated(
@@ -93,19 +92,12 @@ def holds(keeper: Memory, merged: Memory) -> bool:
 def is_told_alike(left: Memory, right: Memory) -> bool:
     """Return True if two memories agree in trust, validity, scope and contexts."""
     keys = {left.canonical_key, right.canonical_key} - {None}
-    return len(keys) < 2 and _trust_and_validity(left) == _trust_and_validity(right)
-
-
-def _trust_and_validity(memory: Memory) -> tuple[object, ...]:
+    names = ("trust", "proposed", "scope", "valid", "expiry", "expires_on")
     return (
-        memory.trust,
-        memory.proposed,
-        memory.scope,
-        memory.valid,
-        memory.expiry,
-        memory.expires_on,
-        set(memory.triggers),
-        set(memory.suppressed_contexts),
+        len(keys) < 2
+        and all(getattr(left, name) == getattr(right, name) for name in names)
+        and set(left.triggers) == set(right.triggers)
+        and set(left.suppressed_contexts) == set(right.suppressed_contexts)
     )
 
 
@@ -149,31 +141,22 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
     diameter floor). Empty without vectors.
     """
     protected = home.settings.texts("forgetting.protect")
-    eligible = [memory for memory in memories if _is_eligible(memory, home.now(), protected)]
-    by_row = _by_row(home, eligible[-_MAX_COMPARED:])
+    eligible = [
+        memory.id
+        for memory in memories
+        if memory.is_vouched
+        and memory.expiry is not Expiry.CORE
+        and len(memory.content) <= _MAX_CHARACTERS
+        and not is_protected(memory, protected)
+        and not _rests(memory, home.now())
+    ][-_MAX_COMPARED:]
+    by_row: dict[int, Memory] = {}
+    for start in range(0, len(eligible), _IDS_PER_QUERY):
+        by_row |= home.memories.rows_of(eligible[start : start + _IDS_PER_QUERY])
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     pairs = home.vectors.near_pairs(list(by_row), least=limits.ask_more)
     near = [pair for pair in pairs if may_be_one(by_row[pair[0]], by_row[pair[1]])]
     return [tuple(by_row[row] for row in sorted(group)) for group in _linked_completely(near)]
-
-
-def _is_eligible(memory: Memory, now: datetime, protected: Sequence[str]) -> bool:
-    is_kept = memory.expiry is Expiry.CORE or is_protected(memory, protected)
-    return (
-        memory.is_vouched
-        and not is_kept
-        and len(memory.content) <= _MAX_CHARACTERS
-        and not _rests(memory, now)
-    )
-
-
-def _by_row(home: Home, memories: Sequence[Memory]) -> dict[int, Memory]:
-    by_row: dict[int, Memory] = {}
-    for start in range(0, len(memories), _IDS_PER_QUERY):
-        by_row |= home.memories.rows_of(
-            [memory.id for memory in memories[start : start + _IDS_PER_QUERY]]
-        )
-    return by_row
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
@@ -253,13 +236,8 @@ def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
         return "they differ in place, trust or time"
     if any(is_owners(memory) and not is_owners(named[0]) for memory in named[1:]):
         return "an agent's statement would replace the owner's"
-    return (
-        _unlike_a_merge(step, named) if step.action is DreamAction.MERGE else _unlike_an_end(named)
-    )
-
-
-def _unlike_an_end(named: Sequence[Memory]) -> str | None:
-    """Reject ends of events and todos, and ends by an earlier statement."""
+    if step.action is DreamAction.MERGE:
+        return _unlike_a_merge(step, named)
     later, *earlier = named
     if any(memory.kind in (Kind.EVENT, Kind.TODO) for memory in named):
         return "events stay true, and a todo ends when it is done"
@@ -330,15 +308,15 @@ def _new_number(words: str, source_text: str) -> str | None:
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     """Reject new words that add a topic word, number, denial or order of things."""
     source_text = "\n".join(sources)
-    new = _new_number(words, source_text)
-    added = new or _missing(words, source_text) or new_word(words, sources) or swaps(words, sources)
-    if added:
+    if (
+        added := _new_number(words, source_text)
+        or _missing(words, source_text)
+        or new_word(words, sources)
+        or swaps(words, sources)
+    ):
         return f"the text adds {added}"
-    return (
-        "the text loses or adds a denial"
-        if bool(negations(words)) != bool(negations(source_text))
-        else None
-    )
+    is_denied = bool(negations(words)) != bool(negations(source_text))
+    return "the text loses or adds a denial" if is_denied else None
 
 
 def _missing(text: str, source_text: str) -> str | None:
@@ -543,30 +521,24 @@ def _direction(
 def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
     """Return each project's number of memories and sessions, and its id, which sorts by creation time."""
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
-    sizes = {
-        slug: memories.get(slug, (0, None))[0] + sessions.get(slug, (0, None))[0] for slug in pages
-    }
     return {
-        slug: (sizes[slug], str(page.values.get("id") or "") if page else "")
+        slug: (
+            memories.get(slug, (0, None))[0] + sessions.get(slug, (0, None))[0],
+            str(page.values.get("id") or "") if page else "",
+        )
         for slug, page in pages.items()
     }
 
 
 def _is_brought_back(pages: Pages, before: set[tuple[str, str]], source: str, into: str) -> bool:
     """Return True if a person undid an earlier join of the two projects."""
-    was_joined = {(source, into), (into, source)} & before
-    is_taken_back = pages[source] is not None and source not in projects.facts(pages[into]).get(
-        "aliases", ()
-    )
-    return bool(was_joined) and is_taken_back
+    if before.isdisjoint({(source, into), (into, source)}) or pages[source] is None:
+        return False
+    return source not in projects.facts(pages[into]).get("aliases", ())
 
 
 def _joined_before(home: Home) -> Iterator[tuple[str, str]]:
-    try:
-        data = home.vault.read(LEDGER)
-    except FileNotFoundError:
-        return
-    for entry in files.read_about(data, _ENTRY):
+    for entry in files.read_about(home.ledger(), _ENTRY):
         if entry.action == projects.MERGE:
             yield str(entry.details.get("project")), str(entry.details.get("into"))
 
@@ -625,9 +597,9 @@ class Form:
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
         """Return True if a line may rest on a memory: current, vouched, of this project, speaker and kind."""
-        is_there = memory.project == (project or None) and is_current(memory, today)
         return (
-            is_there
+            memory.project == (project or None)
+            and is_current(memory, today)
             and memory.is_vouched
             and memory.speaker in self.speakers
             and memory.kind in self.kinds
@@ -730,17 +702,11 @@ def page_objection(home: Home, step: Step) -> str | None:
 
 def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
     form, sections = form_of(step.project), sections_of(step.words)
-    before, after = (
-        by_source(by_rules(form, sections_of(page.part))),
-        by_source(by_rules(form, sections)),
-    )
-    kept = {
-        source
-        for source in after
-        if after[source] == before.get(source) and stays(home, step.project, source)
-    }
-    if not all(_bears_out(home, step.project, source) for source in after.keys() - kept):
-        return False
+    before = by_source(by_rules(form, sections_of(page.part)))
+    for source, line in by_source(by_rules(form, sections)).items():
+        is_kept = line == before.get(source) and stays(home, step.project, source)
+        if not is_kept and not _bears_out(home, step.project, source):
+            return False
     return all(
         may_stand(home, form, step.project, line) for line in _lines_of(by_writer(form, sections))
     )
@@ -798,10 +764,13 @@ def _bears_out(home: Home, project: str, source: str) -> bool:
 
 def is_decision(home: Home, memory: Memory, project: str) -> bool:
     """Return True if a memory is a current decision of the owner in the project."""
-    is_owners = (
-        memory.kind is Kind.DECISION and memory.speaker is Speaker.OWNER and memory.is_vouched
+    return (
+        memory.kind is Kind.DECISION
+        and is_owners(memory)
+        and memory.is_vouched
+        and is_current(memory, home.today())
+        and memory.project == project
     )
-    return is_owners and is_current(memory, home.today()) and memory.project == project
 
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
@@ -815,22 +784,17 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
         for line in written
         if not cited.intersection(references_of(line)) and rests_on_what_holds(home, line)
     ]
-    return len(before) + len(written), len(_lost_by_rules(home, before, after)) + len(lost)
-
-
-def _lost_by_rules(
-    home: Home, before: Mapping[str, str], after: Mapping[str, str]
-) -> Sequence[str]:
-    """Return sources of lines that disappear although no newer line replaced them and their source exists."""
     days = [line[:DAY] for source, line in after.items() if is_session(source)]
     oldest = min(days) if len(days) >= SESSIONS_SHOWN else ""
-    return [
+    # No newer line replaced them, although their source exists.
+    lost += [
         source
         for source, line in before.items()
         if source not in after
         and not (is_session(source) and (line[:DAY] <= oldest or sessions_named(home, source)))
         and not (source != line and home.memories.find_like(source))
     ]
+    return len(before) + len(written), len(lost)
 
 
 # -- Sessions worth a page ----------------------------------------------------
@@ -879,44 +843,40 @@ def latest(home: Home, project: str, since: datetime | None, limit: int = MOST_R
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN, since=since)
     newest = home.sessions.newest(criteria, limit=limit)
-    return [
-        _with_summary(home, stored)
-        for stored in newest
-        if stored.ended
-        and (since is None or stored.ended > since)
-        and _has_transcript(home, stored)
-    ]
-
-
-def _has_transcript(home: Home, stored: StoredSession) -> bool:
-    """Return True if the transcript exists at its path or in the archive."""
-    file = stored.file
-    return bool(file) and (os.path.exists(file or "") or home.archive.find(file or "") is not None)
-
-
-def _with_summary(home: Home, stored: StoredSession) -> Told:
-    turns = [turn.turn for turn in home.sessions.turns_of(stored.row)]
-    summary = summarise(stored.session, turns)
-    topics = (
-        topic
-        for topic in summary.topics
-        if topic.speaker is Speaker.OWNER and len(topic.text) >= _TOPIC_CHARACTERS
-    )
-    return Told(stored, summary, tuple(topics))
+    told = []
+    for stored in newest:
+        file = stored.file or ""
+        if not stored.ended or (since is not None and stored.ended <= since):
+            continue
+        if file and (os.path.exists(file) or home.archive.find(file) is not None):
+            turns = [turn.turn for turn in home.sessions.turns_of(stored.row)]
+            summary = summarise(stored.session, turns)
+            topics = (
+                topic
+                for topic in summary.topics
+                if topic.speaker is Speaker.OWNER and len(topic.text) >= _TOPIC_CHARACTERS
+            )
+            told.append(Told(stored, summary, tuple(topics)))
+    return told
 
 
 def weighed(project: str, sessions: Sequence[Told], now: datetime) -> Promotion:
     """Return the signals of a project's sessions and the gates that they fail."""
     topics = [topic.text for session in sessions for topic in session.topics]
     queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
-    tools = _distinct(use.name for session in sessions for use in session.summary.tools)
+    summaries = [session.summary for session in sessions]
+    tools = len({use.name for summary in summaries for use in summary.tools})
+    files = {file.path for summary in summaries for file in summary.files}
+    commits = {commit for summary in summaries for commit in summary.commits}
+    errors = sum(len(summary.errors) for summary in summaries)
+    work = len(files) + tools + len(commits) + errors
     ended = max((session.stored.ended for session in sessions if session.stored.ended), default=now)
     signals = {
         "relevance": min(1.0, 1.5 * len(topics) / (len(topics) + max(1, tools))),
         "frequency": min(1.0, len(sessions) / _FULL_COUNT),
         "diversity": min(1.0, queries / _FULL_COUNT),
         "recency": math.exp(-max(0.0, (now - ended) / timedelta(days=1)) / _RECENT_DAYS),
-        "consolidation": min(1.0, _work(sessions, tools) / _FULL_WORK_COUNT),
+        "consolidation": min(1.0, work / _FULL_WORK_COUNT),
         "richness": _richness(topics[:_TOPICS_READ]),
     }
     score = sum(weight * signals[name] for name, weight in _WEIGHTS.items())
@@ -928,16 +888,6 @@ def weighed(project: str, sessions: Sequence[Told], now: datetime) -> Promotion:
     rounded = {name: round(value, 2) for name, value in signals.items()}
     failed = tuple(why for is_passed, why in gates if not is_passed)
     return Promotion(project, len(sessions), **rounded, score=round(score, 2), failed=failed)
-
-
-def _work(sessions: Sequence[Told], tools: int) -> int:
-    files = _distinct(file.path for session in sessions for file in session.summary.files)
-    commits = _distinct(commit for session in sessions for commit in session.summary.commits)
-    return files + tools + commits + sum(len(session.summary.errors) for session in sessions)
-
-
-def _distinct(names: Iterable[str]) -> int:
-    return len(set(names))
 
 
 def _richness(topics: Sequence[str]) -> float:
@@ -1096,16 +1046,13 @@ def _part(
     is_worth: bool,
 ) -> str:
     """Return nacre's part of a page: written sections, latest sessions and decisions."""
-    recent = activity(
-        home, slug, page, latest(home, slug, None, SESSIONS_SHOWN) if is_worth else []
-    )
-    decisions = [memory for memory in memories if is_decision(home, memory, slug)]
-    decisions = sorted(decisions, key=lambda decision: decision.last_said, reverse=True)[
-        :DECISIONS_SHOWN
-    ]
+    sessions = latest(home, slug, None, SESSIONS_SHOWN) if is_worth else []
+    recent = activity(home, slug, page, sessions)
     if not recent and not any(lines for _, lines in written):
         return ""
-    decided = tuple(_decision_line(decision) for decision in decisions)
+    decisions = [memory for memory in memories if is_decision(home, memory, slug)]
+    decisions.sort(key=lambda decision: decision.last_said, reverse=True)
+    decided = tuple(map(_decision_line, decisions[:DECISIONS_SHOWN]))
     return composed([*written, ("Recent activity", tuple(recent)), ("Decisions", decided)])
 
 
@@ -1114,23 +1061,25 @@ def activity(home: Home, slug: str, page: Page, sessions: Sequence[Told]) -> lis
 
     Lines already on the page remain while among the latest, since another machine may have written them.
     """
-    fresh = by_source(
-        [("", tuple(_session_line(home, session) for session in sessions if session.topics))]
-    )
-    before = _ruled_before(page)
-    kept = {
-        source: line
-        for source, line in before.items()
-        if source not in fresh and stays(home, slug, source)
-    }
-    return sorted((fresh | kept).values(), key=lambda line: line[:DAY], reverse=True)[
-        :SESSIONS_SHOWN
-    ]
+    lines = tuple(_session_line(home, session) for session in sessions if session.topics)
+    shown = by_source([("", lines)])
+    for source, line in _ruled_before(page).items():
+        if source not in shown and stays(home, slug, source):
+            shown[source] = line
+    return sorted(shown.values(), key=lambda line: line[:DAY], reverse=True)[:SESSIONS_SHOWN]
 
 
 def _session_line(home: Home, session: Told) -> str:
-    sentences = [_sentence(_request_text(session.topics[0].text))]
-    files = [shown for file in session.summary.modified if (shown := _file(file.path))]
+    request = session.topics[0].text
+    bare = language_of(request).trim(request) or request  # without greetings
+    text = plain_words(bare[:1].upper() + bare[1:], _REQUEST_CHARACTERS)
+    sentences = [_sentence(text)]
+    paths = (file.path for file in session.summary.modified)  # below the project's folder
+    files = [
+        f"`{path}`"
+        for path in paths
+        if len(path) <= _FILE_CHARACTERS and _PLAIN_PATH.fullmatch(path)
+    ]
     done = [f"changed {_first_names(files, _MAX_FILES)}"] if files else []
     if commits := session.summary.commits:
         done.append(
@@ -1138,19 +1087,14 @@ def _session_line(home: Home, session: Told) -> str:
         )
     if done:
         sentences.append(_sentence(f"{done[0][:1].upper()}{'; '.join(done)[1:]}"))
-    return as_line(
-        f"{_day(session.stored.ended)}: {' '.join(sentences)}", [_reference(home, session)]
-    )
+    own = session.stored.session
+    short = f"{own.tool}:{own.native_id[:REFERENCE_CHARACTERS]}"
+    reference = short if len(home.sessions.find(short)) == 1 else own.id
+    return as_line(f"{_day(session.stored.ended)}: {' '.join(sentences)}", [reference])
 
 
 def _sentence(text: str) -> str:
     return text if text.endswith(_SENTENCE_ENDS) else f"{text}."
-
-
-def _request_text(text: str) -> str:
-    """Return a request without greetings."""
-    bare = language_of(text).trim(text) or text
-    return plain_words(bare[:1].upper() + bare[1:], _REQUEST_CHARACTERS)
 
 
 def _decision_line(memory: Memory) -> str:
@@ -1161,17 +1105,6 @@ def _decision_line(memory: Memory) -> str:
 def _first_names(names: Sequence[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _file(path: str) -> str:
-    """Return a path below the project's folder as code, or an empty string for any other."""
-    return f"`{path}`" if len(path) <= _FILE_CHARACTERS and _PLAIN_PATH.fullmatch(path) else ""
-
-
-def _reference(home: Home, summarised: Told) -> str:
-    session = summarised.stored.session
-    short = f"{session.tool}:{session.native_id[:REFERENCE_CHARACTERS]}"
-    return short if len(home.sessions.find(short)) == 1 else session.id
 
 
 def _day(moment: datetime | None) -> str:

@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain, combinations, takewhile
@@ -120,9 +121,12 @@ def listed(home: Home, request: ReviewRequest) -> PendingPage:
     """
     catch_up(home)
     note_stale(home)
-    doubts = _doubts(home)
     pairs = contradictions.waiting(home)
     in_conflict = {pair.older.id for pair in pairs}
+    first_entries: dict[str, tuple[Memory, QueuedReview]] = {}
+    for memory, entry in _doubts(home):
+        if entry.reason is not Reason.CONTRADICTED or memory.id not in in_conflict:
+            first_entries.setdefault(memory.id, (memory, entry))
     items = [
         *(
             Pending(
@@ -141,7 +145,7 @@ def listed(home: Home, request: ReviewRequest) -> PendingPage:
             Pending(
                 memory.id, PendingKind.DOUBT, memory, entry.reason.value, entry.detail, entry.since
             )
-            for memory, entry in _first_per_memory(doubts, in_conflict)
+            for memory, entry in first_entries.values()
         ),
         *(
             Pending(
@@ -179,22 +183,9 @@ def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
-    memories = {
-        memory.id: memory
-        for memory in home.memories.rows_of([entry.memory for entry in entries]).values()
-    }
+    rows = home.memories.rows_of([entry.memory for entry in entries])
+    memories = {memory.id: memory for memory in rows.values()}
     return [(memories[entry.memory], entry) for entry in entries]
-
-
-def _first_per_memory(
-    doubts: Sequence[tuple[Memory, QueuedReview]], in_conflict: set[str]
-) -> list[tuple[Memory, QueuedReview]]:
-    """Return the first entry of each memory, without those shown as a conflict."""
-    first_entries: dict[str, tuple[Memory, QueuedReview]] = {}
-    for memory, entry in doubts:
-        if entry.reason is not Reason.CONTRADICTED or memory.id not in in_conflict:
-            first_entries.setdefault(memory.id, (memory, entry))
-    return list(first_entries.values())
 
 
 def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
@@ -214,15 +205,12 @@ def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
         elif "+" in reference and request.into is None:
             if request.content is not None:
                 raise InvalidInput("a conflict has no text", hint="edit one of its memories")
-            kept.append(
-                contradictions.resolve(
-                    home, contradictions.find(home, reference), Choice.KEEP_BOTH
-                ).older
-            )
+            pair = contradictions.find(home, reference)
+            kept.append(contradictions.resolve(home, pair, Choice.KEEP_BOTH).older)
+        elif "+" in reference:
+            memories.append(contradictions.find(home, reference).older.id)
         else:
-            memories.append(
-                contradictions.find(home, reference).older.id if "+" in reference else reference
-            )
+            memories.append(reference)
     return kept + (_keep_doubted(home, memories, request) if memories else [])
 
 
@@ -241,7 +229,12 @@ def _keep_doubted(
     if request.into is not None:
         return [_merge(home, kept[0], request.into, content)]
     usage = home.usage.of([memory.id for memory in kept])
-    pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(home, memory)]
+    pairs = [
+        Pair(memory, newer, None)
+        for memory in kept
+        for doubt in home.reviews.doubts([memory.id])
+        if (newer := home.memories.find(doubt.newer))
+    ]
     why = "both hold" if pairs else "kept in review"
     with home.change(REVIEW, subject=subject_of(kept), why=why) as change:
         if request.expected is not None:
@@ -316,12 +309,6 @@ def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
     return dropped_memories
 
 
-def _newer(home: Home, memory: Memory) -> list[Memory]:
-    """Return the memories that may outdate this one, the oldest first."""
-    doubts = home.reviews.doubts([memory.id])
-    return [newer for doubt in doubts if (newer := home.memories.find(doubt.newer))]
-
-
 def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
     """Return the first pending entry of each referenced memory."""
     catch_up(home)
@@ -363,7 +350,11 @@ def stems_of(question: str) -> frozenset[str]:
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     """Return groups of question positions, and the measure used: ``cosine`` or ``words``."""
-    vectors = _vectors(home, questions)
+    vectors: NDArray[np.float32] | None = None
+    if home.settings.text("embedding.model") != "none":
+        # The bundled model's threshold is known, and it works offline.
+        with suppress(EmbedderUnavailable):
+            vectors = embedder_of(home, BUNDLED).embed(questions)
     by_words = words_likeness([stems_of(question) for question in questions])
     if vectors is None:
         return gather(len(questions), by_words), "words"
@@ -404,16 +395,6 @@ def gather(count: int, likeness: Likeness) -> list[list[int]]:
     return groups
 
 
-def _vectors(home: Home, questions: Sequence[str]) -> NDArray[np.float32] | None:
-    """Embed questions with the bundled model, whose threshold is known and which works offline."""
-    if home.settings.text("embedding.model") == "none":
-        return None
-    try:
-        return embedder_of(home, BUNDLED).embed(questions)
-    except EmbedderUnavailable:
-        return None
-
-
 # -- Questions to the owner ---------------------------------------------------
 # The owner says how unlinked memories relate, and settles contradictions. An answer becomes a link,
 # memory or decision. Models are used in dreams only (:mod:`nacre.review.relations`).
@@ -437,9 +418,18 @@ def reflect(home: Home, request: ReflectRequest) -> Reflection:
     """
     catch_up(home)
     fold_usage(home)
+    contradicting = (
+        Question(
+            pair.newer,
+            pair.older,
+            pair.reason or "one of them may be out of date",
+            contradicts=True,
+        )
+        for pair in pending(home)
+    )
     questions = [
         question
-        for question in _not_skipped(home, chain(_contradicting(home), _unconnected(home)))
+        for question in _not_skipped(home, [*contradicting, *_unconnected(home)])
         if request.project in (None, question.first.project)
     ]
     chosen: list[Question] = []
@@ -453,24 +443,14 @@ def reflect(home: Home, request: ReflectRequest) -> Reflection:
 
 def unconnected(home: Home) -> list[Question]:
     """Return all unlinked pairs that the owner did not skip, the most useful first."""
-    return list(_not_skipped(home, _unconnected(home)))
+    return _not_skipped(home, _unconnected(home))
 
 
-def _not_skipped(home: Home, questions: Iterable[Question]) -> Iterator[Question]:
+def _not_skipped(home: Home, questions: Sequence[Question]) -> list[Question]:
     skipped = set(_skipped(home))
-    return (
+    return [
         question for question in questions if _key(question.first, question.second) not in skipped
-    )
-
-
-def _contradicting(home: Home) -> Iterator[Question]:
-    for pair in pending(home):
-        yield Question(
-            pair.newer,
-            pair.older,
-            pair.reason or "one of them may be out of date",
-            contradicts=True,
-        )
+    ]
 
 
 def _unconnected(home: Home) -> list[Question]:
@@ -540,14 +520,16 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
             _SKIPPED, json.dumps([*_skipped(home), _key(first, second)][-_MAX_SKIPPED:])
         )
         return Reflected("skipped", first, second)
-    pair = _conflict(home, first, second)
+    ends = {first.id, second.id}
+    pair = next((pair for pair in pending(home) if {pair.older.id, pair.newer.id} == ends), None)
     if request.keep:
         if pair is None:
             raise Conflict(
                 "these two memories have no conflict", hint="--link contradicts creates one"
             )
-        settled = contradictions.resolve(home, pair, request.keep)
-        return _reflected("settled", settled, first)
+        pair = contradictions.resolve(home, pair, request.keep)
+        memories = {memory.id: memory for memory in (pair.older, pair.newer)}
+        return Reflected("settled", memories[first.id], memories[second.id])
     with home.change(_ACTION, subject=first.subject) as change, change.transaction():
         if request.link:
             return _add_link(change, first, second, request.link, pair)
@@ -573,11 +555,6 @@ def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
             f"{inactive.subject!r} no longer holds", hint=f"nacre show {inactive.id[-8:]} shows why"
         )
     return first, second
-
-
-def _conflict(home: Home, first: Memory, second: Memory) -> Pair | None:
-    ids = {first.id, second.id}
-    return next((pair for pair in pending(home) if {pair.older.id, pair.newer.id} == ids), None)
 
 
 def _add_link(
@@ -627,11 +604,6 @@ def _store_sentence(
     change.explain(outcome.in_words())
     now = [home.memories.find(end.id) or end for end in (first, second)]
     return Reflected("stored", now[0], now[1], stored)
-
-
-def _reflected(action: str, pair: Pair, first: Memory) -> Reflected:
-    is_newer = pair.newer.id == first.id
-    return Reflected(action, *((pair.newer, pair.older) if is_newer else (pair.older, pair.newer)))
 
 
 def _skipped(home: Home) -> list[tuple[str, str]]:
@@ -855,10 +827,9 @@ class _Recheck:
             return False
         self._left -= 1
         turns = min(1, self._home.settings.whole("recall.turns"))
-        projects = Filter(projects=tuple(sorted(wording.projects)))
         query = RecallQuery(
             wording.text,
-            filter=projects,
+            filter=Filter(projects=tuple(sorted(wording.projects))),
             limit=1,
             turns=turns,
             confident=True,
@@ -902,11 +873,16 @@ def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
 def _find_group(home: Home, reference: str) -> list[_Wording]:
     """Return the group of a case. Raises NotFound, Conflict."""
     case_id = reference.strip()
+    is_end = len(case_id) >= _REFERENCE_CHARACTERS // 2
     groups, _ = _groups(home, _ALL_TIME)
     matching = [
         group
         for group in groups
-        if any(_names(case_id, case.id) for wording in group for case in wording.cases)
+        if any(
+            case.id == case_id or (is_end and case.id.endswith(case_id))
+            for wording in group
+            for case in wording.cases
+        )
     ]
     if not matching:
         raise NotFound(
@@ -916,12 +892,6 @@ def _find_group(home: Home, reference: str) -> list[_Wording]:
     if len(matching) > 1:
         raise Conflict(f"{reference!r} matches several gaps", hint="give more characters of the id")
     return matching[0]
-
-
-def _names(reference: str, case: str) -> bool:
-    return case == reference or (
-        len(reference) >= _REFERENCE_CHARACTERS // 2 and case.endswith(reference)
-    )
 
 
 def _dismissed(home: Home) -> list[str]:

@@ -124,14 +124,11 @@ def planned(
             *joins,
             *consulted_.steps,
         ]
-    bound = (
-        max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
-        if request.most is None
-        else request.most
-    )
-    taken, put_off = _split_at_bound(
-        sorted(steps, key=lambda step: _ORDER.index(step.action)), bound
-    )
+    bound = request.most
+    if bound is None:
+        bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
+    steps.sort(key=lambda step: _ORDER.index(step.action))
+    taken, put_off = _split_at_bound(steps, bound)
     return DreamPlan(
         tuple(taken),
         tuple(put_off),
@@ -183,12 +180,8 @@ def _reorganised(
     drafts: Mapping[str, PageDraft],
 ) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
     """Return steps for the inbox and pages, the evaluation of projects, and the ids that could not be filed."""
-    waiting = (
-        memories
-        if request.project is None
-        else [memory for memory in home.memories.everything() if memory.is_active]
-    )
-    inbox = [memory for memory in waiting if memory.inbox]
+    waiting = memories if request.project is None else home.memories.everything()
+    inbox = [memory for memory in waiting if memory.inbox and memory.is_active]
     steps = filed(home, inbox, request.project)
     pages, promotions = promoted(home, memories, request.project, drafts, backfill=request.backfill)
     if request.project is not None:
@@ -201,8 +194,8 @@ def _reorganised(
     return [*steps, *pages], promotions, tuple(memory.id for memory in unfiled)
 
 
-def estimated(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """Estimate the cost of asking the writer."""
+def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
+    """Estimate the cost of asking the writer in a dream of tier 2 or 3, without a call."""
     memories, free, _, steps = _by_rules(home, request.project)
     return estimate(
         home,
@@ -229,23 +222,15 @@ def _by_rules(
     memories = [
         memory
         for memory in home.memories.everything()
-        if memory.is_active and project in (None, memory.project)
+        if memory.is_active and project in (None, memory.project) and memory.project not in apart
     ]
-    memories = [memory for memory in memories if memory.project not in apart]
     usage = usage_of(home, memories)
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
     steps = consolidate.ending(free, usage, home.now(), home.settings)
     ended = {memory_id for step in steps for memory_id in step.ends}
-    return (
-        memories,
-        free,
-        usage,
-        [
-            *repeated([memory for memory in free if memory.id not in ended], usage, protected),
-            *steps,
-        ],
-    )
+    staying = [memory for memory in free if memory.id not in ended]
+    return memories, free, usage, [*repeated(staying, usage, protected), *steps]
 
 
 def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
@@ -279,13 +264,11 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     All memories must be active, and none that ends protected; a keeper must contain the others' statements,
     share their kind and place, and not end itself. Filing, pages and joins are checked by their own modules.
     """
-    present_memories = [present.get(end) for end in step.ends]
-    is_unique = len(set(step.ends)) == len(step.ends)
-    if not is_unique or any(memory is None or not memory.is_active for memory in present_memories):
+    ending = [present[end] for end in {*step.ends} if end in present and present[end].is_active]
+    if len(ending) < len(step.ends):
         return "it no longer exists"
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
-    ending = [memory for memory in present_memories if memory]
     if any(is_protected(memory, protected) for memory in ending):
         return "it is now protected"
     if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
@@ -298,11 +281,8 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
             memory.kind is not keeper.kind or not memory.shares_place(keeper) for memory in ending
         ):
             return "they no longer share their kind and place"
-        return (
-            None
-            if all(holds(keeper, memory) for memory in ending)
-            else "the kept memory no longer contains all of it"
-        )
+        is_held = all(holds(keeper, memory) for memory in ending)
+        return None if is_held else "the kept memory no longer contains all of it"
     if step.action is DreamAction.SHELVE and not all(
         may_be_shelved(memory, protected) for memory in ending
     ):
@@ -389,11 +369,6 @@ def _note_shown(home: Home, plan_: DreamPlan) -> None:
         home.usage.set_value(_SHOWN_BY_WRITER, home.now().isoformat())
 
 
-def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """Estimate the cost of asking the writer in a dream of tier 2 or 3, without a call."""
-    return estimated(home, request)
-
-
 def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
     """Plan and execute a dream. The first one only plans, unless ``first`` is set or a plan was shown.
 
@@ -447,11 +422,8 @@ def _record_trace(run: Run, report: DreamReport) -> DreamReport:
         if memory_id
     )
     details = {"operation": report.operation} if report.operation else {}
-    run.add(
-        TraceStep(
-            "dreams", output=run.outcome, refs=tuple(dict.fromkeys(named))[:MOST_REFS], more=details
-        )
-    )
+    refs = tuple(dict.fromkeys(named))[:MOST_REFS]
+    run.add(TraceStep("dreams", output=run.outcome, refs=refs, more=details))
     return report
 
 
@@ -472,17 +444,8 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
         _note_shown(home, shown)
-        note_settled(
-            home,
-            (
-                *plan_.settled,
-                *[
-                    settled_mark(step.mark)
-                    for step in _done(report)
-                    if step.action is DreamAction.LINK
-                ],
-            ),
-        )
+        links = [step for step in _done(report) if step.action is DreamAction.LINK]
+        note_settled(home, (*plan_.settled, *(settled_mark(step.mark) for step in links)))
         note_looked(home, _pages_without_proposals(report))
         note_tried(home, plan_.unfiled)
         _have_reviewed(home, plan_)
@@ -533,9 +496,12 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
         ending = [memories[end] for step in steps for end in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
         joins = [step for step in steps if step.action is DreamAction.JOIN]
-        change.describe(
-            subject=subject_of(ending or list(changed.values())) or _subject([*pages, *joins])
-        )
+        subject = subject_of(ending or list(changed.values()))
+        if not subject:  # it changes no memories
+            first, *_ = *pages, *joins
+            is_join = first.action is DreamAction.JOIN
+            subject = f"{first.subject} → {first.project}" if is_join else first.subject
+        change.describe(subject=subject)
         if changed:
             change.put(list(changed.values()))
             change.apply()  # kept memories are on disk before others retire
@@ -553,14 +519,6 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
     if joins:
         follow_pages(home)
     return report
-
-
-def _subject(steps: Sequence[Step]) -> str:
-    """Return the subject of a dream that changes no memories."""
-    first = steps[0]
-    return (
-        f"{first.subject} → {first.project}" if first.action is DreamAction.JOIN else first.subject
-    )
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
@@ -619,9 +577,8 @@ def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -
         data: bytes | None = home.vault.read(path)
     except FileNotFoundError:
         data = None
-    before = (
-        data.decode("utf-8", "replace") if data is not None else _PAGE.format(day=shown_day(now))
-    )
+    former = data.decode("utf-8", "replace") if data is not None else None
+    before = _PAGE.format(day=shown_day(now)) if former is None else former
     text = home.redactor.clean(f"{before.rstrip()}\n\n{diary.written(report, memories, now)}")
     base = bytes_hash(data) if data is not None else None
-    change.intend([Intent("write", path, text, base, former=before if data is not None else None)])
+    change.intend([Intent("write", path, text, base, former=former)])
