@@ -178,15 +178,11 @@ def backup(home: Home, target: Path | None = None) -> Path:
     Raises Conflict if that file exists or is in the home.
     """
     if target is None:
-        return _copy(
-            home,
-            home.settings.database.with_name(f"nacre-{home.now().astimezone():%Y%m%d-%H%M%S}.db"),
-        )
-    refuse_named(target, territory(home.settings))
-    return _copy(home, target.expanduser().absolute())
-
-
-def _copy(home: Home, target: Path) -> Path:
+        name = f"nacre-{home.now().astimezone():%Y%m%d-%H%M%S}.db"
+        target = home.settings.database.with_name(name)
+    else:
+        refuse_named(target, territory(home.settings))
+        target = target.expanduser().absolute()
     home.database_file.backup(target)
     return target
 
@@ -215,7 +211,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
         try:
             apply_intents(home)
             _keep_history(home)
-            _copy(home, copy)
+            home.database_file.backup(copy)
         finally:
             home.database.close()
     except SchemaTooNew:
@@ -242,7 +238,13 @@ def _put_in_place(
                 with contextlib.closing(home.database):
                     stack.enter_context(home.vault_lock)
                     lost = _flush_writes(home)
-                lost += _carry_over(database, new)
+                with contextlib.closing(FileDatabase(new)) as fresh:
+                    parts = maintenance.carry_over(database, fresh)
+                    fresh.fold_log()
+                hint = "the vault has all memories; today's costs are counted from here"
+                lost += [
+                    Problem(str(database), f"{part} could not be read", hint) for part in parts
+                ]
             take_place(database, new)
         else:
             new.replace(database)
@@ -261,14 +263,6 @@ def take_place(database: Path, new: Path) -> None:
     except OSError:  # unsupported by some file systems
         database.replace(old)
     new.replace(database)
-
-
-def _carry_over(old: Path, new: Path) -> list[Problem]:
-    with contextlib.closing(FileDatabase(new)) as fresh:
-        lost = maintenance.carry_over(old, fresh)
-        fresh.fold_log()
-    hint = "the vault has all memories; today's costs are counted from here"
-    return [Problem(str(old), f"{part} could not be read", hint) for part in lost]
 
 
 def set_aside(database: Path, name: Path) -> None:
@@ -301,11 +295,8 @@ def _flush_writes(home: Home) -> list[Problem]:
         raise
     except (StoreUnusable, *UNREADABLE):
         problem = "pending writes to the vault could not be read"
-        return [
-            Problem(
-                str(home.settings.database), problem, "nacre log shows the completed operations"
-            )
-        ]
+        hint = "nacre log shows the completed operations"
+        return [Problem(str(home.settings.database), problem, hint)]
     if is_pending:
         problem = home.problems[-1] if home.problems else "a write is pending"
         raise VaultUnusable(
@@ -326,13 +317,8 @@ def _files(database: Path) -> list[Path]:
 
 def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> list[Path]:
     """Return the transcripts that the old database had read, if it is readable."""
-    if not settings.database.exists():
-        return []
-    try:
-        home = open_home(settings)
-    except SchemaTooNew:
-        raise
-    except StoreUnusable:
+    home = _open_old(settings, open_home) if settings.database.exists() else None
+    if home is None:
         return []
     try:
         with contextlib.suppress(StoreUnusable, *UNREADABLE):
@@ -400,9 +386,7 @@ def version(home: Home) -> DatabaseVersion:
 
 
 def _bytes(settings: Settings) -> int:
-    files = (
-        settings.database.with_name(settings.database.name + suffix) for suffix in ("", "-wal")
-    )
+    files = _files(settings.database)[:2]
     return sum(file.stat().st_size for file in files if file.exists())
 
 
@@ -455,8 +439,7 @@ def _settings(home: Path, settings: Settings) -> Settings:
 
 
 def _proofs(home: Home, manifest: data_backup.Manifest) -> Iterator[Check]:
-    checks = [as_check(proof) for proof in prove(home, transcripts=False)]
-    yield from checks
+    yield from [as_check(proof) for proof in prove(home, transcripts=False)]
     yield _counts(home, manifest)
     yield _recall(home)
     for note in manifest.notes:
@@ -464,13 +447,7 @@ def _proofs(home: Home, manifest: data_backup.Manifest) -> Iterator[Check]:
 
 
 def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
-    sessions = home.sessions.counts()
-    present = {
-        "memories": len(home.memories.all_ids()),
-        "projects": len(home.files.projects()),
-        "sessions": sum(row[1] for row in sessions),
-        "turns": sum(row[2] or 0 for row in sessions),
-    }
+    present = data_backup.counts_of(home)
     differing = [
         f"{name} {present[name]:,} instead of {manifest.counts.get(name, 0):,}"
         for name in _COUNTED
@@ -543,18 +520,16 @@ def upkeep(home: Home) -> Iterator[Check]:
     yield from _stale_todos(home.usage.idle_todos(now - _STALE_TODO))
     yield from _report_unused(idle)
     near = home.memories.in_any_state(home.usage.may_end(now, consolidate.bounds(home.settings)))
-    ending = (
-        consolidate.ending(may_end(home, near), usage_of(home, near), now, home.settings)
-        if near
-        else []
-    )
-    yield from _dream(home, ending, sum(group.count for group in idle))
+    if near:
+        ending = consolidate.ending(may_end(home, near), usage_of(home, near), now, home.settings)
+        yield from _dream(home, ending, sum(group.count for group in idle))
 
 
 def _recency(idle: Sequence[Idle]) -> Iterator[Check]:
     spans: Counter[str] = Counter()
     for group in idle:
-        spans[_span(group.begun)] += group.count
+        span = next((name for most, name in _SPANS if group.begun <= most), _LONGEST_SPAN)
+        spans[span] += group.count
     parts = [
         f"{spans[name]:,} {name}"
         for name in (*(name for _, name in _SPANS), _LONGEST_SPAN)
@@ -562,10 +537,6 @@ def _recency(idle: Sequence[Idle]) -> Iterator[Check]:
     ]
     if any(name != _SPANS[0][1] for name in spans):
         yield Check("recency", OK, f"last stated or recalled: {', '.join(parts)}")
-
-
-def _span(days: int) -> str:
-    return next((name for most, name in _SPANS if days <= most), _LONGEST_SPAN)
 
 
 def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:

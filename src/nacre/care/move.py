@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -13,10 +12,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
-from nacre.base import files
-from nacre.base import json as json_text
+from nacre.base import files, json
 from nacre.base.environment import server_address
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
@@ -116,8 +115,6 @@ def _ledger(vault: Vault) -> list[bytes]:
 # -- The ends of a move: a home's folder, and a tenant on a server ---------------------------------
 
 
-Open = Callable[[Settings], Home]
-
 _PASSWORD = re.compile(r"(://[^/@:]*):[^/]*@|([?&])password=[^&]*&?")
 
 
@@ -151,22 +148,17 @@ def in_folder(settings: Settings) -> Settings:
 
 def on_server(settings: Settings, address: str, tenant: str | None) -> Settings:
     """Return settings for a tenant's memory on a server. The address may contain a password, in memory only."""
-    with_tenant = settings.having("storage.tenant", tenant) if tenant else settings
-    return replace(with_tenant, environ={**settings.environ, "NACRE_DB": address})
+    settings = settings.having("storage.tenant", tenant) if tenant else settings
+    return replace(settings, environ={**settings.environ, "NACRE_DB": address})
 
 
 def read_moved(settings: Settings) -> Moved | None:
     """Return the record of the home's last move, or ``None``."""
     try:
-        record = json_text.parse(_file(settings).read_bytes())
-        return Moved(
-            str(record["id"]),
-            str(record["server"]),
-            str(record["tenant"]),
-            bool(record["is_whole"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        moved: Moved = json.decode(_file(settings).read_bytes(), Moved)
+    except (OSError, msgspec.DecodeError):
         return None
+    return moved
 
 
 def write_moved(settings: Settings, moved: Moved | None) -> None:
@@ -174,13 +166,7 @@ def write_moved(settings: Settings, moved: Moved | None) -> None:
     if moved is None:
         _file(settings).unlink(missing_ok=True)
         return
-    record = {
-        "id": moved.id,
-        "server": moved.server,
-        "tenant": moved.tenant,
-        "is_whole": moved.is_whole,
-    }
-    files.write_file(_file(settings), json.dumps(record) + "\n")
+    files.write_file(_file(settings), json.encode(moved).decode() + "\n")
 
 
 def claim_tenant(server: Home, moved: Moved) -> None:
@@ -202,9 +188,7 @@ def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) ->
 
     Raises Conflict.
     """
-    is_former = (
-        moved is not None and moved.is_whole and (moved.server, moved.tenant) == (address, tenant)
-    )
+    is_former = moved and moved.is_whole and (moved.server, moved.tenant) == (address, tenant)
     if not is_former and not is_empty(folder):
         raise Conflict(
             f"{folder.settings.home} already has its own memory",
@@ -219,16 +203,6 @@ def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) ->
             f"{len(edited)} files of {folder.settings.vault} were edited since, including {min(edited)}",
             hint="move them out of the vault, then run the command again",
         )
-
-
-def open_both(folder: Settings, server: Settings, opener: Open = open_home) -> tuple[Home, Home]:
-    """Open both ends, the server first, because it may be unreachable. Raises StoreUnusable."""
-    opened_server = opener(server)
-    try:
-        return opener(folder), opened_server
-    except BaseException:
-        opened_server.close()
-        raise
 
 
 def _file(settings: Settings) -> Path:
@@ -442,12 +416,10 @@ def _from_server(
 
 @contextlib.contextmanager
 def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
-    folder, server = open_both(local, remote)
-    try:
+    """Open both ends, the server first, because it may be unreachable. Raises StoreUnusable."""
+    closing = contextlib.closing
+    with closing(open_home(remote)) as server, closing(open_home(local)) as folder:
         yield folder, server
-    finally:
-        folder.close()
-        server.close()
 
 
 @contextlib.contextmanager
@@ -461,17 +433,12 @@ def _lock_ends(*homes: Home) -> Iterator[None]:
         yield
 
 
-def _fold_pending(home: Home) -> None:
-    """Add pending files to the memory: edits by hand, usage, costs."""
-    scan(home)
-    fold_usage(home)
-    fold_notes(home)
-    apply_intents(home)
-
-
 def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress) -> MoveReport:
     notify(Progress("documents", 0, 1))
-    _fold_pending(source)
+    scan(source)  # add pending files to the memory: edits by hand, usage, costs
+    fold_usage(source)
+    fold_notes(source)
+    apply_intents(source)
     written = carry_documents(
         source.vault, target.vault, lambda path, data: _keep(target, path, data)
     )
@@ -556,13 +523,6 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
     """Build missing full text and return the number of rows. A server analyses its rows before and after."""
     if is_new and home.database.is_server:
         home.database.one("look_at_rows")
-    indexed = _index_missing(home, notify)
-    if indexed and home.database.is_server:
-        home.database.one("look_at_rows")
-    return indexed
-
-
-def _index_missing(home: Home, notify: OnProgress) -> int:
     memories = [memory for (memory,) in home.database.all("list_memories_unindexed")]
     turns = [row for (row,) in home.database.all("list_turns_unindexed")]
     total = len(memories) + len(turns)
@@ -571,20 +531,17 @@ def _index_missing(home: Home, notify: OnProgress) -> int:
             home.memories.index_again(memories[at : at + _INDEX_PORTION])
         notify(Progress("words", at, total))
     for at in range(0, len(turns), _INDEX_PORTION):
-        _index_turns(home, turns[at : at + _INDEX_PORTION])
+        rows = turns[at : at + _INDEX_PORTION]
+        with home.database.transaction():
+            stored_turns = home.sessions.by_rows(rows).items()
+            home.deeds.index_again(
+                [Deeds(row, stored.turn.tool_calls) for row, stored in stored_turns]
+            )
+            home.sessions.index_again(rows)
         notify(Progress("words", len(memories) + at, total))
+    if total and home.database.is_server:
+        home.database.one("look_at_rows")
     return total
-
-
-def _index_turns(home: Home, rows: list[int]) -> None:
-    with home.database.transaction():
-        home.deeds.index_again(
-            [
-                Deeds(row, stored.turn.tool_calls)
-                for row, stored in home.sessions.by_rows(rows).items()
-            ]
-        )
-        home.sessions.index_again(rows)
 
 
 def _obstacle(local: Settings, address: str, tenant: str) -> str:

@@ -33,6 +33,8 @@ from nacre.vault.files import LEDGER, FileStat
 
 WARNING, FAILURE = "warning", "failure"
 REBUILD = "nacre admin db rebuild; the vault has all memories"
+DEEP_REPAIR = "nacre admin doctor --deep --repair"
+"""The command that repairs everything that needs no decision."""
 
 Mend = Callable[[Home], object]
 
@@ -67,11 +69,6 @@ def told_of(error: Exception) -> NacreError:
     return StoreUnusable(f"the database has unreadable data ({shorten(text, 200)})", hint=REBUILD)
 
 
-def deep_repair() -> str:
-    """Return the command that repairs everything that needs no decision."""
-    return "nacre admin doctor --deep --repair"
-
-
 # -- The archive -----------------------------------------------------------------------------------
 
 
@@ -82,7 +79,7 @@ def prove_archive(home: Home) -> Proof:
         Finding(
             FAILURE,
             f"{problem.path}: {problem.message}",
-            problem.hint or deep_repair(),
+            problem.hint or DEEP_REPAIR,
             archive.mend,
         )
         for problem in problems
@@ -153,33 +150,27 @@ def prove_full_text(home: Home) -> Proof:
     findings: list[Finding] = []
     if memories:
         sentence = f"{len(memories)} memories are missing in the full text index"
-        findings.append(Finding(FAILURE, sentence, deep_repair(), _reindex_memories(memories)))
+        findings.append(Finding(FAILURE, sentence, DEEP_REPAIR, partial(_reindex, memories)))
     if turns:
         sentence = f"{len(turns)} turns are missing in the full text index"
         findings.append(
-            Finding(FAILURE, sentence, deep_repair(), lambda home: home.sessions.index_again(turns))
+            Finding(FAILURE, sentence, DEEP_REPAIR, lambda home: home.sessions.index_again(turns))
         )
     for table, rows in sound.text_without_rows().items():
         sentence = f"{len(rows)} texts in {table} are orphaned"
-        findings.append(Finding(FAILURE, sentence, deep_repair(), _forget_text(table, rows)))
+        findings.append(Finding(FAILURE, sentence, DEEP_REPAIR, partial(_forget_text, table, rows)))
     return Proof("full text", f"{sound.texts():,} texts", findings)
 
 
-def _reindex_memories(ids: Sequence[str]) -> Callable[[Home], None]:
-    def mend(home: Home) -> None:
-        with home.database.transaction():
-            for memory in filter(None, map(home.memories.find, ids)):
-                home.memories.put(memory)
-
-    return mend
+def _reindex(ids: Sequence[str], home: Home) -> None:
+    with home.database.transaction():
+        for memory in filter(None, map(home.memories.find, ids)):
+            home.memories.put(memory)
 
 
-def _forget_text(table: str, rows: Sequence[int]) -> Callable[[Home], None]:
-    def mend(home: Home) -> None:
-        with home.database.transaction():
-            maintenance.Soundness(home.database_file).forget_text(table, rows)
-
-    return mend
+def _forget_text(table: str, rows: Sequence[int], home: Home) -> None:
+    with home.database.transaction():
+        maintenance.Soundness(home.database_file).forget_text(table, rows)
 
 
 def prove_vectors(home: Home) -> Proof:
@@ -208,12 +199,12 @@ def prove_vectors(home: Home) -> Proof:
     if wrong:
         sentence = f"{wrong} vectors have a different size from the model's"
         findings.append(
-            Finding(FAILURE, sentence, f"{deep_repair()}, then nacre ingest", _drop_vectors)
+            Finding(FAILURE, sentence, f"{DEEP_REPAIR}, then nacre ingest", _drop_vectors)
         )
     elif sound.bits_missing():
         sentence = f"{sound.bits_missing()} passages are missing in the quick index"
         findings.append(
-            Finding(FAILURE, sentence, f"{deep_repair()}, then nacre ingest", _drop_vectors)
+            Finding(FAILURE, sentence, f"{DEEP_REPAIR}, then nacre ingest", _drop_vectors)
         )
     return Proof(
         "vectors",
@@ -240,13 +231,18 @@ def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Pr
     """Check that the index contains every turn of the existing transcripts, as far as they were read."""
     sound = maintenance.Soundness(home.database_file)
     findings = [
-        Finding(FAILURE, f"session {name} has a wrong count of turns", deep_repair(), _counter(row))
+        Finding(
+            FAILURE,
+            f"session {name} has a wrong count of turns",
+            DEEP_REPAIR,
+            partial(_count_again, row),
+        )
         for row, name in sound.sessions_miscounted()
     ]
     seen_files = home.sessions.seen_files()
     present = [file for file in seen_files if Path(file.path).is_file()]
     unchanged = [file for file in present if _is_unchanged(file)]
-    chosen = unchanged if everything else _spread(unchanged)
+    chosen = unchanged if everything else unchanged[:: max(1, -(-len(unchanged) // SAMPLE))]
     for index, file in enumerate(chosen):
         findings += _read_again(home, sound, file)
         notify(Progress("proving", index + 1, len(chosen), Path(file.path).name))
@@ -264,11 +260,6 @@ def _is_unchanged(file: SeenFile) -> bool:
         return False
 
 
-def _spread(files: Sequence[SeenFile]) -> list[SeenFile]:
-    step = max(1, -(-len(files) // SAMPLE))
-    return list(files[::step])
-
-
 def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> list[Finding]:
     path = Path(file.path)
     try:
@@ -280,7 +271,7 @@ def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> lis
     if not lacking:
         return []
     sentence = f"{lacking} of {total} turns of {path} are missing in the index"
-    return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", _reader(path))]
+    return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", partial(_ingest, path))]
 
 
 def _count_missing(
@@ -308,22 +299,16 @@ def _count_missing(
     return len(identifiers) - present + unknown, len(identifiers) + unknown
 
 
-def _counter(row: int) -> Mend:
-    def mend(home: Home) -> None:
-        with home.database.transaction():
-            home.sessions.refresh([row])
-
-    return mend
+def _count_again(row: int, home: Home) -> None:
+    with home.database.transaction():
+        home.sessions.refresh([row])
 
 
-def _reader(path: Path) -> Mend:
-    def mend(home: Home) -> None:
-        options = IngestOptions(
-            paths=(path,), extract=False, vectors=False, force=True, remember_paths=False
-        )
-        ingest(home, options)
-
-    return mend
+def _ingest(path: Path, home: Home) -> None:
+    options = IngestOptions(
+        paths=(path,), extract=False, vectors=False, force=True, remember_paths=False
+    )
+    ingest(home, options)
 
 
 # -- Vault against index ---------------------------------------------------------------------------
@@ -377,7 +362,7 @@ def prove_files(home: Home) -> Proof:
         )
     for memory in filter(None, map(home.memories.find, home.files.unfiled())):
         sentence = f"{_label(memory)} is in the index but has no file"
-        findings.append(Finding(FAILURE, sentence, deep_repair(), _writer(memory)))
+        findings.append(Finding(FAILURE, sentence, DEEP_REPAIR, partial(_write_file_again, memory)))
     return Proof("vault", f"{len(stats):,} files", findings)
 
 
@@ -396,18 +381,16 @@ def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iter
     except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable) as error:
         yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "correct the file")
         return
+    sentence = ""
     if bytes_hash(data) != seen_file.hash:
-        sentence = (
-            f"{stat.path} changed without a new modification time, so the index has its old text"
-        )
-        yield Finding(FAILURE, sentence, deep_repair(), _reader_vault(seen_file))
+        sentence = "changed without a new modification time, so the index has its old text"
     elif row is None:
-        yield Finding(
-            FAILURE, f"{stat.path} has no row in the index", deep_repair(), _reader_vault(seen_file)
-        )
+        sentence = "has no row in the index"
     elif differing := _differences(written, row):
-        sentence = f"{stat.path} and its row have different {', '.join(differing)}"
-        yield Finding(FAILURE, sentence, deep_repair(), _reader_vault(seen_file))
+        sentence = f"and its row have different {', '.join(differing)}"
+    if sentence:
+        mend = partial(_read_file_again, seen_file)
+        yield Finding(FAILURE, f"{stat.path} {sentence}", DEEP_REPAIR, mend)
 
 
 def _differences(written: Memory, row: Memory) -> list[str]:
@@ -423,24 +406,14 @@ def _value(memory: Memory, name: str) -> object:
     return sorted(set(value), key=repr) if name in _UNORDERED else value
 
 
-def _reader_vault(seen_file: SeenMemoryFile) -> Mend:
-    """Return a repair that reads a file again with the next scan."""
-
-    def mend(home: Home) -> None:
-        home.files.save(replace(seen_file, mtime_ns=0, hash=b""))
-        scan(home)
-
-    return mend
+def _read_file_again(seen_file: SeenMemoryFile, home: Home) -> None:
+    home.files.save(replace(seen_file, mtime_ns=0, hash=b""))
+    scan(home)
 
 
-def _writer(memory: Memory) -> Mend:
-    """Return a repair that writes a row's file again."""
-
-    def mend(home: Home) -> None:
-        with home.change("update", subject=memory.subject) as change:
-            change.put([memory])
-
-    return mend
+def _write_file_again(memory: Memory, home: Home) -> None:
+    with home.change("update", subject=memory.subject) as change:
+        change.put([memory])
 
 
 def prove_links(home: Home) -> Proof:
@@ -452,43 +425,24 @@ def prove_links(home: Home) -> Proof:
         links += len(memory.links)
         for link in memory.links:
             if link.to not in memories and not link.to.startswith(CODE):
-                findings.append(
-                    _dangling_link(memory, f"{link.rel} {link.to}", f"nacre edit {memory.id[-8:]}")
-                )
+                sentence = f"{_label(memory)}: dangling link {link.rel} {link.to}"
+                findings.append(Finding(WARNING, sentence, f"nacre edit {memory.id[-8:]}"))
         newer = memory.superseded_by
+        compare = f"nacre show {memory.id[-8:]} --history; edit the wrong one"
         if newer and newer not in memories:
-            findings.append(
-                _dangling_link(
-                    memory, f"superseded_by {newer}", f"nacre retire --restore {memory.id[-8:]}"
-                )
-            )
+            sentence = f"{_label(memory)}: dangling link superseded_by {newer}"
+            findings.append(Finding(WARNING, sentence, f"nacre retire --restore {memory.id[-8:]}"))
         elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
             sentence = f"{_label(memory)} names {_label(memories[newer])} as its successor, which does not confirm it"
-            findings.append(
-                Finding(
-                    WARNING,
-                    sentence,
-                    f"nacre show {memory.id[-8:]} --history; edit the wrong one",
-                )
-            )
+            findings.append(Finding(WARNING, sentence, compare))
         for old in superseded(memory):
             successor = memories.get(old)
             if successor and successor.is_active and not memory.retired:
                 sentence = (
                     f"{_label(memory)} claims to supersede {_label(successor)}, which still holds"
                 )
-                findings.append(
-                    Finding(
-                        WARNING,
-                        sentence,
-                        f"nacre show {memory.id[-8:]} --history; edit the wrong one",
-                    )
-                )
+                findings.append(Finding(WARNING, sentence, compare))
     return Proof("links", f"{links:,} in the front matter of {len(memories):,} memories", findings)
-
-
-def _dangling_link(memory: Memory, link: str, repair: str) -> Finding:
-    return Finding(WARNING, f"{_label(memory)}: dangling link {link}", repair)
 
 
 def prove_projects(home: Home) -> Proof:
@@ -508,21 +462,15 @@ def prove_projects(home: Home) -> Proof:
         if lacking or extra:
             sentence = f"the index has other aliases, folders or remotes for project {project.slug} than its page: "
             named = ", ".join(f"{key} {value}" for key, value in sorted(lacking | extra))
-            findings.append(
-                Finding(
-                    FAILURE, sentence + shorten(named, 200), deep_repair(), _page_reader(project)
-                )
-            )
+            mend = partial(_read_page_again, project)
+            findings.append(Finding(FAILURE, sentence + shorten(named, 200), DEEP_REPAIR, mend))
     return Proof("projects", f"{len(projects):,} pages", findings)
 
 
-def _page_reader(project: Project) -> Mend:
-    def mend(home: Home) -> None:
-        with home.database.transaction():
-            home.files.save_project(replace(project, mtime_ns=-1), [])
-        read_pages(home)
-
-    return mend
+def _read_page_again(project: Project, home: Home) -> None:
+    with home.database.transaction():
+        home.files.save_project(replace(project, mtime_ns=-1), [])
+    read_pages(home)
 
 
 def prove_ledger(home: Home) -> Proof:
@@ -553,7 +501,7 @@ def prove_ledger(home: Home) -> Proof:
         last = last_actions.get(memory.id)
         if memory.retired and last not in ("retire", "import", "undo"):
             sentence = f"{_label(memory)} is retired, but not in the ledger"
-            findings.append(Finding(WARNING, sentence, deep_repair(), _ledger_writer(memory)))
+            findings.append(Finding(WARNING, sentence, DEEP_REPAIR, partial(_record, memory)))
         elif not memory.retired and last == "retire":
             sentence = f"{_label(memory)} is active, but retired in the ledger"
             findings.append(
@@ -564,15 +512,11 @@ def prove_ledger(home: Home) -> Proof:
     return Proof("ledger", f"{len(entries):,} entries", findings)
 
 
-def _ledger_writer(memory: Memory) -> Mend:
-    def mend(home: Home) -> None:
-        reason = memory.retired.reason if memory.retired else None
-        with home.change("retire", why=reason) as change:
-            change.append(
-                [change.entry("retire", memory=memory.id, **({"reason": reason} if reason else {}))]
-            )
-
-    return mend
+def _record(memory: Memory, home: Home) -> None:
+    reason = memory.retired.reason if memory.retired else None
+    details = {"reason": reason} if reason else {}
+    with home.change("retire", why=reason) as change:
+        change.append([change.entry("retire", memory=memory.id, **details)])
 
 
 def _label(memory: Memory) -> str:

@@ -60,11 +60,8 @@ def windows_task(words: Sequence[str]) -> str:
 
 
 def _quote_for_systemd(word: str) -> str:
-    return (
-        '"'
-        + word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("%", "%%")
-        + '"'
-    )
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("%", "%%")
+    return f'"{escaped}"'
 
 
 def _fill_template(name: str, places: Mapping[str, str]) -> str:
@@ -341,13 +338,3 @@ def survey(home: Home, request: SurveyRequest) -> Survey:
 def show_status(settings: Settings) -> Standing:
     """Return the state of the watcher."""
     return follow.standing(settings.home, utc_now())
-
-
-def start_answers(settings: Settings) -> Standing:
-    """Start the watcher. Raises Unavailable."""
-    return start(settings)
-
-
-def stop_answers(settings: Settings) -> bool:
-    """Stop the watcher; return True if it was running. Raises Unavailable."""
-    return stop(settings)

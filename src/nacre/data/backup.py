@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from nacre.base import files
 from nacre.base import json as json_text
@@ -134,10 +134,7 @@ def create(
         counts = _copy_database(work, target)
         _copy_files(work, target)
         committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_WAIT_SECONDS)
-        with (
-            committing,
-            home.vault_lock,
-        ):  # moved or changed meanwhile: no file was missed
+        with committing, home.vault_lock:  # moved or changed meanwhile: no file was missed
             _catch_up(work)
         manifest = Manifest(
             stamp(home.now()),
@@ -145,9 +142,17 @@ def create(
             tuple(sorted(work.files.values(), key=lambda entry: entry.path)),
             tuple(work.notes),
         )
-        archive.writestr(
-            MANIFEST, json.dumps(_manifest_values(manifest), ensure_ascii=False, indent=1)
-        )
+        values = {
+            "format": FORMAT,
+            "version": VERSION,
+            "created": manifest.created,
+            "counts": manifest.counts,
+            "notes": manifest.notes,
+            "files": [
+                [entry.path, entry.size, entry.sha256, entry.mtime_ns] for entry in manifest.files
+            ],
+        }
+        archive.writestr(MANIFEST, json.dumps(values, ensure_ascii=False, indent=1))
     return BackupReport(target, target.stat().st_size, manifest)
 
 
@@ -155,7 +160,7 @@ def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
     home = work.home
     with home.vault_lock:
         apply_intents(home)
-        counts = _counts(home)
+        counts = counts_of(home)
         snapshot = Snapshot(home.settings.database)
     _copy_snapshot(work, target, DATABASE, snapshot)
     gateway = home.settings.home / GATEWAY_DATABASE
@@ -178,7 +183,8 @@ def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) 
             copy.unlink(missing_ok=True)
 
 
-def _counts(home: Home) -> dict[str, int]:
+def counts_of(home: Home) -> dict[str, int]:
+    """Return the numbers of memories, projects, sessions, turns and files."""
     sessions = home.sessions.counts()
     return {
         "memories": len(home.memories.all_ids()),
@@ -219,16 +225,14 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
         folders.sort()
         for name in sorted(names):
-            path = Path(parent, name)
-            if name.startswith(settings.database.name) and Path(parent) == settings.home:
+            path, is_top = Path(parent, name), Path(parent) == settings.home
+            if is_top and (name.startswith(settings.database.name) or name in _SKIPPED_FILES):
                 continue
             if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
                 continue  # copied as a snapshot
-            if name == credentials.NAME and Path(parent) == settings.home:
+            if is_top and name == credentials.NAME:
                 note = f"{name} was left out: nacre writer setup creates new keys"
                 work.notes += [note] if note not in work.notes else []
-                continue
-            if name in _SKIPPED_FILES and Path(parent) == settings.home:
                 continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue
@@ -281,7 +285,11 @@ def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
     """Yield a file's bytes, with credentials removed from files that may contain some."""
     if name in _WITH_CREDENTIALS:
         text = source.read().decode("utf-8", "replace")
-        clean = work.home.redactor.clean(_without_keys(work.home, text))
+        bare = text
+        for own in work.home.settings["models.providers"].values():
+            if key := own.get("api_key"):  # of any form
+                bare = bare.replace(key, "[REDACTED:api-key]")
+        clean = work.home.redactor.clean(bare)
         if clean != text:
             work.notes.append(f"{name}: text that looked like a secret was removed")
         yield clean.encode("utf-8")
@@ -290,32 +298,12 @@ def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
         yield block
 
 
-def _without_keys(home: Home, text: str) -> str:
-    """Remove the config's keys of models, of any form, from a text."""
-    for own in home.settings["models.providers"].values():
-        if key := own.get("api_key"):
-            text = text.replace(key, "[REDACTED:api-key]")
-    return text
-
-
 def _place(path: Path) -> Place | None:
     try:
         status = path.stat()
     except FileNotFoundError:
         return None
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
-
-
-def _manifest_values(manifest: Manifest) -> dict[str, Any]:
-    files = [[file.path, file.size, file.sha256, file.mtime_ns] for file in manifest.files]
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "created": manifest.created,
-        "counts": manifest.counts,
-        "notes": list(manifest.notes),
-        "files": files,
-    }
 
 
 def read_manifest(backup: Path) -> Manifest:

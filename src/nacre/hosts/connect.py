@@ -303,22 +303,27 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
         for wish in wishes
         if _runs_twice(settings, wish, (*wishes, *wired.wishes))
     ]
-    commands = [
+    return replace(_planned(settings, wishes, drafts, is_removal=False), notes=tuple(notes))
+
+
+def _planned(
+    settings: Settings, wishes: Sequence[WiringWish], drafts: Drafts, *, is_removal: bool
+) -> WiringPlan:
+    commands = (
         command
         for wish in wishes
-        for command in commands_for(settings, wish)
+        for command in commands_for(settings, wish, is_removal=is_removal)
         if drafts.may_run(command)
-    ]
-    servers = drafts.servers
+    )
     return WiringPlan(
         tuple(wishes),
         drafts.changes(),
         tuple(drafts.left_alone),
-        tuple(servers.kept),
-        tuple(servers.put),
+        tuple(drafts.servers.kept),
+        tuple(drafts.servers.put),
         tuple(commands),
-        tuple(notes),
-        own_memories=tuple(drafts.own_memories.states(tuple(wishes), is_removal=False)),
+        is_removal=is_removal,
+        own_memories=tuple(drafts.own_memories.states(tuple(wishes), is_removal=is_removal)),
         set=tuple(drafts.own_memories.set),
         given_back=tuple(drafts.own_memories.given_back),
     )
@@ -334,33 +339,17 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
     places = {wish.place for wish in wishes}
     needed = _pieces(settings, [wish for wish in wired.wishes if wish.place not in places])
     for wish in wishes:
-        for target in _all_forms(settings, wish):
-            drafts.take(wish, _without(target, needed), dropped)
+        every = replace(wish, plain=False, slot=True, tool_hook=True, isolates=True)
+        for form in dict.fromkeys((every, replace(wish, plain=True))):
+            for target in targets_of(settings, form):
+                drafts.take(wish, _without(target, needed), dropped)
     drafts.restore(wired, {path for path, _ in needed})
-    commands = [
-        command
-        for wish in wishes
-        for command in commands_for(settings, wish, is_removal=True)
-        if drafts.may_run(command)
-    ]
-    return WiringPlan(
-        tuple(wishes),
-        drafts.changes(),
-        tuple(drafts.left_alone),
-        tuple(drafts.servers.kept),
-        (),
-        tuple(commands),
-        is_removal=True,
-        own_memories=tuple(drafts.own_memories.states(tuple(wishes), is_removal=True)),
-        given_back=tuple(drafts.own_memories.given_back),
-    )
+    return _planned(settings, wishes, drafts, is_removal=True)
 
 
 def _runs_twice(settings: Settings, wish: WiringWish, all_wishes: Iterable[WiringWish]) -> bool:
     """Return True if a project's wiring has hooks and the host is also wired for the user."""
-    other = any(
-        wired_wish.host == wish.host and not wired_wish.project for wired_wish in all_wishes
-    )
+    other = any(item.host == wish.host and not item.project for item in all_wishes)
     pieces = (piece for target in targets_of(settings, wish) for piece in target.pieces)
     return bool(wish.project) and other and any(isinstance(piece, JsonHook) for piece in pieces)
 
@@ -376,21 +365,8 @@ def _pieces(settings: Settings, wishes: Iterable[WiringWish]) -> set[tuple[Path,
 
 
 def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
-    return replace(
-        target,
-        pieces=tuple(piece for piece in target.pieces if (target.path, repr(piece)) not in needed),
-    )
-
-
-def _all_forms(settings: Settings, wish: WiringWish) -> Iterable[Target]:
-    """Return the files of a wiring in all its possible forms."""
-    forms = dict.fromkeys(
-        (
-            replace(wish, plain=False, slot=True, tool_hook=True, isolates=True),
-            replace(wish, plain=True),
-        )
-    )
-    return [target for form in forms for target in targets_of(settings, form)]
+    pieces = (piece for piece in target.pieces if (target.path, repr(piece)) not in needed)
+    return replace(target, pieces=tuple(pieces))
 
 
 # -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------

@@ -168,16 +168,10 @@ def _last_answer_source(settings: Settings, since: int) -> str:
 # The host has the expected plugin, and its record of nacre's programs is correct.
 
 
-def prove_plugins(settings: Settings, wish: WiringWish, *, is_of_another: bool) -> Iterator[Check]:
-    """Yield the findings on a host's plugin. One written by another nacre is not reported as broken."""
-    yield from _prove_installed(settings, wish, is_of_another=is_of_another)
-    yield from _prove_program(settings, wish)
-
-
 def _prove_installed(
     settings: Settings, wish: WiringWish, *, is_of_another: bool
 ) -> Iterator[Check]:
-    """Check that Claude Code has the expected plugin."""
+    """Check that Claude Code has the expected plugin. One written by another nacre is not reported as broken."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         return
@@ -205,13 +199,11 @@ def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     record = json_in(text_of(path)) if path else None
     if not isinstance(record, dict) or not isinstance(record.get("hook"), list):
         return
-    environ = record.get("env") if isinstance(record.get("env"), dict) else {}
+    environ = record.get("env")
     home = ["--home", str(record["home"])] if record.get("home") else []
-    words = (
-        ["/usr/bin/env", *(f"{key}={value}" for key, value in (environ or {}).items())]
-        if environ
-        else []
-    )
+    words = []
+    if environ and isinstance(environ, dict):
+        words = ["/usr/bin/env", *(f"{key}={value}" for key, value in environ.items())]
     words += [*map(str, record["hook"]), *home, wish.host, "session-start"]
     began = time.monotonic()
     hook_input = {**SAMPLE, "cwd": str(settings.home)}
@@ -392,15 +384,15 @@ def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
             None,
         )
         proven = proven_versions().get(name)
-        version = proven and path and _version(settings, Path(path))
+        # The npm package is read first: the program takes seconds, and may leave files.
+        version = (
+            proven
+            and path
+            and (_version_from_package(Path(path)) or _version_from_program(settings, Path(path)))
+        )
         if proven and version:
             finding = f"{version} is installed; driven for real: {', '.join(proven.versions)} ({proven.on})"
             yield Check(f"{name} version", OK, finding)
-
-
-def _version(settings: Settings, program: Path) -> str:
-    """Return a program's version from its npm package, or else from itself, which takes seconds and may leave files."""
-    return _version_from_package(program) or _version_from_program(settings, program)
 
 
 def _version_from_package(program: Path) -> str:
@@ -477,11 +469,8 @@ def warmed(settings: Settings) -> Iterator[None]:
     home = str(settings.home)
     daemon = None
     with suppress(OSError):
-        daemon = (
-            start_daemon(home, settings.environ, "--no-watch")
-            if settings.flag("daemon.enabled")
-            else None
-        )
+        if settings.flag("daemon.enabled"):
+            daemon = start_daemon(home, settings.environ, "--no-watch")
     if daemon is None:
         yield
         return
@@ -559,33 +548,14 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
         wish.host for wish in wired.wishes if _has_differences(plan(settings, [wish]))
     )
     if broken and (other := written_by_another(settings, wired)):
-        return [
-            Check(
-                "hosts",
-                WARNING,
-                f"{', '.join(broken)}: {other}",
-                "nacre init fits them to this one",
-            )
-        ]
-    if broken:
-        return [
-            Check(
-                "hosts",
-                WARNING,
-                f"the wiring of {', '.join(broken)} changed",
-                "nacre admin doctor hosts",
-            )
-        ]
+        finding = f"{', '.join(broken)}: {other}"
+        return [Check("hosts", WARNING, finding, "nacre init fits them to this one")]
     enabled_again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
-    if enabled_again:
-        return [
-            Check(
-                "hosts",
-                WARNING,
-                f"the own memory of {', '.join(enabled_again)} was turned on again",
-                "nacre admin doctor hosts",
-            )
-        ]
+    if broken or enabled_again:
+        finding = f"the own memory of {', '.join(enabled_again)} was turned on again"
+        if broken:
+            finding = f"the wiring of {', '.join(broken)} changed"
+        return [Check("hosts", WARNING, finding, "nacre admin doctor hosts")]
     names = ", ".join(dict.fromkeys(wish.host for wish in wired.wishes))
     return [Check("hosts", OK, f"{names}; nacre admin doctor hosts proves them")]
 
@@ -626,11 +596,10 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
     )
     yield from prove_hooks(settings, wish, contents)
     yield from prove_servers(settings, wish, contents, expected.kept)
-    plugins = (
-        []
-        if expected.left_alone
-        else list(prove_plugins(settings, wish, is_of_another=bool(other)))
-    )
+    plugins: list[Check] = []
+    if not expected.left_alone:
+        plugins += _prove_installed(settings, wish, is_of_another=bool(other))
+        plugins += _prove_program(settings, wish)
     yield from plugins
     if not (contents.hooks or contents.servers or plugins or files):
         yield Check("", FAILURE, "nothing of nacre is in its files")

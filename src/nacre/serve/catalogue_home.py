@@ -149,34 +149,30 @@ PROJECTS = (
 
 _WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _DAEMON}
 MODELS = (
-    Operation("writer", "setup.setup:writer_status", NOTHING, "setup.models:WriterStatus"),
-    Operation("writer-foreseen", "setup.setup:writer_foreseen", NOTHING, "setup.setup:Foreseen"),
+    Operation("writer", "setup.models:status_writer", NOTHING, "setup.models:WriterStatus"),
+    Operation("writer-foreseen", "setup.setup:foreseen", NOTHING, "setup.setup:Foreseen"),
     Operation(
         "writer-set",
-        "setup.setup:set_writer",
+        "setup.models:set_writer",
         "setup.models:WriterRequest",
         "setup.models:WriterStatus",
         **_WRITER,
     ),
     Operation(
-        "writer-pause", "setup.setup:pause_writer", NOTHING, "setup.models:WriterStatus", **_WRITER
+        "writer-pause", "setup.models:pause", NOTHING, "setup.models:WriterStatus", **_WRITER
     ),
     Operation(
         "writer-resume",
-        "setup.setup:resume_writer",
+        "setup.models:resume",
         NOTHING,
         "setup.models:WriterStatus",
         **_WRITER,
     ),
-    Operation(
-        "writer-off", "setup.setup:end_writer", NOTHING, "setup.models:WriterStatus", **_WRITER
-    ),
-    Operation(
-        "models", "setup.setup:list_models", NOTHING, "list[setup.models:Offer]", not_by=_DAEMON
-    ),
+    Operation("writer-off", "setup.models:end", NOTHING, "setup.models:WriterStatus", **_WRITER),
+    Operation("models", "setup.models:offers", NOTHING, "list[setup.models:Offer]", not_by=_DAEMON),
     Operation(
         "models-test",
-        "setup.setup:test_model",
+        "setup.models:test_model",
         "setup.models:TryModelRequest",
         "setup.models:Trial",
         takes_long=True,
@@ -191,7 +187,7 @@ MODELS = (
     ),
     Operation(
         "auth-set",
-        "setup.setup:set_key",
+        "setup.models:replace_key",
         "setup.models:SetKeyRequest",
         "str",
         writes=True,
@@ -202,7 +198,7 @@ MODELS = (
     ),
     Operation(
         "auth-remove",
-        "setup.setup:remove_key",
+        "setup.models:remove",
         "setup.models:ProviderRequest",
         "list[str]",
         writes=True,
@@ -431,7 +427,7 @@ CARE = (
     ),
     Operation(
         "watcher-start",
-        "care.watcher_install:start_answers",
+        "care.watcher_install:start",
         NOTHING,
         "care.follow:Standing",
         writes=True,
@@ -440,7 +436,7 @@ CARE = (
     ),
     Operation(
         "watcher-stop",
-        "care.watcher_install:stop_answers",
+        "care.watcher_install:stop",
         NOTHING,
         "bool",
         writes=True,

@@ -276,19 +276,11 @@ class Worklist:
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
         if kind is None:
-            self.give_up(
-                waits,
-                replace_note(
-                    chore, f"this version of nacre does not know the chore {chore.kind!r}"
-                ),
-            )
+            self.give_up(waits, f"this version of nacre does not know the chore {chore.kind!r}")
         elif chore.tries >= MOST_TRIES:
-            self.give_up(
-                waits,
-                chore if chore.note else replace_note(chore, "its process ended at every attempt"),
-            )
+            self.give_up(waits, chore.note or "its process ended at every attempt")
         elif now - chore.at > _KEPT_SECONDS:
-            self.give_up(waits, replace_note(chore, "too old to be useful"))
+            self.give_up(waits, "too old to be useful")
         else:
             begun = msgspec.structs.replace(
                 chore, tries=chore.tries + 1, after=now + _RETRY_SECONDS * 3**chore.tries, note=""
@@ -321,23 +313,17 @@ class Worklist:
             if chore.tries >= MOST_TRIES:
                 _remove(begun.paths)
             return
-        except (
-            StoreUnusable,
-            StoreBusy,
-        ):  # the home has a problem, not the chore
+        except (StoreUnusable, StoreBusy):  # the home has a problem, not the chore
             _write(begun.paths[0], msgspec.structs.replace(chore, tries=chore.tries - 1))
             raise
         except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
-            message = (
-                error.message
-                if isinstance(error, NacreError)
-                else f"{type(error).__name__}: {error}"
-            )
-            failed = replace_note(chore, self.home.redactor.clean(message)[:500])
+            message = f"{type(error).__name__}: {error}"
+            message = error.message if isinstance(error, NacreError) else message
+            note = self.home.redactor.clean(message)[:500]
             if chore.tries >= MOST_TRIES:
-                self.give_up(begun, failed)
+                self.give_up(begun, note)
             else:
-                _write(begun.paths[0], failed)
+                _write(begun.paths[0], msgspec.structs.replace(chore, note=note))
                 self.report = replace(self.report, failed=self.report.failed + 1)
             return
         for following_chore in following:
@@ -345,19 +331,15 @@ class Worklist:
         _remove(begun.paths)
         self.report = replace(self.report, done=self.report.done + 1)
 
-    def give_up(self, waits: _Pending, chore: Chore) -> None:
-        """Move a chore to the given-up folder. Raises OSError, and then it stays pending."""
+    def give_up(self, waits: _Pending, note: str) -> None:
+        """Move a chore to the given-up folder, with the reason. Raises OSError, and then it stays pending."""
+        chore = msgspec.structs.replace(waits.chore, note=note)
         folder = folder_of(self.home_path) / _GIVEN_UP
         files.make_folder(folder)
         _remove(_files(folder)[: -_MAX_GIVEN_UP + 1])
         files.write_file(folder / waits.paths[-1].name, msgspec.json.encode(chore))
         _remove(waits.paths)
         self.report = replace(self.report, given_up=self.report.given_up + 1)
-
-
-def replace_note(chore: Chore, note: str) -> Chore:
-    """Return a chore with the reason of its failure."""
-    return msgspec.structs.replace(chore, note=note)
 
 
 def _is_due(chore: Chore, now: float) -> bool:
@@ -389,16 +371,11 @@ def _listed(home: Path) -> list[_Pending]:
     pending: dict[tuple[str, str, str], _Pending] = {}
     for path in _files(folder_of(home)):
         if chore := _read(path):
-            before = pending.get(chore.subject)
-            pending[chore.subject] = (
-                _joined(before, chore, path) if before else _Pending(chore, (path,))
-            )
+            before = pending.get(chore.subject) or _Pending(chore, ())
+            # A later one is new: it is tried without the delay of earlier failures.
+            latest = chore if chore.at > before.chore.at else before.chore
+            pending[chore.subject] = _Pending(latest, (*before.paths, path))
     return list(pending.values())
-
-
-def _joined(before: _Pending, chore: Chore, path: Path) -> _Pending:
-    """Join chores of a subject. A later one is new: it is tried without the delay of earlier failures."""
-    return _Pending(chore if chore.at > before.chore.at else before.chore, (*before.paths, path))
 
 
 def _read(path: Path) -> Chore | None:

@@ -232,12 +232,13 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
     return "keyring"
 
 
-def replace_key(settings: Settings, provider: str, secret: str) -> str:
+def replace_key(settings: Settings, request: SetKeyRequest) -> str:
     """Replace a provider's key, and remove one in the config. Return the place.
 
     Raises ModelRefused for a provider that is unknown or needs no key, CredentialsUnusable for a key of another method
     than the configured one, and the errors of :func:`keep`.
     """
+    provider, secret = request.provider, request.secret
     if not provider_of(settings, provider).needs_key:
         raise ModelRefused(
             f"{provider_of(settings, provider).label} needs no key", hint="nacre writer models test"
@@ -254,26 +255,21 @@ def replace_key(settings: Settings, provider: str, secret: str) -> str:
 
 
 def _drop_from_config(settings: Settings, provider: str) -> bool:
-    own = settings["models.providers"].get(provider, {})
-    if "api_key" not in own:
+    tables = {name: dict(table) for name, table in settings["models.providers"].items()}
+    if "api_key" not in tables.get(provider, {}):
         return False
-    rest = {name: value for name, value in own.items() if name != "api_key"}
-    other_tables = {
-        name: table for name, table in settings["models.providers"].items() if name != provider
-    }
-    write_setting(
-        settings.config,
-        "models.providers",
-        {**other_tables, provider: rest} if rest else other_tables,
-    )
+    del tables[provider]["api_key"]
+    tables = {name: table for name, table in tables.items() if table or name != provider}
+    write_setting(settings.config, "models.providers", tables)
     return True
 
 
-def remove(settings: Settings, provider: str) -> list[str]:
+def remove(settings: Settings, request: ProviderRequest) -> list[str]:
     """Delete a provider's key from all of nacre's places, and return those.
 
     Raises NotFound if there is none, ModelRefused for an unknown provider, Unavailable, CredentialsUnusable.
     """
+    provider = request.provider
     variables = variables_for(settings, provider)
     removed = []
     try:
@@ -314,30 +310,21 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
             of_methods[method.provider] = list(look(settings, method.provider, clock=clock))
         names = (name,) if method.kind == BEARER and method.login else (name, "")
         places = tuple(place for place in of_methods[method.provider] if place.method in names)
-        used_place = next(
-            (
-                candidate
-                for candidate in of_methods[method.provider]
-                if candidate.is_usable and fits(settings, candidate, method.provider)
-            ),
-            None,
+        usable = (
+            place
+            for place in of_methods[method.provider]
+            if place.is_usable and fits(settings, place, method.provider)
         )
-        by_program = method.through in used and settings.text("models.auth") == name
-        is_used = by_program or (
-            method.provider in used and used_place is not None and used_place in places
+        is_used = (method.through in used and settings.text("models.auth") == name) or (
+            method.provider in used and next(usable, None) in places
         )
         yield Way(name, method.provider, method.label, places, is_used)
     for name, provider in providers(settings).items():
         if name in of_methods or not (provider.needs_key or provider.api_key):
             continue
         places = tuple(look(settings, name, clock=clock))
-        yield Way(
-            "",
-            name,
-            provider.label,
-            places,
-            name in used and any(place.is_usable for place in places),
-        )
+        is_used = name in used and any(place.is_usable for place in places)
+        yield Way("", name, provider.label, places, is_used)
 
 
 def expects_key(settings: Settings, provider: str) -> bool:
@@ -407,13 +394,10 @@ def status_writer(home: Home) -> WriterStatus:
     home = extract.begun(home)
     if is_set(home):
         fold_notes(home)
-    writer_status = status_as_it_is(home)
-    return replace(
-        writer_status,
-        kept_here=tuple(extract.kept_here(home, writer_status.writer))
-        if writer_status.state != "off"
-        else (),
-    )
+    state = status_as_it_is(home)
+    if state.state == "off":
+        return state
+    return replace(state, kept_here=tuple(extract.kept_here(home, state.writer)))
 
 
 def status_as_it_is(home: Home) -> WriterStatus:
@@ -457,26 +441,17 @@ def _faring(
         return "short", too_little, f"nacre writer set {name} --tokens-per-day {TOKENS_A_DAY}"
     failing = home.spending.health(name)
     if failing:
-        return (
-            "failing",
-            failing.told,
-            f"it is retried automatically; to retry now: nacre writer models test {name}",
-        )
+        hint = f"it is retried automatically; to retry now: nacre writer models test {name}"
+        return "failing", failing.told, hint
     most = home.settings.whole(CALLS)
     has_called = limit is not None and 0 < most <= usage[1]
     if has_called or _is_spent(home, name, usage[0], limit):
         key = CALLS if has_called else DAILY if limit is None else TOKENS
-        return (
-            "spent",
-            None,
-            f"it continues at {shown_minute(resets_at(home))}; to raise the limit: nacre config set {key} …",
-        )
+        until = shown_minute(resets_at(home))
+        hint = f"it continues at {until}; to raise the limit: nacre config set {key} …"
+        return "spent", None, hint
     if rests(home.settings):
-        return (
-            "resting",
-            None,
-            "it continues on mains power",
-        )
+        return "resting", None, "it continues on mains power"
     return "ready", None, None
 
 
@@ -677,7 +652,7 @@ def uses(home: Home) -> dict[Task, str]:
     return {task: name_for(home, task) for task in Task if task is not Task.TEST}
 
 
-def offers(home: Home) -> Sequence[Offer]:
+def offers(home: Home) -> list[Offer]:
     """Return the configured models without duplicates, in the order of their tasks."""
     tasks: dict[str, list[Task]] = {}
     for task, name in uses(home).items():
@@ -698,6 +673,11 @@ def offers(home: Home) -> Sequence[Offer]:
         )
         for name, model_tasks in tasks.items()
     ]
+
+
+def test_model(home: Home, request: TryModelRequest) -> Trial:
+    """Ask a model one short question. Raises InvalidInput, ModelUnavailable, ModelRefused."""
+    return try_model(home, request.name)
 
 
 def try_model(home: Home, name: str = "") -> Trial:
@@ -1011,8 +991,8 @@ def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:
     """Return ``models.providers`` with the requested address, and without a key that is now stored elsewhere."""
     name = wish.provider
-    own = dict(settings["models.providers"].get(name, {}))
-    before = dict(own)
+    before = settings["models.providers"].get(name, {})
+    own = dict(before)
     if wish.base_url:
         own["base_url"] = wish.base_url
         own.setdefault("api", "chat")
@@ -1024,10 +1004,8 @@ def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | No
         own.pop("api_key", None)
     if own == before:
         return None
-    other_tables = {
-        key: table for key, table in settings["models.providers"].items() if key != name
-    }
-    return {**other_tables, name: own} if own else other_tables
+    tables = {**settings["models.providers"], name: own}
+    return {key: table for key, table in tables.items() if table or key != name}
 
 
 def needs_key(settings: Settings, wish: Wish) -> bool:

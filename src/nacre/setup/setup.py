@@ -42,15 +42,9 @@ from nacre.readers.registry import get_adapter
 from nacre.recall.recall import recall
 from nacre.settings import Settings
 from nacre.setup import examples
-from nacre.setup import models as credentials
 from nacre.setup.examples import is_one
 from nacre.setup.models import (
     TOKENS_A_DAY,
-    Offer,
-    ProviderRequest,
-    SetKeyRequest,
-    Trial,
-    TryModelRequest,
     WriterRequest,
     WriterStatus,
     obstacle_to,
@@ -351,59 +345,6 @@ def _taken(session: Session, turns: Sequence[Turn], able: Capabilities) -> int:
     if not is_worth_asking(session, turns):
         return 0
     return of_session(sum(count_tokens(turn.text) for turn in turns), able)
-
-
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
-
-
-def list_models(home: Home) -> list[Offer]:
-    """Return the configured language models."""
-    return list(credentials.offers(home))
-
-
-def test_model(home: Home, request: TryModelRequest) -> Trial:
-    """Ask a model one short question. Raises InvalidInput, ModelUnavailable, ModelRefused."""
-    return credentials.try_model(home, request.name)
-
-
-def set_key(settings: Settings, request: SetKeyRequest) -> str:
-    """Replace a provider's key and return its place. Raises CredentialsUnusable, ModelRefused."""
-    return credentials.replace_key(settings, request.provider, request.secret)
-
-
-def remove_key(settings: Settings, request: ProviderRequest) -> list[str]:
-    """Remove a provider's key and return the places. Raises NotFound."""
-    return credentials.remove(settings, request.provider)
-
-
-def writer_status(home: Home) -> WriterStatus:
-    """Return the writer and its state."""
-    return credentials.status_writer(home)
-
-
-def writer_foreseen(home: Home) -> Foreseen:
-    """Estimate a writer's daily use from the last week."""
-    return foreseen(home)
-
-
-def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
-    """Let a model write. Raises ModelRefused, InvalidInput, Unavailable."""
-    return credentials.set_writer(home, request)
-
-
-def pause_writer(home: Home) -> WriterStatus:
-    """Pause the writer. Raises Unavailable."""
-    return credentials.pause(home)
-
-
-def resume_writer(home: Home) -> WriterStatus:
-    """Resume the writer. Raises Unavailable."""
-    return credentials.resume(home)
-
-
-def end_writer(home: Home) -> WriterStatus:
-    """Remove the writer. Raises Unavailable."""
-    return credentials.end(home)
 
 
 # -- The first reading: available transcripts and the cost -----------------------------------------
