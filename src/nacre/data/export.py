@@ -105,9 +105,8 @@ def entry_file(memory: Memory) -> tuple[str, str]:
     }
     name = f"{slugify(memory.subject)[:60] or memory.kind.value}-{memory.id[-8:]}"
     path = f"projects/{project}/{'Feedback' if is_rule else 'Project'}/{name}.md"
-    heading = (
-        "" if memory.content.startswith("## ") else f"## {_HEADINGS.get(memory.kind, _REST)}\n\n"
-    )
+    heading = f"## {_HEADINGS.get(memory.kind, _REST)}\n\n"
+    heading = "" if memory.content.startswith("## ") else heading
     return path, f"---\n{dump(front)}---\n{heading}{memory.content}\n"
 
 
@@ -125,12 +124,8 @@ def _profile(now: datetime, memories: Sequence[Memory]) -> str:
     for section in (*_SECTIONS.values(), _REST):
         in_section = [memory for memory in memories if _SECTIONS.get(memory.kind, _REST) == section]
         if in_section:
-            lines += [
-                f"## {section}",
-                "",
-                *(f"- {one_line(memory.content)}" for memory in in_section),
-                "",
-            ]
+            items = (f"- {one_line(memory.content)}" for memory in in_section)
+            lines += [f"## {section}", "", *items, ""]
     return "\n".join(lines)
 
 
@@ -143,49 +138,18 @@ _HEADING = re.compile(r"^(#{1,6})(?= )")
 _FENCE = re.compile(r"^ {0,3}(```|~~~)")
 
 
-def write_page(
-    now: datetime, memories: Sequence[tuple[str, Memory]], talk: Talk, file: BinaryIO
-) -> int:
-    """Write memories by project and kind, then sessions, as one Markdown page. Return its size in bytes."""
-    size = 0
-    for line in (*_memories(now, [memory for _, memory in memories]), *_sessions(talk)):
-        data = f"{line}\n".encode("utf-8", "replace")
-        file.write(data)
-        size += len(data)
-    return size
-
-
-def write_zip(documents: Iterable[tuple[str, str]], talk: Talk, file: BinaryIO) -> int:
-    """Write the vault's files, and sessions as pages below ``sessions/``, as a zip. Return its size in bytes."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, text in documents:
-            archive.writestr(path, text.encode("utf-8", "replace"))
-        for stored, turns in talk:
-            name = slugify(stored.session.native_id) or str(stored.row)
-            page = "\n".join(session_lines(stored, turns, level=1))
-            archive.writestr(
-                f"sessions/{slugify(stored.session.tool)}/{name}.md",
-                page.encode("utf-8", "replace"),
-            )
-    return file.tell()
-
-
 def _memories(now: datetime, memories: Sequence[Memory]) -> Iterator[str]:
     yield f"# Memories, {shown_day(now)}"
     subjects = {memory.id: one_line(memory.subject) for memory in memories}
-    places = sorted({memory.project or "" for memory in memories})
-    for project in places:
+    by_kind = sorted(
+        memories,
+        key=lambda item: (item.kind.value, bool(item.retired), -item.updated.timestamp()),
+    )
+    for project in sorted({memory.project or "" for memory in memories}):
         yield from ("", f"## {project or 'Everywhere'}")
-        own = [memory for memory in memories if (memory.project or "") == project]
-        for memory in sorted(
-            own,
-            key=lambda item: (
-                item.kind.value,
-                bool(item.retired),
-                -item.updated.timestamp(),
-            ),
-        ):
-            yield from _memory(memory, subjects)
+        for memory in by_kind:
+            if (memory.project or "") == project:
+                yield from _memory(memory, subjects)
 
 
 def _memory(memory: Memory, subjects: Mapping[str, str]) -> Iterator[str]:
@@ -225,15 +189,7 @@ def session_lines(
     yield f"{'#' * level} {one_line(session.title or title or session.native_id)}"
     kind = "" if session.kind is SessionKind.MAIN else session.kind.value
     when = stamp(session.started) if session.started else ""
-    facts = [
-        session.tool,
-        kind,
-        stored.project or "",
-        session.branch or "",
-        session.model or "",
-        when,
-        session.id,
-    ]
+    facts = [session.tool, kind, stored.project, session.branch, session.model, when, session.id]
     yield from ("", f"*{' · '.join(one_line(fact) for fact in facts if fact)}*")
     for turn in turns:
         yield from ("", f"**{one_line(turn.author or turn.speaker.value)}**{_turn_notes(turn)}", "")
@@ -421,8 +377,8 @@ def _pack(home: Home, options: ExportOptions) -> Parcel:
         tuple((paths.get(memory.id, ""), memory) for memory in cleaned),
         tuple(_pages(home, options)),
         tuple(
-            entry
-            for entry in _entries(home)
+            replace(entry, details=clean_values(home.redactor, entry.details))
+            for entry in files.read(home.ledger())
             if options.project is None or entry.details.get("memory") in ids
         ),
         home.usage.of(list(ids)),
@@ -451,22 +407,14 @@ def _clean(home: Home, memory: Memory) -> Memory:
 
 def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
     """Yield the pages of projects and the user as (path, text)."""
-    slugs = [project.slug for project in home.files.projects()]
-    project_paths = [
-        f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)
-    ]
-    for path in (
-        *([*sorted(OWN_PAGES), "profile.md"] if options.project is None else []),
-        *project_paths,
-    ):
+    clean, paths = home.redactor.clean, []
+    if options.project is None:
+        paths = [*sorted(OWN_PAGES), "profile.md"]
+    slugs = (project.slug for project in home.files.projects())
+    paths += [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
+    for path in paths:
         with contextlib.suppress(FileNotFoundError):
-            clean = home.redactor.clean
             yield clean(path), clean(home.vault.read(path).decode("utf-8", "replace"))
-
-
-def _entries(home: Home) -> Iterator[files.LedgerEntry]:
-    for entry in files.read(home.ledger()):
-        yield replace(entry, details=clean_values(home.redactor, entry.details))
 
 
 class _Lines:
@@ -479,10 +427,8 @@ class _Lines:
         self.size = 0
 
     def put(self, kind: str, values: dict[str, Any]) -> None:
-        line = (
-            json.dumps({"type": kind, **values}, ensure_ascii=False).encode("utf-8", "replace")
-            + b"\n"
-        )
+        text = json.dumps({"type": kind, **values}, ensure_ascii=False)
+        line = text.encode("utf-8", "replace") + b"\n"
         self.file.write(line)
         self.digest.update(line)
         self.size += len(line)
@@ -496,7 +442,20 @@ class _Lines:
 
 def _write_lines(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[dict[str, int], int]:
     lines, clean = _Lines(file), parcel.home.redactor.clean
-    lines.put(reports.HEADER, _header(parcel))
+    counts = {
+        reports.PAGE: len(parcel.pages),
+        reports.MEMORY: len(parcel.memories),
+        reports.LEDGER_ENTRY: len(parcel.entries),
+        reports.SESSION: len(parcel.sessions),
+    }
+    header = {
+        "format": reports.FORMAT,
+        "version": reports.VERSION,
+        "exported": stamp(parcel.home.now()),
+        "project": parcel.options.project,
+        "counts": counts,
+    }
+    lines.put(reports.HEADER, header)
     for path, document in parcel.pages:
         lines.put(reports.PAGE, {"path": path, "document": document})
     for done, (path, memory) in enumerate(parcel.memories):
@@ -512,23 +471,7 @@ def _write_lines(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[di
             lines.put(reports.TURN, _turn_record(turn))
         notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))
     lines.close()
-    return _report_counts(lines.counts), lines.size
-
-
-def _header(parcel: Parcel) -> dict[str, Any]:
-    counts = {
-        reports.PAGE: len(parcel.pages),
-        reports.MEMORY: len(parcel.memories),
-        reports.LEDGER_ENTRY: len(parcel.entries),
-        reports.SESSION: len(parcel.sessions),
-    }
-    return {
-        "format": reports.FORMAT,
-        "version": reports.VERSION,
-        "exported": stamp(parcel.home.now()),
-        "project": parcel.options.project,
-        "counts": counts,
-    }
+    return {name: lines.counts[name] for name in _counted(parcel, 0, 0)}, lines.size
 
 
 def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, Any]:
@@ -614,42 +557,37 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _report_counts(counts: Counter[str]) -> dict[str, int]:
-    names = (
-        reports.MEMORY,
-        reports.PAGE,
-        reports.LINK,
-        reports.LEDGER_ENTRY,
-        reports.SESSION,
-        reports.TURN,
-    )
-    return {name: counts[name] for name in names}
-
-
 def _write_markdown(
     parcel: Parcel, file: BinaryIO, notify: OnProgress
 ) -> tuple[dict[str, int], int]:
-    size = write_page(parcel.home.now(), parcel.memories, _talk(parcel, notify), file)
-    return _report_counts(_counted(parcel, ledger_entries=False)), size
+    """Write memories by project and kind, then sessions, as one page."""
+    memories, size = [memory for _, memory in parcel.memories], 0
+    for line in (*_memories(parcel.home.now(), memories), *_sessions(_talk(parcel, notify))):
+        data = f"{line}\n".encode("utf-8", "replace")
+        file.write(data)
+        size += len(data)
+    return _counted(parcel, 0, 0), size
 
 
 def _write_archive(
     parcel: Parcel, file: BinaryIO, notify: OnProgress
 ) -> tuple[dict[str, int], int]:
-    documents = [*parcel.pages, *_documents(parcel)]
-    documents.append((LEDGER, "".join(f"{entry.line()}\n" for entry in parcel.entries)))
-    size = write_zip(documents, _talk(parcel, notify), file)
-    return _report_counts(_counted(parcel, ledger_entries=True)), size
-
-
-def _documents(parcel: Parcel) -> Iterator[tuple[str, str]]:
-    """Yield the memories' files without secrets."""
-    clean = parcel.home.redactor.clean
+    documents, clean = [*parcel.pages], parcel.home.redactor.clean
     for path, _ in parcel.memories:
         with contextlib.suppress(FileNotFoundError):
             text = parcel.home.vault.read(path).decode("utf-8", "replace") if path else ""
             if text:
-                yield clean(path), clean(text)
+                documents.append((clean(path), clean(text)))
+    documents.append((LEDGER, "".join(f"{entry.line()}\n" for entry in parcel.entries)))
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, text in documents:
+            archive.writestr(path, text.encode("utf-8", "replace"))
+        for stored, turns in _talk(parcel, notify):
+            name = slugify(stored.session.native_id) or str(stored.row)
+            page = "\n".join(session_lines(stored, turns, level=1))
+            path = f"sessions/{slugify(stored.session.tool)}/{name}.md"
+            archive.writestr(path, page.encode("utf-8", "replace"))
+    return _counted(parcel, len(parcel.pages), len(parcel.entries)), file.tell()
 
 
 def _talk(parcel: Parcel, notify: OnProgress) -> Iterator[tuple[StoredSession, list[Turn]]]:
@@ -658,21 +596,21 @@ def _talk(parcel: Parcel, notify: OnProgress) -> Iterator[tuple[StoredSession, l
         notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))
 
 
-def _counted(parcel: Parcel, *, ledger_entries: bool) -> Counter[str]:
-    return Counter(
-        {
-            reports.MEMORY: len(parcel.memories),
-            reports.PAGE: len(parcel.pages) if ledger_entries else 0,
-            reports.LEDGER_ENTRY: len(parcel.entries) if ledger_entries else 0,
-            reports.SESSION: len(parcel.sessions),
-            reports.TURN: sum(stored.turns for stored in parcel.sessions),
-        }
-    )
+def _counted(parcel: Parcel, pages: int, entries: int) -> dict[str, int]:
+    return {
+        reports.MEMORY: len(parcel.memories),
+        reports.PAGE: pages,
+        reports.LINK: 0,
+        reports.LEDGER_ENTRY: entries,
+        reports.SESSION: len(parcel.sessions),
+        reports.TURN: sum(stored.turns for stored in parcel.sessions),
+    }
 
 
 def _write_clawxmemory(parcel: Parcel, file: BinaryIO, _: OnProgress) -> tuple[dict[str, int], int]:
     size = write_snapshot(parcel.home.now(), [memory for _, memory in parcel.memories], file)
-    return {**_report_counts(Counter()), reports.MEMORY: len(parcel.memories)}, size
+    counts = dict.fromkeys(_counted(parcel, 0, 0), 0)
+    return counts | {reports.MEMORY: len(parcel.memories)}, size
 
 
 _FORMS = {

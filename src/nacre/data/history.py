@@ -39,7 +39,6 @@ from nacre.home.spending import waits_for_models
 from nacre.memories.edit import scan
 from nacre.memories.tombstones import FORGET, Barred, Gate
 from nacre.memories.usage import write_listings
-from nacre.settings import Settings
 from nacre.values.memory import ADOPT, EDIT, FOREIGN, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.files import GIT_FOLDER, LEDGER, is_memory_file
 from nacre.vault.git import Author, Head, NewCommit, PastCommit
@@ -79,19 +78,14 @@ def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: 
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
         lines.append(f"- {operation.action}: {clean(operation.subject or '')}".rstrip())
-        lines += [
-            f"  {name}: {clean(text)}"
-            for name, text in (("why", operation.why), ("by", operation.by))
-            if text
-        ]
+        lines += [f"  why: {clean(operation.why)}"] if operation.why else []
+        lines += [f"  by: {clean(operation.by)}"] if operation.by else []
         if len(paths) <= MOST_PATHS and not any(unnamed(path, clean) for path in paths):
             lines += [f"  path: {path}" for path in paths]
         else:
             lines.append(f"  {len(paths)} files")
-    return (
-        "\n".join([*lines, "", *(f"{_TRAILER}: {operation.id}" for operation, _ in operations)])
-        + "\n"
-    )
+    lines += ["", *(f"{_TRAILER}: {operation.id}" for operation, _ in operations), ""]
+    return "\n".join(lines)
 
 
 def read_message(message: str, commit: str) -> list[RecordedOperation]:
@@ -141,9 +135,7 @@ def _title(operations: Sequence[Operation]) -> str:
             f"{only.action}: {only.subject}" if only.subject else only.action, _SUBJECT_CHARACTERS
         )
     counted = Counter(operation.action for operation in operations)
-    names = (
-        f"{count} {action}" if count > 1 else action for action, count in sorted(counted.items())
-    )
+    names = (f"{many} {action}" if many > 1 else action for action, many in sorted(counted.items()))
     return shorten(f"{len(operations)} operations: {', '.join(names)}", _SUBJECT_CHARACTERS)
 
 
@@ -174,14 +166,7 @@ def catch_up(home: Home) -> None:
         recorded = [
             (commit, operation) for commit in part for operation in _operations_of(home, commit)
         ]
-        files = _files(
-            home,
-            [
-                (commit, operation)
-                for commit, operation in recorded
-                if not _is_known(home, operation)
-            ],
-        )
+        files = _files(home, [item for item in recorded if not _is_known(home, item[1])])
         with home.database.transaction():
             for commit, operation in recorded:
                 _record(home, commit, operation, files, Gate(home).refresh())
@@ -196,12 +181,9 @@ def _operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
         return operations
     if commit.is_merge and not set(home.repository.changed_by_merge(commit.id)) - {LEDGER}:
         return []
-    title = shorten(one_line(message.partition("\n")[0]), 120)
-    return [
-        RecordedOperation(
-            Operation(commit.id, commit.at, FOREIGN, title or None, committed=commit.id), None
-        )
-    ]
+    title = shorten(one_line(message.partition("\n")[0]), 120) or None
+    operation = Operation(commit.id, commit.at, FOREIGN, title, committed=commit.id)
+    return [RecordedOperation(operation, None)]
 
 
 def _is_known(home: Home, recorded: RecordedOperation) -> bool:
@@ -348,9 +330,18 @@ def is_due(home: Home) -> bool:
     patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
     if waiting < _COMMIT_AFTER_OPERATIONS and home.now() - oldest < patience:
         return False
-    lock = settings.home / COMMIT_LOCK
-    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    return tried is None or home.clock() - tried >= patience
+    return home.clock() - _tried(home, COMMIT_LOCK) >= patience
+
+
+def _tried(home: Home, lock: str) -> datetime:
+    """Return when a background process was last started, by its lock's file."""
+    path = home.settings.home / lock
+    return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
+
+
+def _start(home: Home, lock: str, *arguments: str) -> None:
+    (home.settings.home / lock).touch(mode=0o600)
+    start_process(str(home.settings.home), home.settings.environ, *arguments)
 
 
 def commit_in_background(home: Home) -> None:
@@ -362,32 +353,26 @@ def commit_in_background(home: Home) -> None:
         not home.settings.flag("git.enabled")
         or shutil.which("git", path=home.settings.environ.get("PATH")) is None
     ):
-        _shorten_journal(home)
+        # The texts of the last operations are kept, for undo.
+        if home.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
+            with home.database.transaction():
+                home.journal.keep_last(KEPT_WITHOUT_GIT)
         return
     is_new = not home.vault.exists(GIT_FOLDER)
     if is_new and home.settings.flag("git.background") and home.journal.waiting()[0]:
         prepare(home)
-    if not is_due(home):
-        return
-    (home.settings.home / COMMIT_LOCK).touch(mode=0o600)
-    _start(home.settings, "admin", "commit", "--quiet")
+    if is_due(home):
+        _start(home, COMMIT_LOCK, "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:
     """Start a process that syncs and commits, if enabled and due. The caller does not wait for the network."""
-    settings = home.settings
-    if (
-        not settings.flag("sync.auto")
-        or not settings.flag("git.enabled")
-        or not settings.flag("git.background")
-    ):
+    flags = ("sync.auto", "git.enabled", "git.background")
+    if not all(map(home.settings.flag, flags)):
         return False
-    lock = settings.home / SYNC_LOCK
-    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    if tried and home.clock() - tried < _SYNC_EVERY:
+    if home.clock() - _tried(home, SYNC_LOCK) < _SYNC_EVERY:
         return False
-    lock.touch(mode=0o600)
-    _start(settings, "sync", "--quiet")
+    _start(home, SYNC_LOCK, "sync", "--quiet")
     return True
 
 
@@ -396,13 +381,9 @@ def exchange_in_background(home: Home) -> None:
     settings = home.settings
     if not settings.text("remote.url") or home.database.is_server:
         return
-    lock = settings.home / REMOTE_LOCK
-    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    if tried is None or abs(home.clock() - tried) >= timedelta(
-        seconds=settings.whole("remote.every_seconds")
-    ):
-        lock.touch(mode=0o600)
-        _start(settings, "server", "remote", "sync", "--quiet")
+    interval = timedelta(seconds=settings.whole("remote.every_seconds"))
+    if abs(home.clock() - _tried(home, REMOTE_LOCK)) >= interval:
+        _start(home, REMOTE_LOCK, "server", "remote", "sync", "--quiet")
 
 
 def judge_in_background(home: Home) -> None:
@@ -411,22 +392,8 @@ def judge_in_background(home: Home) -> None:
         return
     if not home.claims.due(to_ms(home.now()) or 0, 1):
         return
-    lock = home.settings.home / JUDGE_LOCK
-    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    if tried is None or abs(home.clock() - tried) >= _JUDGE_INTERVAL:
-        lock.touch(mode=0o600)
-        _start(home.settings, "review", "judge", "--quiet", "--background")
-
-
-def _start(settings: Settings, *arguments: str) -> None:
-    start_process(str(settings.home), settings.environ, *arguments)
-
-
-def _shorten_journal(home: Home) -> None:
-    """Without git, keep the texts of the last operations, for undo."""
-    if home.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
-        with home.database.transaction():
-            home.journal.keep_last(KEPT_WITHOUT_GIT)
+    if abs(home.clock() - _tried(home, JUDGE_LOCK)) >= _JUDGE_INTERVAL:
+        _start(home, JUDGE_LOCK, "review", "judge", "--quiet", "--background")
 
 
 # -- The committer ---------------------------------------------------------------------------------
@@ -731,17 +698,12 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
     changes = _unrecorded(home, held_files)
     plan = _Plan({}, home.redactor.clean)
     if changes:
-        plan.told, plan.changes = _forgotten(home, changes) or (_adopted(home, changes), changes)
+        paths = sorted(changes)
+        subject = paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+        adoption = Operation(home.ids(), home.now(), ADOPT, subject, "found in the vault")
+        plan.told, plan.changes = _forgotten(home, changes) or ([(adoption, paths)], changes)
     plan.seal()
     return plan
-
-
-def _adopted(home: Home, changes: _Changes) -> list[_OperationPaths]:
-    paths = sorted(changes)
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return [
-        (Operation(home.ids(), home.now(), ADOPT, f"{paths[0]}{more}", "found in the vault"), paths)
-    ]
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
@@ -798,10 +760,7 @@ def _unfit(home: Home, path: str, data: bytes) -> str | None:
         return WITHHELD
     if len(data) > _MAX_FILE_BYTES:
         return f"is larger than {_MAX_FILE_BYTES // 1_000_000} MB"
-    if b"\0" in data[:8192]:
-        return None
-    return (
-        None
-        if without_secrets(home.redactor, data.decode("utf-8", "replace")) is not None
-        else WITHHELD
-    )
+    is_text = b"\0" not in data[:8192]
+    if is_text and without_secrets(home.redactor, data.decode("utf-8", "replace")) is None:
+        return WITHHELD
+    return None

@@ -124,7 +124,8 @@ def plan_join(
     refuse_paths(remote_tree)
     left_out = tuple(sorted(path for path in remote_tree if not _is_plain(remote_tree, path)))
     if head.commit is None or (not rewritten_from and repository.is_ancestor(head.commit, theirs)):
-        changes = _changes(home, local, remote_tree)
+        paths = sorted({path for path, _ in local.items() ^ remote_tree.items()})
+        changes = changes_between(*_contents(home, (local, remote_tree), paths))
         return Plan(theirs, changes, given_up=united_in(changes), left_out=left_out)
     bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
     trees = (_base(home, bases), local, remote_tree)
@@ -211,14 +212,11 @@ def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
         relevant = _merge_paths(trees)
         merged = merge_vaults(*_contents(home, trees, relevant))
         blobs = {blob for tree in trees for _, blob in tree.values()}
-        stored = {path: _stored(home, data, blobs) for path, data in merged.files.items()}
-        base = {path: entry for path, entry in base.items() if path not in relevant} | stored
+        base = {path: entry for path, entry in base.items() if path not in relevant}
+        for path, data in merged.files.items():
+            blob = home.repository.blob_id(data, next(iter(blobs), None))
+            base[path] = "100644", blob if blob in blobs else home.repository.store(data)
     return base
-
-
-def _stored(home: Home, data: bytes, blobs: Collection[str]) -> tuple[str, str]:
-    blob = home.repository.blob_id(data, next(iter(blobs), None))
-    return "100644", blob if blob in blobs else home.repository.store(data)
 
 
 def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> list[dict[str, bytes]]:
@@ -231,13 +229,6 @@ def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> lis
     for start in range(0, len(needed), _BLOBS_PER_READ):
         contents |= home.repository.read(needed[start : start + _BLOBS_PER_READ])
     return [{path: contents[blob] for path, blob in present.items()} for present in blobs]
-
-
-def _changes(home: Home, local: Entries, remote_tree: Entries) -> dict[str, FileChange]:
-    paths = sorted(
-        path for path in {*local, *remote_tree} if local.get(path) != remote_tree.get(path)
-    )
-    return changes_between(*_contents(home, (local, remote_tree), paths))
 
 
 def _commit(
@@ -485,9 +476,7 @@ def _in_parts(
         if obstacle:
             return obstacle
         apply_tombstones(home)
-        parts = list(
-            _parts(home, files, plan.given_up)
-        )  # computed here, so that no one has to wait for it
+        parts = [*_parts(home, files, plan.given_up)]  # before others have to wait for it
         local_ids = home.memories.all_ids()
         awaits = sum(
             change.before is None for path, change in files.items() if is_memory_file(path)
@@ -498,20 +487,13 @@ def _in_parts(
             if obstacle:
                 return obstacle
         if not awaits:
-            _await_models(home, local_ids)
+            # It is cheaper to compare each existing memory with the many new ones, which were judged among each
+            # other on their own machine.
+            existing = home.memories.in_any_state(sorted(local_ids))
+            with home.database.transaction():
+                for memory in existing if waits_for_models(home) else ():
+                    await_models(home, memory)
     return None
-
-
-def _await_models(home: Home, local_ids: Collection[str]) -> None:
-    """Queue the existing memories for judgement, if that is cheaper: each is compared with the many new ones.
-
-    New memories were judged among each other on their own machine.
-    """
-    with home.database.transaction():
-        for memory in (
-            home.memories.in_any_state(sorted(local_ids)) if waits_for_models(home) else ()
-        ):
-            await_models(home, memory)
 
 
 def _take_part(
@@ -533,14 +515,8 @@ def _written(change: Change, part: _Part) -> str | None:
     """Write a part; return the path of a concurrent edit, if any. Raises VaultUnusable."""
     home = change.home
     _write(change, part)
-    edited = next(
-        (
-            path
-            for path, file_change in part.changes.items()
-            if _present(home, path) != file_change.after
-        ),
-        None,
-    )
+    changes = part.changes.items()
+    edited = next((path for path, item in changes if _present(home, path) != item.after), None)
     if edited and home.files.has_intents():
         raise VaultUnusable(
             next(iter(home.problems[-1:]), f"{edited} is not writable"),
@@ -639,54 +615,29 @@ def _write(change: Change, part: _Part) -> None:
     for path, file_change in sorted(changes.items(), key=lambda item: item[1].after is None):
         text = _text(file_change.after)
         base = None if file_change.before is None else bytes_hash(file_change.before)
+        former = without_secrets(home.redactor, _text(file_change.before))
         if file_change.after is None:
-            intents.append(
-                Intent(
-                    "remove",
-                    path,
-                    base=base,
-                    former=without_secrets(home.redactor, _text(file_change.before)),
-                )
-            )
+            intents.append(Intent("remove", path, base=base, former=former))
         elif text is None or without_secrets(home.redactor, text) is None:
-            direct.append(path)
+            direct.append((path, base))
         else:
-            intents.append(
-                Intent(
-                    "write",
-                    path,
-                    text,
-                    base,
-                    former=without_secrets(home.redactor, _text(file_change.before)),
-                )
-            )
+            intents.append(Intent("write", path, text, base, former=former))
     with home.database.transaction():
         change.intend(intents)
         if intents:
             home.journal.touch(change.operation_id, [*_named(changes)])
-        for memory in part.given_up:
-            _forget(home, memory)
+        for memory in part.given_up:  # so that no scan treats it as deleted by hand
+            if file := home.files.file_of(memory):
+                home.files.forget(file.path)
+            home.memories.delete(memory)
     change.apply()
     if home.files.has_intents():
         change.apply()  # a file in the way of a folder is removed now
-    for path in direct:
-        _write_bytes(home, path, changes[path])
-
-
-def _forget(home: Home, memory: str) -> None:
-    """Remove a memory from the index, so that no scan treats it as deleted by hand."""
-    file = home.files.file_of(memory)
-    if file:
-        home.files.forget(file.path)
-    home.memories.delete(memory)
-
-
-def _write_bytes(home: Home, path: str, change: FileChange) -> None:
-    base = None if change.before is None else bytes_hash(change.before)
-    try:
-        home.vault.write_bytes(path, change.after or b"", base=base)
-    except (EditConflict, VaultUnusable) as error:
-        home.problems.append(f"{path}: {error.message}")
+    for path, base in direct:
+        try:
+            home.vault.write_bytes(path, changes[path].after or b"", base=base)
+        except (EditConflict, VaultUnusable) as error:
+            home.problems.append(f"{path}: {error.message}")
 
 
 def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
@@ -888,9 +839,8 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
     if request.dry_run:
         return by_url
     if url != configured.url():
-        remote_branch = by_url.branch(
-            branch
-        )  # an address that does not answer must not replace a working one
+        # An address that does not answer must not replace a working one.
+        remote_branch = by_url.branch(branch)
         configured.set_url(url)
         if not configured.followed(branch):
             configured.follow(branch, remote_branch)
@@ -1006,14 +956,10 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
         if rules := _secrets(home, past.message):
             rules_by_path[f"the message of commit {past.id[:8]}"] = rules
     if rules_by_path:
-        listing = "; ".join(
-            f"{path} ({rules})" for path, rules in sorted(rules_by_path.items())[:_MAX_LISTED_FINDS]
-        )
-        more = (
-            f" and {len(rules_by_path) - _MAX_LISTED_FINDS} more"
-            if len(rules_by_path) > _MAX_LISTED_FINDS
-            else ""
-        )
+        finds = [f"{path} ({rules})" for path, rules in sorted(rules_by_path.items())]
+        listing = "; ".join(finds[:_MAX_LISTED_FINDS])
+        rest = len(finds) - _MAX_LISTED_FINDS
+        more = f" and {rest} more" if rest > 0 else ""
         raise SecretFound(
             f"nothing was sent: {listing}{more} contains what looks like a secret",
             hint="remove it, also from the history: nacre admin scrub; or mark it as harmless: redaction.allow",
@@ -1081,16 +1027,10 @@ def embed_new_memories(home: Home) -> None:
 def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
     """Return warnings for a person: syncs fail, or the database is not writable."""
     warnings = []
-    if of_sync and home.settings.flag("sync.auto"):
-        last = long_failing(home)
-        warnings += (
-            [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"]
-            if last
-            else []
-        )
-    why = home.database.unwritable
-    return warnings + (
-        [f"vault writes are blocked, and manual edits are not read: {why.message}; {why.hint}"]
-        if why
-        else []
-    )
+    if of_sync and home.settings.flag("sync.auto") and (last := long_failing(home)):
+        since = last.failing_since
+        warnings.append(f"syncing has failed since {since}: {last.message}; {last.hint}")
+    if why := home.database.unwritable:
+        blocked = "vault writes are blocked, and manual edits are not read"
+        warnings.append(f"{blocked}: {why.message}; {why.hint}")
+    return warnings
