@@ -219,16 +219,14 @@ def ending(
     protected = settings.texts("forgetting.protect")
     steps = []
     for memory in memories:
-        if (
-            memory.kind is Kind.TODO
-            or memory.expiry is Expiry.CORE
-            or is_protected(memory, protected)
-        ):
+        is_kept = memory.kind is Kind.TODO or memory.expiry is Expiry.CORE
+        if is_kept or is_protected(memory, protected):
             continue
         used = usage.get(memory.id, Usage())
-        step = _expired_step(memory, used, now) or _forgotten_step(memory, used, now, settings)
-        if step:
-            steps.append(step)
+        if why := _expiry(memory, used, now):
+            steps.append(Step(DreamAction.EXPIRE, (memory.id,), None, memory.subject, why))
+        elif why := _disuse(memory, used, now, settings):
+            steps.append(Step(DreamAction.FORGET, (memory.id,), None, memory.subject, why))
     return steps
 
 
@@ -247,30 +245,23 @@ def bounds(settings: Settings) -> EndingBounds:
     )
 
 
-def _expired_step(memory: Memory, used: Usage, now: datetime) -> Step | None:
+def _expiry(memory: Memory, used: Usage, now: datetime) -> str:
+    """Return why a memory is past its time, or an empty string."""
     if memory.expires_on and memory.expires_on <= day_of(now):
-        return _step(DreamAction.EXPIRE, memory, f"was valid until {memory.expires_on}")
+        return f"was valid until {memory.expires_on}"
     last = last_used(memory, used)
     if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
-        why = f"was meant to be temporary; last stated or recalled on {shown_day(last)}"
-        return _step(DreamAction.EXPIRE, memory, why)
-    return None
+        return f"was meant to be temporary; last stated or recalled on {shown_day(last)}"
+    return ""
 
 
-def _forgotten_step(memory: Memory, used: Usage, now: datetime, settings: Settings) -> Step | None:
-    last = last_used(memory, used)
+def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> str:
+    """Return why an unused memory is forgotten, or an empty string."""
+    last, worth = last_used(memory, used), score(memory, used, now)
     is_young = now - last <= timedelta(days=settings.whole("forgetting.max_age_days"))
-    if is_young or not settings.flag("forgetting.enabled"):
-        return None
-    worth = score(memory, used, now)
-    if worth < _MIN_SCORE:
-        why = f"last stated or recalled on {shown_day(last)}, importance {memory.importance}, score {worth:.3f}"
-        return _step(DreamAction.FORGET, memory, why)
-    return None
-
-
-def _step(action: DreamAction, memory: Memory, why: str) -> Step:
-    return Step(action, (memory.id,), None, memory.subject, why)
+    if is_young or not settings.flag("forgetting.enabled") or worth >= _MIN_SCORE:
+        return ""
+    return f"last stated or recalled on {shown_day(last)}, importance {memory.importance}, score {worth:.3f}"
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:

@@ -113,17 +113,14 @@ def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
     words.
     """
     near = _near(home, memory)
-    if near is None:
-        stems, rows = (
-            _distinctive_stems(memory),
-            home.comparisons.alike(memory, limit=_MAX_CANDIDATES),
-        )
-        by_row = home.memories.by_rows(rows)
-        yield from [
-            row for row in rows if row in by_row and stems & _distinctive_stems(by_row[row])
-        ][:MOST]
+    if near is not None:
+        yield from near
         return
-    yield from near
+    stems = _distinctive_stems(memory)
+    rows = home.comparisons.alike(memory, limit=_MAX_CANDIDATES)
+    by_row = home.memories.by_rows(rows)
+    like = [row for row in rows if row in by_row and stems & _distinctive_stems(by_row[row])]
+    yield from like[:MOST]
 
 
 def _near(home: Home, memory: Memory) -> dict[int, float] | None:
@@ -136,11 +133,9 @@ def _near(home: Home, memory: Memory) -> dict[int, float] | None:
         limit = calibration_of(home.vectors.model()).link
     except EmbedderUnavailable:
         return None
-    return (
-        {neighbour.row: neighbour.cosine for neighbour in neighbours if neighbour.cosine >= limit}
-        if neighbours
-        else None
-    )
+    if not neighbours:
+        return None
+    return {item.row: item.cosine for item in neighbours if item.cosine >= limit}
 
 
 def open_todos(home: Home, memory: Memory) -> list[Memory]:
@@ -158,11 +153,8 @@ def open_todos(home: Home, memory: Memory) -> list[Memory]:
     memory_words = _content_words(memory)
     ranked = []
     for row, todo in home.memories.by_rows(rows).items():
-        if (
-            todo.shares_place(memory)
-            and not vouches(todo, memory)
-            and not is_settled(memory, todo, ())
-        ):
+        is_free = todo.shares_place(memory) and not is_settled(memory, todo, ())
+        if is_free and not vouches(todo, memory):
             todo_words = _content_words(todo)
             shared = len(memory_words & todo_words) / max(1, len(todo_words)) + near.get(row, 0.0)
             is_near = row in near or bool(_distinctive_stems(memory) & _distinctive_stems(todo))
@@ -238,7 +230,7 @@ def _in_turns(home: Home, memory: Memory, turns: Sequence[Turn]) -> Iterator[Dep
         if turn.trust is not Trust.TRUSTED or turn.time is None or turn.time <= memory.last_said:
             continue
         for text in (statement.text for statement in utterance.statements):
-            statement_memory = replace(
+            stated = replace(
                 memory,
                 id="",
                 subject=title_of(text),
@@ -247,8 +239,6 @@ def _in_turns(home: Home, memory: Memory, turns: Sequence[Turn]) -> Iterator[Dep
                 canonical_key=None,
                 claim=None,
             )
-            if (
-                judge(memory, statement_memory, None, calibration_of(None), rarity).relation
-                in _CHANGES
-            ):
+            verdict = judge(memory, stated, None, calibration_of(None), rarity)
+            if verdict.relation in _CHANGES:
                 yield Departure(text, turn.time)

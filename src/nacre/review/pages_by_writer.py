@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from itertools import accumulate
 from math import ceil
 
 import msgspec
@@ -32,7 +32,6 @@ from nacre.review.pages import (
     UNREADABLE,
     Cluster,
     Form,
-    Line,
     Page,
     Section,
     activity,
@@ -149,7 +148,13 @@ class PageQuestion:
         """Ask for the page and for its verification. Raises errors of the model; does not change the home."""
         answer = ask(self.model, self.prompt(), self.form.answer)
         proposed = list(self._proposed(answer))
-        good = [line for line in proposed if line.sources and not self._line_objection(line)]
+        good = [
+            line
+            for line in proposed
+            if line.words
+            and line.sources
+            and not unlike_sources(line.words, [f"{each.day} {each.text}" for each in line.sources])
+        ]
         supported = self._confirmed_lines(good) if good else []
         if supported is None:
             return Drafted(proposed=len(proposed), is_misled=True)
@@ -181,28 +186,13 @@ class PageQuestion:
     def _proposed(self, answered: msgspec.Struct) -> Iterator[Proposed]:
         for field, _, _ in self.form.sections:
             for line in getattr(answered, field):
-                words = self.redactor.clean(
-                    plain_words(one_line(visible(line.text)), _LINE_CHARACTERS)
-                ).strip("- ")
-                yield Proposed(field, words, self._sources_of(line))
-
-    def _sources_of(self, line: Line) -> tuple[Source, ...]:
-        """Return a line's sources; none if a number is unknown, or if it cites too many."""
-        numbers = sorted(set(line.numbers))
-        is_shown = all(1 <= number <= len(self.sources) for number in numbers)
-        return (
-            tuple(self.sources[number - 1] for number in numbers)
-            if is_shown and len(numbers) <= _MAX_SOURCES
-            else ()
-        )
-
-    def _line_objection(self, line: Proposed) -> str | None:
-        """Return the reason that code rejects a line, or ``None``."""
-        return (
-            unlike_sources(line.words, [f"{source.day} {source.text}" for source in line.sources])
-            if line.words
-            else "it is empty"
-        )
+                plain = plain_words(one_line(visible(line.text)), _LINE_CHARACTERS)
+                words, numbers = self.redactor.clean(plain).strip("- "), sorted(set(line.numbers))
+                is_shown = all(1 <= number <= len(self.sources) for number in numbers)
+                if not is_shown or len(numbers) > _MAX_SOURCES:
+                    numbers = []  # it cites an unknown one, or too many
+                sources = tuple(self.sources[number - 1] for number in numbers)
+                yield Proposed(field, words, sources)
 
     def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
         """Return the lines confirmed by a second call; ``None`` if that confirmed the false probe."""
@@ -227,12 +217,9 @@ class PageQuestion:
         for field, title, most in self.form.sections:
             lines = kept.get(field, [])[:most]
             if field == self.form.summary:
-                lines = [
-                    line
-                    for at, line in enumerate(lines)
-                    if sum(len(other.words) for other in lines[: at + 1])
-                    <= self.form.summary_characters
-                ]
+                sizes = accumulate(len(line.words) for line in lines)
+                fitting = sum(size <= self.form.summary_characters for size in sizes)
+                lines = lines[:fitting]
             yield title, tuple(line.line for line in lines)
 
 
@@ -310,13 +297,20 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class PagesAsked:
-    """Drafts by project, the marks of pages asked about, the number of pages not asked, and a problem."""
+class Consulted:
+    """Page drafts by project, link steps, marks of pages asked, settled pairs, the number not asked, and a
+    problem.
+    """
 
     drafts: Mapping[str, PageDraft]
+    steps: tuple[Step, ...] = ()
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    settled: tuple[str, ...] = ()
     unasked: int = 0
     note: str | None = None
+
+
+NOT_CONSULTED = Consulted({})
 
 
 def wanted_pages(
@@ -337,7 +331,7 @@ def wanted_pages(
 
 def asked_for_pages(
     home: Home, model: LanguageModel, pages: Sequence[Wanted], on_progress: OnProgress | None
-) -> PagesAsked:
+) -> Consulted:
     """Ask the writer about pages. Nothing is changed."""
     chosen = pages[:MOST_PAGES]
     seconds = home.settings.number("models.timeout_seconds")
@@ -347,24 +341,19 @@ def asked_for_pages(
     ]
     results, failed = answers(home, [question.answer for question in questions], on_progress)
     answered = [(page, drafted) for page, drafted in zip(chosen, results, strict=True) if drafted]
-    drafts = {
-        page.project: _draft(page, drafted, model)
-        for page, drafted in answered
-        if any(lines for _, lines in drafted.sections)
-    }
+    drafts = {}
+    for page, drafted in answered:
+        if number := sum(len(lines) for _, lines in drafted.sections):
+            refusals = f", {drafted.refused} more failed the check" if drafted.refused else ""
+            why = f"lines by the writer: {number}, from {len(page.sources)} sources{refusals}"
+            draft = PageDraft(page.project, drafted.sections, model.name, why)
+            drafts[page.project] = draft
     misled = sum(drafted.is_misled for _, drafted in answered)
     looked = tuple(
         (page.project, page.marks) for page, drafted in answered if not drafted.is_misled
     )
     note = failed or (_MISLED.format(misled, len(answered)) if misled else None)
-    return PagesAsked(drafts, looked, len(pages) - len(chosen), note)
-
-
-def _draft(page: Wanted, drafted: Drafted, model: LanguageModel) -> PageDraft:
-    lines = sum(len(lines) for _, lines in drafted.sections)
-    refusals = f", {drafted.refused} more failed the check" if drafted.refused else ""
-    why = f"lines by the writer: {lines}, from {len(page.sources)} sources{refusals}"
-    return PageDraft(page.project, drafted.sections, model.name, why)
+    return Consulted(drafts, looked=looked, unasked=len(pages) - len(chosen), note=note)
 
 
 def tokens_for(pages: Sequence[Wanted]) -> tuple[int, Tokens]:
@@ -408,8 +397,8 @@ def _page_to_ask(
         for memory in memories
         if form.takes(memory, project, today)
         and not (memory.triggers or memory.suppressed_contexts)
+        and may_be_shown(home, memory, writer)
     ]
-    eligible = [memory for memory in eligible if may_be_shown(home, memory, writer)]
     if len(eligible) < LEAST_KNOWN or not page.is_wanted:
         return None
     named = {name for _, line in _lines_before(page, form) for name in references_of(line)}
@@ -443,7 +432,7 @@ def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memor
 def _source(memory: Memory) -> Source:
     text = shorten(memory.content, _TEXT_CHARACTERS)
     subject = "" if memory.subject.rstrip("…") in text else f"{memory.subject}: "
-    day = _day(memory)
+    day = memory.created if memory.kind is Kind.EVENT else memory.last_said
     return Source(
         memory.id[-REFERENCE_CHARACTERS:],
         memory.kind.value,
@@ -451,11 +440,6 @@ def _source(memory: Memory) -> Source:
         shown_day(day),
         f"{subject}{text}",
     )
-
-
-def _day(memory: Memory) -> datetime:
-    """Return when an event happened, or when another memory was last stated."""
-    return memory.created if memory.kind is Kind.EVENT else memory.last_said
 
 
 def _size(source: Source) -> int:
@@ -502,23 +486,6 @@ def _valid_written_lines(
 # -- Pages and links (tier 3) -------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Consulted:
-    """Page drafts by project, link steps, marks of pages asked, settled pairs, the number not asked, and a
-    problem.
-    """
-
-    drafts: Mapping[str, PageDraft]
-    steps: tuple[Step, ...] = ()
-    looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    settled: tuple[str, ...] = ()
-    unasked: int = 0
-    note: str | None = None
-
-
-NOT_CONSULTED = Consulted({})
-
-
 def consulted(
     home: Home,
     memories: Sequence[Memory],
@@ -537,20 +504,15 @@ def consulted(
             return Consulted({}, note=why_not)
         name = name_for(home, Task.DREAM)
         with tracing(home, TraceKind.DREAM, "pages and links"):
-            pages = asked_for_pages(
-                home, model, wanted_pages(home, memories, project, name), on_progress
-            )
+            wanted = wanted_pages(home, memories, project, name)
+            pages = asked_for_pages(home, model, wanted, on_progress)
             if pages.note:
-                return Consulted(pages.drafts, (), pages.looked, (), pages.unasked, pages.note)
+                return pages
             pairs = wanted_pairs(home, memories, settled, name)
             links = asked_for_relations(home, model, pairs, on_progress)
-    return Consulted(
-        pages.drafts,
-        links.steps,
-        pages.looked,
-        links.settled,
-        pages.unasked + links.unasked,
-        links.note,
+    unasked = pages.unasked + links.unasked
+    return replace(
+        pages, steps=links.steps, settled=links.settled, unasked=unasked, note=links.note
     )
 
 
@@ -596,27 +558,11 @@ def asked_of_writer(
         if model is None:
             return Outcome(), 0, why_not
         chosen, unasked, note = _clusters_to_ask(home, memories, name_for(home, Task.DREAM))
-        consultation = Consultation(
-            model, home.redactor, usage, home.settings.number("models.timeout_seconds")
-        )
+        seconds = home.settings.number("models.timeout_seconds")
+        consultation = Consultation(model, home.redactor, usage, seconds)
+        questions = [partial(consultation.about, part) for part in batches(chosen)]
         with tracing(home, TraceKind.DREAM, f"{len(chosen)} clusters"):
-            outcome, problem = _ask_in_batches(home, consultation, chosen, on_progress)
-    return outcome, unasked, problem or note
-
-
-_MISLED_WRITING = "{} of {} answers of the writer are not used: it mistook different statements for equal or outdated"
-
-
-def _ask_in_batches(
-    home: Home,
-    consultation: Consultation,
-    chosen: Sequence[Cluster],
-    on_progress: OnProgress | None,
-) -> tuple[Outcome, str | None]:
-    parts = batches(chosen)
-    results, failed = answers(
-        home, [partial(consultation.about, part) for part in parts], on_progress
-    )
+            results, problem = answers(home, questions, on_progress)
     outcomes = [outcome for outcome in results if outcome]
     whole = Outcome(
         tuple(step for outcome in outcomes for step in outcome.steps),
@@ -624,9 +570,12 @@ def _ask_in_batches(
         tuple(name for outcome in outcomes for name in outcome.settled),
         sum(outcome.misled for outcome in outcomes),
     )
-    return whole, failed or (
-        _MISLED_WRITING.format(whole.misled, len(parts)) if whole.misled else None
-    )
+    if whole.misled and not problem:
+        problem = _MISLED_WRITING.format(whole.misled, len(questions))
+    return whole, unasked, problem or note
+
+
+_MISLED_WRITING = "{} of {} answers of the writer are not used: it mistook different statements for equal or outdated"
 
 
 def estimate(
@@ -648,10 +597,8 @@ def estimate(
     pages = pairs = 0
     if all_memories is not None:
         pages, pairs, more_calls, more = consulting_takes(home, all_memories, project, asked(home))
-        calls, tokens = (
-            calls + more_calls,
-            Tokens(tokens.input + more.input, tokens.output + more.output),
-        )
+        calls += more_calls
+        tokens = Tokens(tokens.input + more.input, tokens.output + more.output)
     try:
         price = describe(home.settings, name)[1].price
     except ModelRefused:
@@ -679,12 +626,10 @@ def _clusters_to_ask(
         return [], 0, "similarity needs vectors: run nacre writer embedding"
     settled = set(asked(home))
     eligible = [
-        cluster for cluster in clusters(home, memories) if fingerprint(cluster) not in settled
-    ]
-    eligible = [
         cluster
-        for cluster in eligible
-        if all(may_be_shown(home, memory, writer) for memory in cluster)
+        for cluster in clusters(home, memories)
+        if fingerprint(cluster) not in settled
+        and all(may_be_shown(home, memory, writer) for memory in cluster)
     ]
     return eligible[:MOST_CLUSTERS], max(0, len(eligible) - MOST_CLUSTERS), None
 

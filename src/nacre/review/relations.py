@@ -110,7 +110,14 @@ def compare_prompt(
     steps: Sequence[Step], memories: Mapping[str, Memory], probe: Cluster, seconds: float
 ) -> Prompt:
     """Return the prompt that verifies steps, with a probe among them that must fail both ways."""
-    cases = [_case(step, memories) for step in steps]
+    cases: list[dict[str, object]] = []
+    for step in steps:
+        into, ends = memories[step.into or ""].content, [memories[end].content for end in step.ends]
+        cases.append(
+            {"statement": step.words or into, "memories": [into, *ends]}
+            if step.action is DreamAction.MERGE
+            else {"earlier": ends[0], "later": into}
+        )
     texts = [memory.content for memory in probe]
     at = probe_at(steps)
     cases[at:at] = [
@@ -119,13 +126,6 @@ def compare_prompt(
     ]
     lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
     return prompt_of(COMPARE, "\n".join(lines), Comparisons, seconds)
-
-
-def _case(step: Step, memories: Mapping[str, Memory]) -> dict[str, object]:
-    into, ends = memories[step.into or ""].content, [memories[end].content for end in step.ends]
-    if step.action is DreamAction.MERGE:
-        return {"statement": step.words or into, "memories": [into, *ends]}
-    return {"earlier": ends[0], "later": into}
 
 
 def is_right(step: Step, result: Compared | None) -> bool:
@@ -156,16 +156,14 @@ def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
     pairs = known_pairs()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
     like = max(chain.from_iterable(clusters), key=lambda memory: (said(memory), memory.id))
+    day, project = said(like), like.project
     return [
-        tuple(_as_probe(number, text, like) for number, text in enumerate(pair)) for pair in chosen
+        tuple(
+            Memory(f"probe {number}", Kind.FACT, title_of(text), text, day, day, project=project)
+            for number, text in enumerate(pair)
+        )
+        for pair in chosen
     ]
-
-
-def _as_probe(number: int, text: str, like: Memory) -> Memory:
-    day = said(like)
-    return Memory(
-        f"probe {number}", Kind.FACT, title_of(text), text, day, day, project=like.project
-    )
 
 
 def among(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluster]:
@@ -295,20 +293,23 @@ class Consultation:
         )
         if looked is None:
             return Outcome(misled=1)
-        results = list(zip(steps, looked, strict=True))
-        good = [step for step, result in results if is_right(step, result)]
-        failed = [
-            (step, self._rejection(result))
-            for step, result in results
-            if not is_right(step, result)
-        ]
+        good: list[Step] = []
+        for step, result in zip(steps, looked, strict=True):
+            if is_right(step, result):
+                good.append(step)
+            elif result is None:
+                refused.append((step, "it was not checked a second time"))
+            else:
+                difference = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
+                why = f"the second check says: {result.finding} {difference}".rstrip()
+                refused.append((step, why))
         open_ = {memory_id for step in good for memory_id in (*step.ends, step.into)}
         settled = [
             fingerprint(cluster)
             for cluster in clusters
             if not open_.intersection(memory.id for memory in cluster)
         ]
-        return Outcome(tuple(good), (*refused, *failed), tuple(settled))
+        return Outcome(tuple(good), tuple(refused), tuple(settled))
 
     def _sift(
         self, answer: Sorted, shown: Sequence[Memory], clusters: Sequence[Cluster]
@@ -325,25 +326,30 @@ class Consultation:
             named = {*step.ends, step.into or ""}
             ended = {end for other in good for end in other.ends}
             staying = {other.into for other in good}
-            if (
-                ended & named
-                or staying.intersection(step.ends)
-                or (step.words and step.into in staying)
-            ):
+            is_twice = ended & named or staying.intersection(step.ends)
+            if is_twice or (step.words and step.into in staying):
                 continue
-            why = (
-                unfit(step, memories)
-                if any(named <= ids for ids in together)
-                else "they were not shown together"
-            )
+            why: str | None = "they were not shown together"
+            if any(named <= ids for ids in together):
+                why = unfit(step, memories)
             refused += [(step, why)] if why else []
             good += [] if why else [step]
         return good, refused
 
     def _endings(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
         for over in answer.over:
-            if step := self._ending(over, shown):
-                yield step
+            members = _members((over.number, over.by), shown)
+            if len(members) == 2:
+                earlier, later = members
+                yield Step(
+                    DreamAction.SUPERSEDE,
+                    (earlier.id,),
+                    later.id,
+                    later.subject,
+                    as_reason(self.redactor, over.why),
+                    by=self.model.name,
+                    mark=mark((later, earlier)),
+                )
 
     def _mergings(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
         over = {memory.id for memory in _members([over.number for over in answer.over], shown)}
@@ -351,21 +357,6 @@ class Consultation:
             members = [memory for memory in _members(same.numbers, shown) if memory.id not in over]
             if step := self._merging(same, members, shown):
                 yield step
-
-    def _ending(self, over: Over, shown: Sequence[Memory]) -> Step | None:
-        members = _members((over.number, over.by), shown)
-        if len(members) != 2:
-            return None
-        earlier, later = members
-        return Step(
-            DreamAction.SUPERSEDE,
-            (earlier.id,),
-            later.id,
-            later.subject,
-            as_reason(self.redactor, over.why),
-            by=self.model.name,
-            mark=mark((later, earlier)),
-        )
 
     def _merging(
         self, same: Same, members: Sequence[Memory], shown: Sequence[Memory]
@@ -393,12 +384,6 @@ class Consultation:
             by=self.model.name,
             mark=mark((keeper, *others)),
         )
-
-    def _rejection(self, result: Compared | None) -> str:
-        if result is None:
-            return "it was not checked a second time"
-        difference = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
-        return f"the second check says: {result.finding} {difference}".rstrip()
 
 
 def _named(answer: Sorted) -> Iterator[int]:
@@ -571,13 +556,10 @@ class PairsQuestion:
         first = self._ask_pairs(self.pairs)
         if first is None:
             return PairsAnswered(is_misled=True)
-        answered = [
-            (pair, relation) for pair, relation in zip(self.pairs, first, strict=True) if relation
-        ]
         open_ = [
             (pair, relation)
-            for pair, relation in answered
-            if relation.relation is not Relation.NONE
+            for pair, relation in zip(self.pairs, first, strict=True)
+            if relation and relation.relation is not Relation.NONE
         ]
         if not open_:
             return PairsAnswered()
@@ -615,11 +597,10 @@ class PairsQuestion:
         """Return the link on which both answers agree, unless code objects."""
         if again is None or again.relation is not first.relation:
             return None
-        is_later = first.leads_from is Side.A
-        if first.relation in _EITHER_WAY:
-            is_later = True
-        elif is_later is not (again.leads_from is Side.B):
-            return None
+        is_either_way = first.relation in _EITHER_WAY
+        if not is_either_way and first.leads_from is again.leads_from:
+            return None  # the pair was asked about in both orders
+        is_later = is_either_way or first.leads_from is Side.A
         source, target = pair if is_later else (pair[1], pair[0])
         why = as_reason(self.redactor, first.why)
         step = Step(
