@@ -39,6 +39,7 @@ from nacre.home.spending import waits_for_models
 from nacre.memories.edit import scan
 from nacre.memories.tombstones import FORGET, Barred, Gate
 from nacre.memories.usage import write_listings
+from nacre.settings import Settings
 from nacre.values.memory import ADOPT, EDIT, FOREIGN, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.files import GIT_FOLDER, LEDGER, is_memory_file
 from nacre.vault.git import Author, Head, NewCommit, PastCommit
@@ -339,9 +340,9 @@ def _tried(home: Home, lock: str) -> datetime:
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
 
-def _start(home: Home, lock: str, *arguments: str) -> None:
-    (home.settings.home / lock).touch(mode=0o600)
-    start_process(str(home.settings.home), home.settings.environ, *arguments)
+def _start(settings: Settings, lock: str, *arguments: str) -> None:
+    (settings.home / lock).touch(mode=0o600)
+    start_process(str(settings.home), settings.environ, *arguments)
 
 
 def commit_in_background(home: Home) -> None:
@@ -362,7 +363,7 @@ def commit_in_background(home: Home) -> None:
     if is_new and home.settings.flag("git.background") and home.journal.waiting()[0]:
         prepare(home)
     if is_due(home):
-        _start(home, COMMIT_LOCK, "admin", "commit", "--quiet")
+        _start(home.settings, COMMIT_LOCK, "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:
@@ -372,7 +373,7 @@ def sync_in_background(home: Home) -> bool:
         return False
     if home.clock() - _tried(home, SYNC_LOCK) < _SYNC_EVERY:
         return False
-    _start(home, SYNC_LOCK, "sync", "--quiet")
+    _start(home.settings, SYNC_LOCK, "sync", "--quiet")
     return True
 
 
@@ -383,7 +384,7 @@ def exchange_in_background(home: Home) -> None:
         return
     interval = timedelta(seconds=settings.whole("remote.every_seconds"))
     if abs(home.clock() - _tried(home, REMOTE_LOCK)) >= interval:
-        _start(home, REMOTE_LOCK, "server", "remote", "sync", "--quiet")
+        _start(home.settings, REMOTE_LOCK, "server", "remote", "sync", "--quiet")
 
 
 def judge_in_background(home: Home) -> None:
@@ -393,7 +394,7 @@ def judge_in_background(home: Home) -> None:
     if not home.claims.due(to_ms(home.now()) or 0, 1):
         return
     if abs(home.clock() - _tried(home, JUDGE_LOCK)) >= _JUDGE_INTERVAL:
-        _start(home, JUDGE_LOCK, "review", "judge", "--quiet", "--background")
+        _start(home.settings, JUDGE_LOCK, "review", "judge", "--quiet", "--background")
 
 
 # -- The committer ---------------------------------------------------------------------------------
