@@ -49,7 +49,7 @@ with nacre.open_memory() as memory:
 ```
 
 Every error is a `NacreError` with a `hint`. Operations without a function are
-[called by name](../docs/json.md#requests-of-operations).
+[called by name](../docs/json.md#requests-and-results-of-operations).
 """
 
 EVERYWHERE = ("--json", "--help", "-h, --help")

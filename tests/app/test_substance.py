@@ -199,4 +199,4 @@ def test_an_estimate_without_a_model_says_that_it_costs_nothing(world: World) ->
     assert "1 session with content" in shown.output
     assert "at no cost" in shown.output
     answer = json.loads(CliRunner().invoke(cli, ["ingest", "--estimate", "--json"], env=env).stdout)
-    assert (answer["sessions"], answer["tasks"], answer["cost_usd"]) == (1, [], 0)
+    assert (answer["waiting"], answer["tasks"], answer["cost"]) == (1, [], 0)

@@ -38,7 +38,7 @@ def test_a_backup_comes_back_as_it_was(
     out, other = tmp_path / "b.zip", tmp_path / "other"
     told = nacre("data", "backup", "create", str(out), "--json").json
     assert out.stat().st_mode & 0o777 == 0o600
-    assert (told["bytes"], told["notes"]) == (out.stat().st_size, [])
+    assert (told["bytes"], told["manifest"]["notes"]) == (out.stat().st_size, [])
     before = nacre("show", "Deploys", "--no-update", "--json").json
     listed = nacre("list", "--json").json
     assert (
@@ -162,7 +162,7 @@ def test_a_backup_holds_history_and_no_credentials(
         subprocess.run(["git", *arguments], cwd=kept / "vault", check=True)
     out, other = tmp_path / "b.zip", tmp_path / "other"
     told = nacre("data", "backup", "create", str(out), "--json").json
-    assert any("vault/.git/config" in note for note in told["notes"])
+    assert any("vault/.git/config" in note for note in told["manifest"]["notes"])
     assert nacre("data", "backup", "verify", str(out), "--json").json["ok"] is True
     nacre("data", "backup", "restore", str(out), "--to", str(other))
     assert password not in (other / "vault/.git/config").read_text()
@@ -355,7 +355,9 @@ def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_p
     secret.write_text("outside")
     (kept / "vault/outside.md").symlink_to(secret)
     told = nacre("data", "backup", "create", str(tmp_path / "b.zip"), "--json").json
-    assert told["notes"] == ["vault/outside.md is a link or not a regular file; it was left out"]
+    assert told["manifest"]["notes"] == [
+        "vault/outside.md is a link or not a regular file; it was left out"
+    ]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are bytes elsewhere")
@@ -367,8 +369,10 @@ def test_a_file_whose_name_is_no_utf8_is_left_out_and_named(
     Path(os.fsdecode(os.fsencode(kept) + b"/note-\xff")).write_text("mine")
     out = tmp_path / "b.zip"
     told = nacre("data", "backup", "create", str(out), "--json").json
-    assert [note for note in told["notes"] if "rename it" in note and "caf\\xe9.md" in note]
-    assert [note for note in told["notes"] if "note-\\xff" in note]
+    assert [
+        note for note in told["manifest"]["notes"] if "rename it" in note and "caf\\xe9.md" in note
+    ]
+    assert [note for note in told["manifest"]["notes"] if "note-\\xff" in note]
     assert "rename it" in nacre("data", "backup", "create", str(out), "--force").out
     assert failures(nacre("data", "backup", "verify", str(out), "--json", code=None).json) == []
     nacre("data", "export", str(tmp_path / "all.zip"))

@@ -54,7 +54,10 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
     (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", decision, found["id"])
     told = nacre("undo", "--yes", "--json").json
-    assert (told["undone"]["action"], told["waiting"]) == (decision, [found["id"]])
+    assert (told["operation"]["action"], [one["id"] for one in told["waiting"]]) == (
+        decision,
+        [found["id"]],
+    )
     assert memories(nacre) == {"Tea is served at four"}
     assert left(nacre) == waiting
     nacre("review", "keep", found["id"])
@@ -78,7 +81,7 @@ def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(
     (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "drop", found["id"])
     nacre("review", "undo", found["id"])
-    assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
+    assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "store"
     assert left(nacre) == waiting
 
 

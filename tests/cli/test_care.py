@@ -127,7 +127,7 @@ def test_db_stats_counts_everything(nacre: Nacre, learned: dict[str, Any]) -> No
     assert stats["tools"][0]["tool"] == "claude-code"
     assert stats["tools"][0]["turns"] == 6
     assert stats["database_bytes"] > 0
-    assert f"{learned['memories']} memor" in nacre("admin", "db", "stats").out
+    assert f"{len(learned['memories'])} memor" in nacre("admin", "db", "stats").out
 
 
 def test_db_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> None:
@@ -368,8 +368,8 @@ def test_completion_completes_ids_projects_tools_hosts_and_settings(
         assert all(value.startswith(short[:2]) for value in found)
     assert "7f3a1c2d" in complete("nacre", "sessions", "show", "7f")
     assert "7f3a1c2d" in complete("nacre", "sessions", "summary", "7f")
-    last = nacre("log", "--json").json["operations"][0]
-    assert complete("nacre", "undo", "")[last["operation"][-8:]].startswith(last["action"])
+    last = nacre("log", "--json").json["operations"][0]["operation"]
+    assert complete("nacre", "undo", "")[last["id"][-8:]].startswith(last["action"])
     assert "acme-billing" in complete("nacre", "recall", "--project", "ac")
     assert "acme-billing" in complete("nacre", "project", "tie", "")
     assert complete("nacre", "sessions", "list", "--tool", "claude-c") == {"claude-code": ""}
@@ -469,8 +469,8 @@ def test_vacuuming_gives_the_space_of_what_was_deleted_back(nacre: Nacre, user_h
     database.close()
     done = nacre("admin", "db", "vacuum", "--json").json
     assert done["is_clean"]
-    assert done["bytes_before"] - done["bytes_after"] > 500_000
-    assert done["bytes_after"] == (user_home / ".nacre" / "nacre.db").stat().st_size
+    assert done["before"] - done["after"] > 500_000
+    assert done["after"] == (user_home / ".nacre" / "nacre.db").stat().st_size
 
 
 def test_the_version_of_the_database_names_schema_and_engine(nacre: Nacre) -> None:

@@ -52,8 +52,11 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
     assert nacre("review", "--json").json["total"] == 0
     (told, *_) = nacre("log", "--json").json["operations"]
-    assert (told["action"], told["why"]) == ("resolve", f"{choice}: measured it")
-    nacre("undo", told["operation"], "--yes")
+    assert (told["operation"]["action"], told["operation"]["why"]) == (
+        "resolve",
+        f"{choice}: measured it",
+    )
+    nacre("undo", told["operation"]["id"], "--yes")
     (again,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
     assert again["item"] == doubted["item"]
     assert nacre("review", "--json").json["total"] == 1
@@ -66,14 +69,15 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
 def test_kept_memory_leaves_conflicts_until_undo(nacre: Nacre, doubted: dict[str, Any]) -> None:
     nacre("review", "keep", doubted["id"])
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
-    assert nacre("undo", "--yes", "--json").json["waiting"] == [doubted["id"]]
+    (waiting,) = nacre("undo", "--yes", "--json").json["waiting"]
+    assert waiting["id"] == doubted["id"]
     assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
 
 
 def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(
     nacre: Nacre, doubted: dict[str, Any]
 ) -> None:
-    undone = nacre("undo", "--yes", "--json").json["undone"]
+    undone = nacre("undo", "--yes", "--json").json["operation"]
     assert (undone["action"], undone["subject"]) == ("store", NEW)
     assert active(nacre) == {OLD}
 

@@ -141,9 +141,9 @@ def test_the_owners_pages_are_written_told_brought_back_and_taken_away(
     assert "a1B2" not in (user_home / ".nacre" / "vault" / "profile.md").read_text(encoding="utf-8")
     long = nacre("project", "page", "identity", "You work for Ada. " * 60, "--json").json
     assert long["tokens"] > long["told_tokens"]
-    operation = nacre("log", "--json").json["operations"][0]
+    operation = nacre("log", "--json").json["operations"][0]["operation"]
     assert (operation["action"], operation["subject"]) == ("page", "identity")
-    nacre("undo", operation["operation"], "--yes")
+    nacre("undo", operation["id"], "--yes")
     assert nacre("project", "page", "identity").out == "You work for Ada, who keeps bees.\n"
     assert nacre("project", "page", "identity", "--remove").out == "Deleted: identity.md\n"
     assert "Ada" not in nacre("context").out

@@ -72,7 +72,10 @@ def test_store_and_show_tell_which_model_decided_and_why(
         "adds the paper",
     )
     assert "by fake:m: adds the paper" in nacre("show", old).out
-    assert "(fake:m: adds the paper)" in nacre("log", "--json").json["operations"][0]["why"]
+    assert (
+        "(fake:m: adds the paper)"
+        in nacre("log", "--json").json["operations"][0]["operation"]["why"]
+    )
     (request,) = provider.calls
     assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
 
@@ -87,7 +90,7 @@ def test_store_and_show_tell_which_part_of_a_memory_has_ended(
     shown = nacre("show", old)
     assert "by fake:m: it moved" in shown.out
     assert nacre("show", old, "--json").json["content"] == left
-    assert "ends a part of" in nacre("log", "--json").json["operations"][0]["why"]
+    assert "ends a part of" in nacre("log", "--json").json["operations"][0]["operation"]["why"]
 
 
 def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
@@ -140,5 +143,5 @@ def test_git_keeps_old_words_and_undo_restores_them_exactly(
     )
     assert shown.stdout == before
     assert BOTH.encode() in file.read_bytes()
-    nacre("undo", nacre("log", "--json").json["operations"][0]["operation"], "--yes")
+    nacre("undo", nacre("log", "--json").json["operations"][0]["operation"]["id"], "--yes")
     assert file.read_bytes() == before

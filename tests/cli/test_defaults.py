@@ -82,7 +82,7 @@ def test_folder_named_like_a_project_gets_a_hint(
         nacre("project", "tie", BILLING).out.split()
     )
     assert f"This folder belongs to {BILLING}" in nacre("project").out
-    assert nacre("list", "--project", ".", "--json").json["total"] == len(learned["memory_ids"])
+    assert nacre("list", "--project", ".", "--json").json["total"] == len(learned["memories"])
     assert "PostgreSQL" in nacre("context").out
     nacre("undo", "--yes")
     assert nacre("project", "--json").json["project"] is None

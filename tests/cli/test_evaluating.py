@@ -28,12 +28,13 @@ def stored(nacre: Nacre) -> dict[str, str]:
 
 def answers(nacre: Nacre, *arguments: str) -> dict[str, Any]:
     return {
-        item["id"]: item for item in nacre("admin", "eval", *arguments, "--json").json["queries"]
+        item["query"]["id"]: item
+        for item in nacre("admin", "eval", *arguments, "--json").json["queries"]
     }
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
-    return [result["id"] for result in answer["results"]]
+    return [result["memory"]["id"] for result in answer["results"]]
 
 
 def test_bundled_queries_cover_start_decisions_and_todos(
@@ -89,11 +90,7 @@ def test_queries_that_say_what_they_expect_are_measured(
     result = nacre("admin", "eval", "--json").json
     assert result["expectations"] == {
         "queries": 2,
-        "hits": [
-            {"depth": 1, "share": 0.5},
-            {"depth": 5, "share": 0.5},
-            {"depth": 10, "share": 0.5},
-        ],
+        "hits": {"1": 0.5, "5": 0.5, "10": 0.5},
         "mrr": 0.5,
     }
     assert "not found" in nacre("admin", "eval").out
@@ -113,7 +110,7 @@ def test_an_expected_memory_that_was_retired_is_named_as_such(
         stored["oven"],
     )
     nacre("retire", stored["oven"])
-    assert answers(nacre)["oven"]["expected"][0]["active"] is False
+    assert answers(nacre)["oven"]["expected"][0]["is_active"] is False
     assert "(retired)" in nacre("admin", "eval").out
 
 
@@ -127,11 +124,9 @@ def test_what_moved_since_the_baseline_is_told(
     nacre("todo", "done", stored["yeast"])
     found = answers(nacre, "--compare")
     decided = {move["id"]: move for move in found["recent-decisions"]["moves"]}
-    assert decided[new]["direction"] == "new"
+    assert decided[new]["before"] is None
     assert (decided[stored["flour"]]["before"], decided[stored["flour"]]["now"]) in ((1, 1), (1, 2))
-    assert [
-        (move["direction"], move["before"], move["now"]) for move in found["active-todos"]["moves"]
-    ] == [("dropped", 1, None)]
+    assert [(move["before"], move["now"]) for move in found["active-todos"]["moves"]] == [(1, None)]
     shown = nacre("admin", "eval", "--compare").out
     assert "dropped  was 1" in shown
     assert re.search(r"\d up · \d down · \d new · \d dropped", shown)

@@ -48,13 +48,17 @@ def test_forget_shows_counts_asks_and_reports(
     nacre: Nacre, terminal: Nacre, learned: dict[str, Any], transcript: Path
 ) -> None:
     dry = nacre("forget", "--session", SESSION, "--dry-run", "--json").json
-    assert (dry["done"], dry["counts"]["sessions"], dry["counts"]["turns"]) == (False, 1, 6)
-    assert dry["counts"]["memories"] == learned["memories"]
+    assert (dry["report"], len(dry["plan"]["sessions"]), sum(dry["plan"]["sessions"].values())) == (
+        None,
+        1,
+        6,
+    )
+    assert len(dry["plan"]["memories"]) == len(learned["memories"])
     assert "add --yes" in nacre("forget", "--session", SESSION, "--json", code=2).error["message"]
     declined = terminal("forget", "--session", SESSION, typed="n\n")
     assert declined.code == 1
     assert "6 turns, 1 whole session?" in declined.out
-    assert nacre("list", "--json").json["total"] == learned["memories"]
+    assert nacre("list", "--json").json["total"] == len(learned["memories"])
     done = terminal("forget", "--session", SESSION, typed="y\n")
     assert done.code == 0
     assert "Not deleted" in done.out
@@ -67,18 +71,20 @@ def test_forget_shows_counts_asks_and_reports(
 
 def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, Any]) -> None:
     done = nacre("forget", "--match", "postgresql", "--yes", "--json").json
-    assert done["erased"]
-    assert {one["of"] for one in done["excerpts"]} > {f"claude-code:{SESSION}"}
+    assert done["report"]["is_erased"]
+    assert {one["of"] for one in done["plan"]["excerpts"]} > {f"claude-code:{SESSION}"}
     (run,) = nacre("forget", "--list", "--json").json["forgotten"]
-    assert (run["id"], run["how"], run["allowed_again"]) == (done["id"], "match", False)
+    assert (run["run"], run["how"], run["is_allowed"]) == (done["report"]["run"], "match", False)
     nacre("ingest")
     assert not nacre("search", "PostgreSQL transactions", "--json").json["hits"] or all(
         "PostgreSQL" not in hit["excerpt"]
         for hit in nacre("search", "PostgreSQL transactions", "--json").json["hits"]
     )
     assert (
-        nacre("forget", "--allow-again", done["id"][-8:], "--json").json["allowed"]["id"]
-        == done["id"]
+        nacre("forget", "--allow-again", done["report"]["run"][-8:], "--json").json["allowed"][
+            "run"
+        ]
+        == done["report"]["run"]
     )
     nacre("ingest")
     hits = nacre("search", "PostgreSQL transactions", "--json").json["hits"]
@@ -159,7 +165,7 @@ def test_preview_of_forget_lists_sessions_memories_and_text(
     headings = [line for line in part.splitlines() if line and not line.startswith(" ")]
     assert headings[1:] == ["Sessions that lose turns", "Memories", "Matching text"]
     assert "Always run the linter" in part
-    assert nacre("list", "--json").json["total"] == learned["memories"]
+    assert nacre("list", "--json").json["total"] == len(learned["memories"])
     done = nacre("forget", "--match", "linter", "--yes").out
     assert done.startswith("Forgotten: ")
     assert "Not deleted" in done

@@ -155,7 +155,7 @@ def test_setup_proposes_writers_and_reports_missing_logins(
     dialog: Dialog, nacre: Nacre, install: Install, ollama: FakeProvider, user_home: Path
 ) -> None:
     (user_home / ".cursor").mkdir()
-    assert nacre("quickstart", "--json").json["reach"]["writer_found"] == "ollama:qwen3:8b"
+    assert nacre("quickstart", "--json").json["reach"]["found"]["name"] == "ollama:qwen3:8b"
     told = words(
         dialog(
             "init", answers=[("Do this?", "w")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
@@ -210,7 +210,7 @@ def test_init_shows_the_named_writer_before_consent(
     assert "Do this? y(es), n(o), d(iff)" in told
     assert "Codex, gpt-6-luna writes the rest after each session: it stops at 19,000" in told
     status = nacre("writer", "--json").json
-    assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
+    assert (status["writer"], status["limit"]) == ("codex-cli:gpt-6-luna", 19000)
     keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
     priced = words(
         dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed)
@@ -274,7 +274,7 @@ def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
     assert "models.daily_budget_usd is 0" in stopped.err
     nacre("config", "set", "models.daily_budget_usd", "0.5")
     nacre("writer", "set", "claude-cli:haiku")
-    assert nacre("writer", "--json").json["tokens_per_day"] is None
+    assert nacre("writer", "--json").json["limit"] is None
     signed_in(user_home)
     assert "--tokens-per-day" in nacre("writer", "set", "claude-cli:haiku", code=2).err
 
@@ -288,7 +288,7 @@ def test_a_sign_in_that_is_an_api_key_is_billed(
         '{"OPENAI_API_KEY": "another-key"}', encoding="utf-8"
     )
     nacre("writer", "set", "codex-cli:gpt-6-luna")
-    assert nacre("writer", "--json").json["tokens_per_day"] is None
+    assert nacre("writer", "--json").json["limit"] is None
     install("opencode")
     kept = user_home / ".local" / "share" / "opencode" / "auth.json"
     kept.parent.mkdir(parents=True)
@@ -328,7 +328,7 @@ def test_setup_without_questions_prints_the_command_instead(
     assert all(key in shown for key in ("models.extraction", "models.background", "writer.since"))
     assert "--writer" in nacre("writer", "setup", code=2).err
     status = nacre("writer", "--json").json
-    assert (status["writer"], status["state"], status["tokens_per_day"]) == (
+    assert (status["writer"], status["state"], status["limit"]) == (
         "claude-cli:haiku",
         "ready",
         10000,
@@ -363,7 +363,7 @@ def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
     assert shown.code == 0, shown.out
     assert "the sessions of all tools and projects that nacre reads" in words(shown)
     status = nacre("writer", "--json").json
-    assert (status["writer"], status["state"], status["tokens_per_day"]) == (
+    assert (status["writer"], status["state"], status["limit"]) == (
         "claude-cli:haiku",
         "ready",
         100_000,
@@ -385,7 +385,7 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
     nacre("writer", "off")
     nacre(*asked, "--tokens-per-day", "10000")
     status = nacre("writer", "--json").json
-    assert (status["state"], status["tokens_per_day"]) == ("ready", 10000)
+    assert (status["state"], status["limit"]) == ("ready", 10000)
     assert status["problem"] == "Nobody seems to be signed in to Claude Code."
 
 

@@ -29,12 +29,12 @@ def lamp(nacre: Nacre) -> str:
 
 
 def operations(nacre: Nacre, *arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = nacre("log", *arguments, "--json").json["operations"]
-    return found
+    entries = nacre("log", *arguments, "--json").json["operations"]
+    return [entry["operation"] for entry in entries]
 
 
 def last(nacre: Nacre, action: str) -> str:
-    return next(str(one["operation"]) for one in operations(nacre) if one["action"] == action)
+    return next(str(one["id"]) for one in operations(nacre) if one["action"] == action)
 
 
 def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> None:
@@ -49,7 +49,7 @@ def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> 
     assert operations(nacre)[1]["why"] == "content, tags"
     assert "not committed yet" in nacre("log").out
     nacre("admin", "commit")
-    assert {one["state"] for one in operations(nacre)} == {"committed"}
+    assert all(one["committed"] for one in operations(nacre))
     assert "waits" not in nacre("log").out
 
 
@@ -61,9 +61,9 @@ def test_a_diff_tells_fields_and_lines_from_journal_and_history(
         nacre("admin", "commit")
     told = nacre("log", "--diff", last(nacre, "update")[-8:], "--json").json
     (change,) = told["changes"]
-    assert change["id"] == lamp
+    assert change["change"]["memory"] == lamp
     assert {"name": "tags", "before": None, "after": ["light"]} in change["fields"]
-    assert [(line["mark"], line["line"]) for line in change["text"]] == [("-", GREEN), ("+", BLUE)]
+    assert change["lines"] == [f"-{GREEN}", f"+{BLUE}"]
     shown = nacre("log", "--diff", "Lamp").out
     assert f"-{GREEN}" in shown
     assert "tags: light" in shown
@@ -81,8 +81,8 @@ def test_undo_restores_the_file_exactly_and_can_be_undone(
     if is_committed:
         nacre("admin", "commit")
     planned = nacre("undo", last(nacre, "edit"), "--dry-run", "--json").json
-    assert [step["action"] for step in planned["steps"]] == ["bring_back"]
-    assert planned["undo"] is None
+    assert [step["action"] for step in planned["steps"]] == ["bring back"]
+    assert planned["op"] is None
     assert b"mood" in file.read_bytes()
     nacre("undo", last(nacre, "edit"))
     assert file.read_bytes() == before
@@ -94,7 +94,7 @@ def test_what_was_changed_since_in_another_place_stays(nacre: Nacre, lamp: str) 
     update = last(nacre, "update")
     nacre("edit", lamp, "--importance", "9")
     assert [step["action"] for step in nacre("undo", update, "--json").json["steps"]] == [
-        "change_back"
+        "change back"
     ]
     shown = nacre("show", lamp, "--json").json
     assert (shown["content"], shown["tags"], shown["importance"]) == (GREEN, [], 9)
@@ -122,7 +122,7 @@ def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
     assert operations(nacre)[0]["why"] == "replaces The ledger stores its rows in MongoDB"
     if is_committed:
         nacre("admin", "commit")
-    nacre("undo", operations(nacre)[0]["operation"], "--yes")
+    nacre("undo", operations(nacre)[0]["id"], "--yes")
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
     assert nacre("show", new, "--json").json["retired"]
     nacre("retire", old, "--yes")
@@ -140,7 +140,7 @@ def test_a_deleted_file_comes_back(nacre: Nacre, lamp: str, vault: Path) -> None
     file = vault / "global/fact/lamp.md"
     before = file.read_bytes()
     file.unlink()
-    nacre("undo", operations(nacre)[0]["operation"])
+    nacre("undo", operations(nacre)[0]["id"])
     assert file.read_bytes() == before
     assert not (vault / "retired/global/fact/lamp.md").exists()
 
@@ -232,16 +232,16 @@ def test_undo_from_before_ledger_records_is_no_finding(
 def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(
     nacre: Nacre, lamp: str
 ) -> None:
-    assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "update"
+    assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "update"
     assert GREEN in nacre("show", lamp).out
-    assert nacre("undo", "--dry-run", "--json").json["undone"]["action"] == "store"
+    assert nacre("undo", "--dry-run", "--json").json["operation"]["action"] == "store"
     first = nacre("undo", "--yes", "--json").json
-    assert first["undone"]["action"] == "store"
+    assert first["operation"]["action"] == "store"
     told = nacre("undo", "--yes", code=3)
     assert "there is nothing to undo" in told.err
     assert "to revert an undo, give its own id" in told.err
-    nacre("undo", first["undo"])
-    assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
+    nacre("undo", first["op"])
+    assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "store"
 
 
 def test_undo_without_id_needs_consent_in_scripts(nacre: Nacre, lamp: str) -> None:
@@ -284,7 +284,9 @@ def test_forgetting_is_committed_under_its_own_name_and_names_no_file(
         "- forget:",
         "D\tglobal/fact/lamp.md",
     ]
-    assert {(one["action"], one["subject"], bool(one["commit"])) for one in operations(nacre)} == {
+    assert {
+        (one["action"], one["subject"], bool(one["committed"])) for one in operations(nacre)
+    } == {
         ("adopt", "note.txt", True),
         ("forget", None, True),
         ("update", None, True),

@@ -100,7 +100,7 @@ def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(
         record = nacre("writer", "models", "test", "fake:m", "--json").json
     tokens = record["tokens"]
     assert record["answer"] == "Mercury"
-    assert record["cost_usd"] == tokens["input"] + tokens["cached"] + 2 * tokens["output"]
+    assert float(record["cost"]) == tokens["input"] + tokens["cached"] + 2 * tokens["output"]
 
 
 @pytest.mark.parametrize(

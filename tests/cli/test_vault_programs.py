@@ -180,7 +180,7 @@ def test_what_the_vaults_repository_names_as_programs_never_runs(
     planted.plant()
     for command in COMMANDS:
         planted.touch()
-        last = nacre("log", "--json").json["operations"][0]["operation"]
+        last = nacre("log", "--json").json["operations"][0]["operation"]["id"]
         words = {"{last}": last, "{backup}": str(planted.folder / "kept.zip")}
         outcome = nacre(*(words.get(word, word) for word in command), code=None)
         assert (planted.marked(), outcome.code) == ("", 0), command

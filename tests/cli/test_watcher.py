@@ -168,22 +168,26 @@ def test_a_watcher_in_the_background_is_started_asked_and_stopped(
     assert process("admin", "watcher", "status", "--json", code=1).json["state"] == "never"
     started = process("admin", "watcher", "start", "--json").json
     assert started["state"] == "running"
-    assert process("admin", "watcher", "start", "--json").json["pid"] == started["pid"]
-    assert process("admin", "watcher", "status", "--json").json["folders"] >= 1
     assert (
-        f"The watcher runs (process {started['pid']})" in process("admin", "watcher", "status").out
+        process("admin", "watcher", "start", "--json").json["health"]["pid"]
+        == started["health"]["pid"]
+    )
+    assert process("admin", "watcher", "status", "--json").json["health"]["folders"] >= 1
+    assert (
+        f"The watcher runs (process {started['health']['pid']})"
+        in process("admin", "watcher", "status").out
     )
     again = process("admin", "watch", "--json", code=4).error
-    assert str(started["pid"]) in again["message"]
+    assert str(started["health"]["pid"]) in again["message"]
     checks = {
         check["name"]: check
         for check in process("admin", "doctor", "--json", code=None).json["checks"]
     }
     assert checks["watcher"]["state"] == "ok"
     restarted = process("admin", "watcher", "restart", "--json").json
-    assert restarted["pid"] != started["pid"]
+    assert restarted["health"]["pid"] != started["health"]["pid"]
     stopped = process("admin", "watcher", "stop", "--json").json
-    assert (stopped["state"], stopped["turns"] + started["turns"]) in (
+    assert (stopped["state"], stopped["health"]["turns"] + started["health"]["turns"]) in (
         ("stopped", 0),
         ("stopped", 1),
     )
@@ -195,7 +199,7 @@ def test_a_watcher_in_the_background_is_started_asked_and_stopped(
 def test_a_watcher_that_died_leaves_its_place_and_is_told_of(
     process: Nacre, background: None, user_home: Path
 ) -> None:
-    pid = process("admin", "watcher", "start", "--json").json["pid"]
+    pid = process("admin", "watcher", "start", "--json").json["health"]["pid"]
     os.kill(pid, 9)
     while process("admin", "watcher", "status", "--json", code=None).json["state"] == "running":
         pass
@@ -205,4 +209,4 @@ def test_a_watcher_that_died_leaves_its_place_and_is_told_of(
         for check in process("admin", "doctor", "--json", code=None).json["checks"]
     }
     assert checks["watcher"]["hint"] == "nacre admin watcher start"
-    assert process("admin", "watcher", "start", "--json").json["pid"] != pid
+    assert process("admin", "watcher", "start", "--json").json["health"]["pid"] != pid

@@ -286,7 +286,7 @@ def test_a_round_reads_learns_and_notes_once_what_was_named(
         tmp_path, "We decided to use cast iron for the wheel instead of oak because oak rots.", 1
     )
     report = nacre("admin", "watch", "--once", str(elsewhere.parent), "--json").json
-    assert (report["turns"], report["memories"]) == (1, 1)
+    assert (report["turns"], len(report["memories"])) == (1, 1)
     assert nacre("admin", "watch", "--once", str(elsewhere.parent), "--json").json["turns"] == 0
     assert (user_home / ".nacre/vault/ledger.jsonl").read_text().count(
         f'"paths": ["{elsewhere.parent}"]'
@@ -307,8 +307,10 @@ def test_a_file_for_agents_is_kept_up_to_date_after_each_round(
 def test_a_dry_run_changes_nothing(user_home: Path, nacre: Nacre) -> None:
     path = say(user_home, "The weir is opened at six", 1)
     told = nacre("admin", "watch", "--dry-run", "--json").json
-    assert told["unread"] == {"files": 1, "bytes": path.stat().st_size}
-    assert {"path": str(path.parents[1]), "tool": "Claude Code", "exists": True} in told["watched"]
+    assert (told["unread_files"], told["unread_bytes"]) == (1, path.stat().st_size)
+    assert {"path": str(path.parents[1]), "tool": "Claude Code", "is_there": True} in told[
+        "watched"
+    ]
     assert "1 transcript there; 1 transcript" in nacre("admin", "watch", "--dry-run").out
     assert nacre("sessions", "list", "--json").json["sessions"] == []
 

@@ -105,7 +105,7 @@ def test_rename_keeps_links_through_rebuild_and_undo(
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
     if how == "by command":
         for operation in nacre("log", "--json").json["operations"][:2]:
-            nacre("undo", operation["operation"], "--yes")
+            nacre("undo", operation["operation"]["id"], "--yes")
         assert links(nacre, "Ballast") == [("out", KEEL)]
         assert "aliases" not in nacre("show", KEEL, "--no-update", "--json").json["extra"]
 

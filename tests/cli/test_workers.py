@@ -104,7 +104,7 @@ def report_of(outcome: Any) -> dict[str, Any]:
     return {
         key: value
         for key, value in told.items()
-        if key not in ("seconds", "read_seconds", "memory_ids")
+        if key not in ("seconds", "read_seconds", "memories")
     }
 
 

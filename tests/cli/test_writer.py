@@ -243,7 +243,7 @@ def test_a_bound_of_calls_holds_beside_that_of_tokens(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 50_000)
-    assert nacre("writer", "--json").json["calls_per_day"] == 100
+    assert nacre("writer", "--json").json["most_calls"] == 100
     nacre("config", "set", "writer.calls_per_day", "1")
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
@@ -324,8 +324,8 @@ def test_older_sessions_are_read_after_consent_to_usage(
     nacre("ingest")
     assert "nacre writer set" in nacre("ingest", "--older", "--yes", code=None).err
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
-    assert nacre("ingest", "--older", "--estimate", "--json").json["sessions"] == 1
-    assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
+    assert nacre("ingest", "--older", "--estimate", "--json").json["waiting"] == 1
+    assert nacre("ingest", "--estimate", "--json").json["waiting"] == 0
     assert "not interactive: pass --yes" in nacre("ingest", "--older", code=2).err
     monkeypatch.setenv("CLAUDECODE", "1")
     assert nacre("ingest", "--older", "--yes", code=None).code != 0
@@ -348,7 +348,7 @@ def test_older_sessions_are_read_after_consent_to_usage(
     assert "--yes is only for --older" in nacre("ingest", "--yes", code=2).err
     nacre("ingest", "--older", "--yes")
     assert contents(nacre) == [RULE]
-    assert nacre("ingest", "--older", "--estimate", "--json").json["sessions"] == 0
+    assert nacre("ingest", "--older", "--estimate", "--json").json["waiting"] == 0
 
 
 def test_what_waits_for_a_writer_waits_for_the_next_one(
@@ -445,7 +445,9 @@ def test_a_trial_of_what_a_subscription_pays_tells_no_dollars(nacre: Nacre, clau
     shown = nacre("writer", "models", "test", "claude-cli:haiku").out
     assert "by subscription" in shown
     assert "$" not in shown
-    assert nacre("writer", "models", "test", "claude-cli:haiku", "--json").json["cost_usd"] == 0
+    assert nacre("writer", "models", "test", "claude-cli:haiku", "--json").json[
+        "is_by_subscription"
+    ]
 
 
 def test_estimate_counts_remaining_subscription_tokens(
@@ -468,7 +470,7 @@ def test_estimate_counts_remaining_subscription_tokens(
     unbound = nacre("ingest", "--estimate", "--json").json
     assert (unbound["now"], unbound["calls_left"]) == (1, None)
     nacre("config", "set", "writer.exclude_tools", '["claude-code"]')
-    assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
+    assert nacre("ingest", "--estimate", "--json").json["waiting"] == 0
 
 
 def test_estimate_groups_small_sessions_and_explains_the_rest(
@@ -479,10 +481,10 @@ def test_estimate_groups_small_sessions_and_explains_the_rest(
     nacre("ingest")
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     found = nacre("ingest", "--older", "--estimate", "--json").json
-    assert (found["sessions"], found["now"]) == (5, 5)
+    assert (found["waiting"], found["now"]) == (5, 5)
     (task, *_) = found["tasks"]
-    assert (task["calls"], task["cost_usd"]) == (3, 0)
-    assert task["tokens"]["input"] + task["tokens"]["output"] < 12_000 < found["most_tokens"]
+    assert (task["calls"], task["cost"]) == (3, 0)
+    assert task["tokens"]["input"] + task["tokens"]["output"] < 12_000 < found["most"]
     nacre("config", "set", "writer.tokens_per_day", "5000")
     told = " ".join(nacre("ingest", "--older", "--estimate").out.split())
     assert "by subscription" in told
@@ -628,7 +630,7 @@ def test_what_it_would_take_of_long_sessions_is_what_an_estimate_says(
     shown = re.search(r"about one session and ([0-9,]+) tokens a day", told)
     assert shown
     nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
-    a_day = nacre("ingest", "--estimate", "--json").json["most_tokens"] / 7
+    a_day = nacre("ingest", "--estimate", "--json").json["most"] / 7
     assert int(shown[1].replace(",", "")) == pytest.approx(a_day, rel=0.1)
 
 
@@ -640,11 +642,8 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
     assert "Claude Code, haiku can write the rest after each session, about one session and" in told
     assert "tokens a week, based on your last week: nacre writer set" in told
     reached = nacre("quickstart", "--json").json["reach"]
-    assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == (
-        "none",
-        "claude-cli:haiku",
-        0.1,
-    )
+    assert (reached["writer"]["writer"], reached["found"]["name"]) == ("none", "claude-cli:haiku")
+    assert 0.1 < reached["foreseen"]["sessions"] < 0.2
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     assert "claude-cli:haiku writes the rest after each session" in " ".join(
         nacre("quickstart").out.split()
@@ -677,9 +676,7 @@ def test_init_shows_the_writers_usage_before_consent(
     assert "full text of 2 turns of 1 session" in after
     assert ("claude-cli:haiku writes the rest after each session" in after) is (said == "w")
     told = nacre("writer", "--json").json
-    assert (told["state"], told["tokens_per_day"]) == (
-        ("ready", 100_000) if said == "w" else ("off", None)
-    )
+    assert (told["state"], told["limit"]) == (("ready", 100_000) if said == "w" else ("off", None))
 
 
 def test_examples_are_excluded_from_the_writers_estimate(

@@ -46,7 +46,9 @@ def test_a_daemon_beside_a_watcher_leaves_the_sessions_to_it(
     assert asked("hello")["follows"] is False
     assert asked("list")["total"] == 0
     watcher.end()
-    assert process("admin", "watcher", "start", "--json").json["pid"] == daemon.process.pid
+    assert (
+        process("admin", "watcher", "start", "--json").json["health"]["pid"] == daemon.process.pid
+    )
     daemon.until("following the sessions")
 
 
@@ -59,7 +61,9 @@ def test_the_daemons_watcher_is_stopped_and_started_as_any(
     assert process("admin", "watcher", "stop", "--json").json["state"] == "stopped"
     daemon.until("stopped")
     assert asked("hello")["follows"] is False
-    assert process("admin", "watcher", "start", "--json").json["pid"] == daemon.process.pid
+    assert (
+        process("admin", "watcher", "start", "--json").json["health"]["pid"] == daemon.process.pid
+    )
     daemon.until("following the sessions")
 
 

@@ -37,7 +37,7 @@ def test_foreign_model_memories_are_untrusted_deduplicated_and_undone_together(
     assert (again["added"], again["known"]) == (0, told["added"])
     assert nacre("context").out.strip() == ""
     (operation,) = nacre("log", "--json").json["operations"]
-    nacre("undo", operation["operation"], "--yes")
+    nacre("undo", operation["operation"]["id"], "--yes")
     assert listed(nacre) == {}
     assert {file: file.read_bytes() for file in before} == before
     assert nacre("admin", "doctor", "--json").json["ok"] is True

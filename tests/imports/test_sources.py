@@ -464,7 +464,7 @@ def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
         "--include-retired",
         "--json",
     ).json
-    assert (told["format"], told["counts"]["memory"]) == ("clawxmemory", 5)
+    assert (told["form"], told["counts"]["memory"]) == ("clawxmemory", 5)
     (user_home / ".nacre").rename(user_home / ".before")
     assert (
         nacre("data", "import", str(tmp_path / "claw.json"), "--trust", "--json").json["source"]

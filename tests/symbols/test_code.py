@@ -95,10 +95,12 @@ def test_memories_that_name_a_symbol_or_a_file_are_told(nacre: Nacre, shop: Path
         nacre("store", text, "--project", "shop")
     nacre("store", "`Money.convert` of another project", "--project", "bank")
     about = ask(nacre, "about", "Money.convert")
-    assert [one["content"] for one in about["memories"]] == [
+    assert [one["memory"]["content"] for one in about["memories"]] == [
         "Totals are converted by `Money.convert`, never by hand."
     ]
-    told = [one["content"] for one in ask(nacre, "impact", "src/shop/money.py")["memories"]]
+    told = [
+        one["memory"]["content"] for one in ask(nacre, "impact", "src/shop/money.py")["memories"]
+    ]
     assert set(told) == {
         "Totals are converted by `Money.convert`, never by hand.",
         "src/shop/money.py holds no state.",

@@ -107,7 +107,7 @@ def test_what_is_evergreen_never_goes_out_of_date(nacre: Nacre, tmp_path: Path) 
     remember("src/oven.py bakes at 220 degrees.")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py")
     (found,) = stale(nacre)
-    nacre("edit", found["id"], "--evergreen")
+    nacre("edit", found["memory"]["id"], "--evergreen")
     assert stale(nacre) == []
 
 

@@ -397,8 +397,8 @@ def _ask(stage: Stage, result: Result, command: Sequence[str]) -> Told:
 
 
 def _last(stage: Stage) -> str:
-    found = stage.run("log", "--json").record.get("operations") or [{"operation": "0000"}]
-    return str(found[0]["operation"])
+    found = stage.run("log", "--json").record.get("operations") or [{"operation": {"id": "0000"}}]
+    return str(found[0]["operation"]["id"])
 
 
 def _mend(stage: Stage, result: Result, told: Sequence[Told], damaged: Sequence[Path]) -> None:

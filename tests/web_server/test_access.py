@@ -61,7 +61,7 @@ def test_program_statements_are_agents_and_owner_statements_are_owners(
     here = site()
     here.ask("store", {"content": "Billing uses PostgreSQL 16."}, **here.token)
     here.ask("store", {"content": "The ferry leaves at nine."}, **here.browser())
-    told = [one["by"] for one in process("log", "--json").json["operations"]]
+    told = [one["operation"]["by"] for one in process("log", "--json").json["operations"]]
     assert told == ["http", "http, a program"]
 
 

@@ -205,9 +205,9 @@ def _outcome(output: bytes, code: int) -> RoundOutcome:
             answer["files"],
             answer["sessions"],
             answer["turns"],
-            answer["memories"],
-            answer["vectors"]["made"],
-            answer["vectors"]["left"],
+            len(answer["memories"]),
+            answer["vectors_made"],
+            answer["vectors_left"],
         )
     except (ValueError, KeyError, TypeError):
         return RoundOutcome(error=f"a learning run ended with exit code {code}")

@@ -21,7 +21,6 @@ from nacre.base.json import to_plain
 from nacre.cli import growth, output
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim, printable
 from nacre.cli.gateway import stopped_by_signals
-from nacre.cli.hits import memory_record
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, day, minute, option, options, short_id, size
 from nacre.cli.options import count as options_count
@@ -262,9 +261,7 @@ def jobs(context: click.Context) -> None:
     if context.invoked_subcommand is None:
         run: Run = context.obj
         found = queue.list_jobs(cluster_api.server_of(run.settings))
-        run.answer(
-            {"jobs": [to_plain(item) for item in found]}, lambda paper: _render_jobs(paper, found)
-        )
+        run.answer({"jobs": found}, lambda paper: _render_jobs(paper, found))
 
 
 @jobs.command(
@@ -319,7 +316,7 @@ def tenants_(context: click.Context) -> None:
         with output.shown(run) as notify:
             found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
         run.answer(
-            {"tenants": [to_plain(item) for item in found]},
+            {"tenants": found},
             lambda paper: _render_tenants(paper, found),
         )
 
@@ -395,7 +392,7 @@ def remove(run: Run, name: str, yes: bool) -> None:
         click.confirm(f"Delete {name} with {held} for good?", abort=True)
     done = cluster_api.remove_tenant(run.settings, name)
     told = f"Deleted {done.rows:,} rows of {name}; counted again, {done.left} are left in {done.tables} tables."
-    run.answer(asdict(done), lambda paper: paper.line(told))
+    run.answer(done, lambda paper: paper.line(told))
 
 
 def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
@@ -686,14 +683,14 @@ def revoke(run: Run, /, **asked: Any) -> None:
     """Revoke a key."""
     ended: Key = perform(run, "keys-revoke", **asked)
     run.answer(
-        to_plain(ended),
+        ended,
         lambda paper: paper.line("Ended: the key ", bold(ended.id), f" of {ended.account}."),
     )
 
 
 def _list(run: Run, space: str | None) -> None:
     found: list[Key] = perform(run, "keys", space=space)
-    run.answer({"keys": [to_plain(key) for key in found]}, lambda paper: _render_keys(paper, found))
+    run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
 
 
 def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
@@ -730,7 +727,7 @@ def _show_new(run: Run, made: NewKey) -> None:
         paper.verbatim(made.secret)
         paper.line(dim("It is shown this once."))
 
-    run.answer(to_plain(made), render)
+    run.answer(made, render)
 
 
 # ----------------------------------------------------------------------------
@@ -755,8 +752,7 @@ def share(run: Run, /, **asked: Any) -> None:
     A private memory is shared only with --as. The audit logs of both spaces tell it.
     """
     done: Shared = perform(run, "share", **asked)
-    record = {"memory": memory_record(done.memory), "space": done.space, "new": done.is_new}
-    run.answer(record, lambda paper: _render_share(paper, done))
+    run.answer(done, lambda paper: _render_share(paper, done))
 
 
 def _render_share(paper: Paper, done: Shared) -> None:
@@ -808,7 +804,7 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
     """
     made: Space = perform(run, "spaces-create", **asked)
     run.answer(
-        to_plain(made),
+        made,
         lambda paper: paper.line("Made: the space ", bold(made.name), f" of a {made.kind}."),
     )
 
@@ -861,14 +857,12 @@ def remove_space(run: Run, /, **asked: Any) -> None:
 def log(run: Run, limit: int) -> None:
     """List the operations in your space, newest first, without texts."""
     found: list[Note] = perform(run, "spaces-log", limit=limit)
-    run.answer({"log": [to_plain(note) for note in found]}, lambda paper: _render_log(paper, found))
+    run.answer({"log": found}, lambda paper: _render_log(paper, found))
 
 
 def _list_spaces(run: Run) -> None:
     found: list[Space] = perform(run, "spaces")
-    run.answer(
-        {"spaces": [to_plain(space) for space in found]}, lambda paper: _render_spaces(paper, found)
-    )
+    run.answer({"spaces": found}, lambda paper: _render_spaces(paper, found))
 
 
 def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
@@ -896,7 +890,7 @@ def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
 
 def _show_members(run: Run, found: Sequence[Member]) -> None:
     rows = [(bold(member.account), member.role, dim(day(member.since))) for member in found]
-    record = {"members": [to_plain(member) for member in found]}
+    record = {"members": found}
     run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from nacre import settings
+from nacre.base import json as json_values
 from nacre.base import text as passages
 from nacre.data import sync
 from nacre.errors import NacreError
@@ -605,25 +606,26 @@ class Run:
         if "home" in self.__dict__:
             sync.keep_history(self.home, commits=self.keeps_history)
 
-    def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
-        """Answer with one object with ``--json``, else with the output of ``render``."""
+    def answer(self, value: object, render: Callable[[Paper], None]) -> None:
+        """Answer with the JSON of a value with ``--json``, else with the output of ``render``."""
         if self.as_json:
-            self._written.append(self._as_line(record))
+            self._written.append(self._as_line(value))
             return
         paper = self.paper()
         render(paper)
         self._written.append(paper.text())
 
-    def answer_lines(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Answer with JSON lines, each written as soon as its record is ready."""
+    def answer_lines(self, values: Iterable[object]) -> None:
+        """Answer with JSON lines, each written as soon as its value is ready."""
         if self.as_json:
             raise click.UsageError("--json and --jsonl cannot be combined: use one of them")
-        for record in records:
-            click.echo(self._as_line(record), nl=False)
+        for value in values:
+            click.echo(self._as_line(value), nl=False)
 
-    def _as_line(self, record: Mapping[str, Any]) -> str:
+    def _as_line(self, value: object) -> str:
         is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
-        return unsteered(json.dumps(record, ensure_ascii=not is_unicode, default=str)) + "\n"
+        plain = json_values.to_plain(value)
+        return unsteered(json.dumps(plain, ensure_ascii=not is_unicode)) + "\n"
 
     def paper(self, *, stderr: bool = False) -> Paper:
         """Make paper for standard output or standard error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,7 +66,7 @@ def show(run: Run) -> None:
         "home": str(settings.home),
         "config": str(settings.config),
         "database": settings.where,
-        "settings": [asdict(item) for item in views],
+        "settings": views,
     }
 
     def render(paper: Paper) -> None:
@@ -100,7 +100,7 @@ def show(run: Run) -> None:
 def get(run: Run, key: str) -> None:
     """Print the value of a setting; of a key, the last four characters."""
     found: SettingView = operations.perform(run, "config-get", key=key)
-    run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
+    run.answer(found, lambda paper: paper.verbatim(_told(found.value)))
 
 
 @config.command(
@@ -155,7 +155,7 @@ def unset(run: Run, key: str) -> None:
     settings.actor.require_owner("nacre config unset")
     found = writers.unset_setting(settings, writers.SettingRequest(key=key))
     run.answer(
-        asdict(found),
+        found,
         lambda paper: paper.line(bold(key), f" = {_told(found.value)}", dim(f"  {found.origin}")),
     )
 

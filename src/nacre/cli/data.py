@@ -13,7 +13,7 @@ import click
 
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
-from nacre.cli.learn import ingest_record, render_ingest
+from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform, resumable
 from nacre.cli.options import (
     Record,
@@ -24,9 +24,8 @@ from nacre.cli.options import (
     project_slug,
     readable,
     size,
-    stamp,
 )
-from nacre.cli.status import answer_checks, checks_record, problem_records, render_problems
+from nacre.cli.status import answer_checks, checks_record, render_problems
 from nacre.data import backup as backups
 from nacre.data import export as exporting
 from nacre.data import imports
@@ -34,7 +33,7 @@ from nacre.home import archive as keep
 from nacre.home import retention as pruning
 
 if TYPE_CHECKING:
-    from nacre.data.backup import BackupReport, Manifest, RestoreReport
+    from nacre.data.backup import BackupReport, RestoreReport
     from nacre.data.export import ExportReport
     from nacre.data.importers import Skipped
     from nacre.data.imports import ImportPlan, ImportReport
@@ -65,7 +64,7 @@ def archive() -> None:
 def status(run: Run) -> None:
     """Show the archive's contents and size, and transcripts that tools will delete soon."""
     contents: ArchiveStatus = perform(run, "archive-status")
-    run.answer(_status_record(contents), lambda paper: _render_status(paper, contents))
+    run.answer(contents, lambda paper: _render_status(paper, contents))
 
 
 @archive.command(
@@ -106,8 +105,8 @@ def verify(run: Run, repair: bool) -> None:
             paper, not_archived, rest="all others that the tools still have are archived again"
         )
 
-    record = {"files": files, "problems": problem_records(problems), "repaired": repaired}
-    run.answer({**record, "not_archived": problem_records(not_archived)}, render)
+    record = {"files": files, "problems": problems, "repaired": repaired}
+    run.answer({**record, "not_archived": not_archived}, render)
 
 
 @archive.command(
@@ -160,51 +159,10 @@ def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool,
         )
         run.home.actor.require_owner("nacre data archive prune")
         pruning.prune(run.home, chosen)
-    record = {
-        "dry_run": dry_run,
-        "pruned": [
-            {"path": transcript.path, "tool": transcript.tool, "bytes": transcript.size}
-            for transcript in chosen
-        ],
-        "bytes": freed,
-    }
-    run.answer(record, lambda paper: _render_pruned(paper, chosen, freed, dry_run=dry_run))
-
-
-def _status_record(status: ArchiveStatus) -> Record:
-    return {
-        "enabled": status.enabled,
-        "folder": str(status.folder),
-        "files": sum(tool.files for tool in status.tools),
-        "raw_bytes": sum(tool.raw for tool in status.tools),
-        "bytes": sum(tool.stored for tool in status.tools),
-        "tools": [
-            {
-                "tool": tool.tool,
-                "files": tool.files,
-                "gone": tool.gone,
-                "raw_bytes": tool.raw,
-                "bytes": tool.stored,
-                "first": stamp(tool.first),
-                "last": stamp(tool.last),
-            }
-            for tool in status.tools
-        ],
-        "waiting": status.waiting,
-        "withheld": status.withheld,
-        "leaving": [
-            {
-                "tool": leaving.retention.tool,
-                "setting": leaving.retention.setting,
-                "keeps_days": leaving.retention.days,
-                "keeps_files": leaving.retention.files,
-                "files": leaving.files,
-                "days": None if leaving.days is None else round(leaving.days, 1),
-                "archived": leaving.archived,
-            }
-            for leaving in status.leaving
-        ],
-    }
+    run.answer(
+        {"dry_run": dry_run, "pruned": chosen, "bytes": freed},
+        lambda paper: _render_pruned(paper, chosen, freed, dry_run=dry_run),
+    )
 
 
 def _render_status(paper: Paper, status: ArchiveStatus) -> None:
@@ -308,7 +266,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
             indent=2,
         )
 
-    run.answer(_record(report.manifest, path=str(report.path), bytes=report.bytes), render)
+    run.answer(report, render)
 
 
 @backup.command("verify", examples=["nacre data backup verify ~/nacre.zip"])
@@ -370,19 +328,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
             paper.line(dim(note), indent=2)
         paper.line(dim("nacre admin doctor --deep checks it"), indent=2)
 
-    kept = str(report.kept) if report.kept else None
-    run.answer(_record(report.manifest, home=str(report.home), kept=kept), render)
-
-
-def _record(manifest: Manifest, **more: object) -> dict[str, object]:
-    return {
-        **more,
-        "created": manifest.created,
-        "counts": manifest.counts,
-        "files": len(manifest.files),
-        "uncompressed_bytes": manifest.bytes,
-        "notes": list(manifest.notes),
-    }
+    run.answer(report, render)
 
 
 # ----------------------------------------------------------------------------
@@ -461,7 +407,7 @@ def export(
     if to_stdout:
         run.show(lambda paper: _render_export(paper, report))
         return
-    run.answer(_export_record(report), lambda paper: _render_export(paper, report))
+    run.answer(report, lambda paper: _render_export(paper, report))
 
 
 def _form(file: Path, form: str | None) -> str:
@@ -471,17 +417,6 @@ def _form(file: Path, form: str | None) -> str:
     if form:
         return form
     return "markdown" if ending in (".md", ".markdown") else "jsonl"
-
-
-def _export_record(report: ExportReport) -> Record:
-    return {
-        "path": report.path,
-        "format": report.form,
-        "counts": report.counts,
-        "left_out": report.left_out,
-        "withheld": report.withheld,
-        "bytes": report.bytes,
-    }
 
 
 def _render_export(paper: Paper, report: ExportReport) -> None:
@@ -617,7 +552,7 @@ def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bo
     repeated = actions["duplicate"] + (report.duplicates if report else 0)
     return {
         "source": plan.source.name,
-        "path": str(plan.options.path),
+        "path": plan.options.path,
         "trusted": plan.options.trust,
         "dry_run": dry_run,
         "kinds": plan.kinds,
@@ -627,10 +562,7 @@ def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bo
         "brought_back": report.brought_back if report else actions["bring back"],
         "known": actions["known"],
         "duplicates": repeated,
-        "skipped": [
-            {"where": item.where, "reason": item.reason, "count": item.count}
-            for item in plan.skipped
-        ],
+        "skipped": plan.skipped,
         "left_out": [
             {"reason": reason, "count": number} for reason, number in _left_out(plan).items()
         ],
@@ -638,9 +570,9 @@ def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bo
         "ledger_entries": report.entries if report else len(plan.entries),
         "sessions": report.sessions if report else plan.sessions,
         "turns": report.turns if report else plan.turns,
-        "transcripts": [str(path) for path in plan.transcripts],
+        "transcripts": plan.transcripts,
         "memory_ids": report.added if report else [],
-        "ingest": ingest_record(report.ingest) if report and report.ingest else None,
+        "ingest": report.ingest if report else None,
     }
 
 

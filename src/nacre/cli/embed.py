@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.base.json import to_plain
 from nacre.cli import output
 from nacre.cli.command import Cell, Group, Paper, Run, Span, bold, dim
 from nacre.cli.operations import perform
-from nacre.cli.options import Record, argument, count, float_or_none, size
+from nacre.cli.options import argument, count, size
 from nacre.values import models
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ def embed(ctx: click.Context) -> None:
     if not ctx.invoked_subcommand:
         run: Run = ctx.obj
         standing: Standing = perform(run, "embed")
-        run.answer(_standing_record(standing), lambda paper: _render_standing(paper, standing))
+        run.answer(
+            {**to_plain(standing), "held_by": standing.held and standing.held.reason},
+            lambda paper: _render_standing(paper, standing),
+        )
 
 
 @embed.command(
@@ -118,68 +122,16 @@ def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> N
 
 
 def _answer_plan(run: Run, planned: Plan) -> None:
-    run.answer(_plan_record(planned), lambda paper: _render_plan(paper, planned))
+    run.answer(
+        {**to_plain(planned), "asks": planned.wants_yes}, lambda paper: _render_plan(paper, planned)
+    )
 
 
 def _answer(run: Run, setting: str, made: Embedded) -> None:
     run.exit_code = 1 if made.left and made.note else 0
-    run.answer(_made_record(setting, made), lambda paper: _render_made(paper, setting, made))
-
-
-def _standing_record(standing: Standing) -> Record:
-    problem, held = standing.problem, standing.held
-    return {
-        "wanted": standing.wanted,
-        "switching": standing.switching,
-        "host": standing.place.host or None,
-        "local": standing.place.is_here,
-        "in_use": _lot_record(standing.in_use),
-        "other": _lot_record(standing.other),
-        "problem": {"message": problem.message, "hint": problem.hint} if problem else None,
-        "held": {"reason": held.reason, "message": held.message, "hint": held.hint}
-        if held
-        else None,
-    }
-
-
-def _lot_record(lot: Lot | None) -> Record | None:
-    if lot is None:
-        return None
-    return {
-        "setting": lot.setting,
-        "model": lot.model,
-        "state": lot.state,
-        "dimensions": lot.dimensions,
-        "passages": lot.passages,
-        "memories": lot.memories,
-        "waiting": lot.waiting,
-        "bytes": lot.bytes,
-    }
-
-
-def _plan_record(plan: Plan) -> Record:
-    return {
-        "setting": plan.setting,
-        "model": plan.model,
-        "from": plan.used,
-        "host": plan.place.host or None,
-        "local": plan.place.is_here,
-        "texts": plan.texts,
-        "tokens": plan.tokens,
-        "cost_usd": float_or_none(plan.cost),
-        "asks": plan.wants_yes,
-        "left_usd": plan.left / models.DOLLAR,
-    }
-
-
-def _made_record(setting: str, made: Embedded) -> Record:
-    return {
-        "setting": setting,
-        "made": made.made,
-        "left": made.left,
-        "tokens": made.tokens,
-        "note": made.note,
-    }
+    run.answer(
+        {"setting": setting, **to_plain(made)}, lambda paper: _render_made(paper, setting, made)
+    )
 
 
 def _render_standing(paper: Paper, standing: Standing) -> None:

@@ -13,12 +13,11 @@ import click
 from nacre.base import text
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, command, cut, dim, joined
-from nacre.cli.hits import link_facts, memory_record
+from nacre.cli.hits import link_facts
 from nacre.cli.operations import SAID_DAY, ask, perform, place_of
 from nacre.cli.options import (
     Decorator,
     Function,
-    Record,
     argument,
     count,
     find_project,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from nacre.memories.graph import (
         Brief,
         Central,
-        Companion,
         Component,
         Components,
         Gaps,
@@ -66,12 +64,7 @@ if TYPE_CHECKING:
 def central(run: Run, /, **asked: Any) -> None:
     """List the memories with the most links."""
     found: Central = _ask(run, "graph-central", asked)
-    record = {
-        "central": [{**memory_record(item.memory), "degree": item.degree} for item in found.found],
-        "memories": found.memories,
-        "links": found.links,
-    }
-    run.answer(record, lambda paper: _render_central(paper, found))
+    run.answer(found, lambda paper: _render_central(paper, found))
 
 
 @command(
@@ -85,20 +78,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
     nacre graph link draws a link; nacre review reflect asks about memories that seem to belong together.
     """
     found: Gaps = _ask(run, "graph-gaps", asked)
-    record = {
-        "gaps": [
-            {
-                **memory_record(item.memory),
-                "degree": item.degree,
-                "maturity": item.maturity.value,
-                "idle_days": item.idle_days,
-            }
-            for item in found.found
-        ],
-        "total": found.total,
-        "unlinked": found.unlinked,
-    }
-    run.answer(record, lambda paper: _render_gaps(paper, found))
+    run.answer(found, lambda paper: _render_gaps(paper, found))
 
 
 @command(
@@ -109,19 +89,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
 def components(run: Run, /, **asked: Any) -> None:
     """List the groups of linked memories, the largest first."""
     found: Components = _ask(run, "graph-components", asked)
-    record = {
-        "components": [
-            {
-                "size": item.size,
-                "links": item.links,
-                "central": [memory_record(memory) for memory in item.central],
-            }
-            for item in found.found
-        ],
-        "total": found.total,
-        "alone": found.alone,
-    }
-    run.answer(record, lambda paper: _render_components(paper, found))
+    run.answer(found, lambda paper: _render_components(paper, found))
 
 
 @command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
@@ -351,30 +319,7 @@ def stale(run: Run, /, project: str | None, **asked: Any) -> None:
     found: Staleness = ask(
         run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
     )
-    run.answer(_stale_record(found), lambda paper: _render_stale(paper, found, asked["days"]))
-
-
-def _stale_record(found: Staleness) -> Record:
-    return {
-        "memories": [
-            {
-                "id": memory.memory.id,
-                "subject": memory.memory.subject,
-                "content": memory.memory.content,
-                "project": memory.memory.project,
-                "confidence": memory.confidence,
-                "files": plain(memory.files),
-                "sessions": memory.sessions,
-                "lag_days": memory.lag_days,
-                "symbols": list(memory.symbols),
-                "missing": list(memory.missing),
-                "checked": memory.is_checked,
-            }
-            for memory in found.memories
-        ],
-        "looked_at": found.looked_at,
-        "total": found.total,
-    }
+    run.answer(found, lambda paper: _render_stale(paper, found, asked["days"]))
 
 
 def _render_stale(paper: Paper, found: Staleness, days: int) -> None:
@@ -398,30 +343,7 @@ def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: 
     with suppress(NotFound):
         near = place_of(run, ".").project
     found: CodeAnswer = ask(run, operation, project=find_project(run, project), near=near, **asked)
-    run.answer(_record(found), lambda paper: _render(paper, found, nothing))
-
-
-def _record(found: CodeAnswer) -> Record:
-    return {
-        "asked": found.asked,
-        "nodes": plain(found.nodes),
-        "choices": plain(found.choices),
-        "links": plain(found.links),
-        "memories": [
-            {
-                "id": memory.memory.id,
-                "subject": memory.memory.subject,
-                "content": memory.memory.content,
-                "kind": memory.memory.kind.value,
-                "project": memory.memory.project,
-                "trust": memory.memory.trust.value,
-                "names": list(memory.names),
-                "nodes": list(memory.nodes),
-            }
-            for memory in found.memories
-        ],
-        "more": found.more,
-    }
+    run.answer(found, lambda paper: _render(paper, found, nothing))
 
 
 def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
@@ -588,7 +510,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
         raise click.UsageError("a link needs A, REL and B")
     links = _read_links(file) if file else [given]
     done: LinkChange = perform(run, "graph-link", links=links)
-    run.answer(_change_record(done), lambda paper: _render_change(paper, done))
+    run.answer(done, lambda paper: _render_change(paper, done))
 
 
 @graph.command(
@@ -629,7 +551,7 @@ def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **as
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
         done = perform(run, "graph-unlink-origin", origin=origin, project=project)
-    run.answer(_change_record(done), lambda paper: _render_change(paper, done))
+    run.answer(done, lambda paper: _render_change(paper, done))
 
 
 @graph.command(
@@ -650,7 +572,7 @@ def invalidate(run: Run, /, **asked: Any) -> None:
     Recall and lists leave it out from that day on; --as-of with an earlier day shows it.
     """
     done: LinkChange = perform(run, "graph-invalidate", **_ends(asked))
-    run.answer(_change_record(done), lambda paper: _render_change(paper, done))
+    run.answer(done, lambda paper: _render_change(paper, done))
 
 
 @graph.command(
@@ -674,12 +596,7 @@ def list_links(run: Run, /, **asked: Any) -> None:
     """
     asked["project"] = find_project(run, asked["project"])
     found: LinkPage = ask(run, "graph-list", **asked)
-    record = {
-        "links": [_line_record(item) for item in found.links],
-        "total": found.total,
-        "limit": asked["limit"],
-    }
-    run.answer(record, lambda paper: _render_list(paper, found, asked["offset"]))
+    run.answer(found, lambda paper: _render_list(paper, found, asked["offset"]))
 
 
 @graph.command(
@@ -702,13 +619,7 @@ def show(run: Run, /, **asked: Any) -> None:
     An arrow shows the direction of a link. A memory that is reached a second time is marked ↑, and not followed again.
     """
     found: Traversal = ask(run, "graph-show", **asked)
-    record = {
-        "nodes": [_node_record(node) for node in found.nodes],
-        "links": [_hop_record(hop, found) for hop in found.hops],
-        "more": found.more,
-        "together": [_companion_record(item) for item in found.together],
-    }
-    run.answer(record, lambda paper: _render_tree(paper, found))
+    run.answer(found, lambda paper: _render_tree(paper, found))
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
@@ -745,59 +656,6 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
             hint=f"keys: {', '.join(NewLink.__struct_fields__)}",
         )
     return link
-
-
-def _change_record(done: LinkChange) -> Record:
-    return {
-        "links": [_line_record(item) for item in done.links],
-        "made": done.made,
-        "changed": done.changed,
-        "removed": done.removed,
-        "waiting": list(done.waiting),
-    }
-
-
-def _line_record(line: LinkLine) -> Record:
-    return {
-        "source": _node_record(line.source),
-        "rel": line.rel,
-        "target": _node_record(line.target),
-        "origin": line.origin,
-        "strength": round(line.strength, 4),
-        "valid": plain(line.valid),
-        "reason": line.reason,
-        "holds": line.holds,
-    }
-
-
-def _node_record(node: Node) -> Record:
-    record: Record = plain(node)
-    return record
-
-
-def _companion_record(companion: Companion) -> Record:
-    return {
-        "node": _node_record(companion.node),
-        "weight": round(companion.weight, 4),
-        "sessions": companion.sessions,
-    }
-
-
-def _hop_record(hop: Hop, found: Traversal) -> Record:
-    ends = (found.nodes[hop.parent].id, found.nodes[hop.child].id)
-    source, target = ends if hop.is_outgoing else ends[::-1]
-    return {
-        "source": source,
-        "rel": hop.rel,
-        "target": target,
-        "origin": hop.origin,
-        "strength": round(hop.strength, 4),
-        "valid": plain(hop.valid),
-        "reason": hop.reason,
-        "parent": hop.parent,
-        "child": hop.child,
-        "again": hop.is_again,
-    }
 
 
 def _render_change(paper: Paper, done: LinkChange) -> None:

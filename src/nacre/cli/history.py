@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.json import to_plain
 from nacre.cli import hits, operations, output
 from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.options import (
     EVERYTHING,
     JSON_LINES,
     SHORT_ID,
-    Record,
     argument,
     count,
     day,
@@ -29,7 +29,6 @@ from nacre.cli.options import (
     project_slug,
     seconds,
     short_session,
-    stamp,
 )
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
@@ -133,12 +132,12 @@ def log(
 
     entries = pages(page, max_entries, 0)
     if as_lines:
-        run.answer_lines(_operation_record(entry.operation, entry.memories) for entry in entries)
+        run.answer_lines(entries)
         return
     rows = list(entries)
     run.answer(
         {
-            "operations": [_operation_record(entry.operation, entry.memories) for entry in rows],
+            "operations": rows,
             "limit": max_entries,
         },
         lambda paper: _render_log(paper, rows, with_git=run.settings.flag("git.enabled")),
@@ -149,7 +148,7 @@ def _answer_diff(run: Run, reference: str | None) -> None:
     answer = operations.ask(run, "diff", reference=reference)
     operation, differences = answer.operation, answer.differences
     run.answer(
-        _diff_record(operation, differences),
+        {"operation": operation, "changes": differences},
         lambda paper: _render_diff(paper, operation, differences),
     )
 
@@ -174,7 +173,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
     if dry_run or is_seen or not (yes or operation):
         plan: Undoing = operations.perform(run, "undo-plan", operation=operation, force=force)
         if dry_run:
-            run.answer(_undo_record(plan), lambda paper: _render_undo(paper, plan))
+            run.answer(plan, lambda paper: _render_undo(paper, plan))
             return
         if not is_seen:
             raise _unnamed(plan.operation)
@@ -183,7 +182,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
     result: Undoing = operations.perform(run, "undo", operation=operation, force=force)
-    run.answer(_undo_record(result), lambda paper: _render_undo(paper, result, is_seen=is_seen))
+    run.answer(result, lambda paper: _render_undo(paper, result, is_seen=is_seen))
 
 
 def _unnamed(last: Operation) -> click.UsageError:
@@ -213,75 +212,7 @@ def commit(run: Run, quiet: bool) -> None:
         committing.commit_quietly(run.home)
         return
     result: Committed = operations.perform(run, "commit")
-    run.answer(_committed_record(result), lambda paper: _render_committed(paper, result))
-
-
-def _committed_record(result: Committed) -> Record:
-    return {
-        "commits": [{"commit": commit, "title": title} for commit, title in result.commits],
-        "operations": result.operations,
-        "waiting": result.waiting,
-        "held": [{"path": item.path, "reason": item.reason} for item in result.held],
-        "note": result.note,
-    }
-
-
-def _operation_record(operation: Operation, memories: Sequence[str] = ()) -> Record:
-    return {
-        "operation": operation.id,
-        "time": stamp(operation.at),
-        "action": operation.action,
-        "subject": operation.subject,
-        "why": operation.why,
-        "by": operation.by,
-        "state": "committed" if operation.committed else "pending",
-        "commit": operation.committed,
-        "memory_ids": list(memories),
-    }
-
-
-def _diff_record(operation: Operation, differences: Sequence[Difference]) -> Record:
-    """Return an operation with its changes."""
-    memories = dict.fromkeys(
-        difference.change.memory for difference in differences if difference.change.memory
-    )
-    return {
-        **_operation_record(operation, tuple(memories)),
-        "changes": [_difference_record(difference) for difference in differences],
-    }
-
-
-def _difference_record(difference: Difference) -> Record:
-    before, after = difference.change.before, difference.change.after
-    return {
-        "id": difference.change.memory or None,
-        "subject": difference.subject,
-        "path_before": before.path if before else None,
-        "path": after.path if after else None,
-        "fields": [
-            {"name": field.name, "before": field.before, "after": field.after}
-            for field in difference.fields
-        ],
-        "text": [{"mark": line[:1], "line": line[1:]} for line in difference.lines],
-    }
-
-
-def _undo_record(undoing: Undoing) -> Record:
-    return {
-        "undone": _operation_record(undoing.operation),
-        "undo": undoing.op,
-        "steps": [
-            {
-                "action": step.action.replace(" ", "_"),
-                "id": step.change.memory or None,
-                "subject": step.subject,
-                "path": step.change.latest.path,
-                "clashes": list(step.clashes),
-            }
-            for step in undoing.steps
-        ],
-        "waiting": [candidate.id for candidate in undoing.waiting],
-    }
+    run.answer(result, lambda paper: _render_committed(paper, result))
 
 
 def _short_operation(operation: Operation) -> str:
@@ -510,7 +441,7 @@ def _wanted(run: Run, *, project: str | None, **wanted: Any) -> dict[str, Any]:
 def _answer(run: Run, plan: ForgetPlan, report: object) -> None:
     report_ = report if isinstance(report, values_forgetting.ForgetReport) else None
     run.answer(
-        _forget_record(plan, report_),
+        {"plan": plan, "report": report_},
         lambda paper: (
             _render_forgotten(paper, report_) if report_ else _render_plan(paper, plan, is_dry=True)
         ),
@@ -532,7 +463,7 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 def _list(run: Run) -> None:
     runs: list[Forgotten] = operations.perform(run, "forgotten")
     run.answer(
-        {"forgotten": [_forgotten_record(run_) for run_ in runs]},
+        {"forgotten": runs},
         lambda paper: _render_forgotten_list(paper, runs),
     )
 
@@ -544,52 +475,7 @@ def _allow(run: Run, reference: str) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
         paper.line(dim("nacre ingest reads it again if a transcript still has it"), indent=2)
 
-    run.answer({"allowed": _forgotten_record(allowed)}, render)
-
-
-def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
-    """Return a plan to forget and its results, which are empty without a report."""
-    return {
-        "id": report.run if report else None,
-        "done": report is not None,
-        "how": plan.how,
-        "counts": {
-            "memories": len(plan.memories),
-            "turns": plan.turns,
-            "sessions": len(plan.sessions),
-            "traces": plan.traces,
-            "gateway": plan.held,
-        },
-        "forgotten_sessions": [
-            {"session": name, "turns": turns} for name, turns in plan.sessions.items()
-        ],
-        "cut_sessions": [{"session": name, "turns": turns} for name, turns in plan.parts.items()],
-        "forgotten_memories": [hits.memory_record(memory) for memory in plan.memories],
-        "untitled_sessions": list(plan.untitled),
-        "forgotten_handoffs": list(plan.handoffs),
-        "losing": [hits.memory_record(memory) for memory in plan.losing],
-        "released": [hits.memory_record(memory) for memory in plan.released],
-        "excerpts": [{"of": item.of, "excerpt": item.text} for item in plan.excerpts],
-        "erased": report.is_erased if report else False,
-        "unreached": [
-            {"what": item.what, "where": item.where, "remedy": item.remedy}
-            for item in (report.unreached if report else ())
-        ],
-    }
-
-
-def _forgotten_record(run: Forgotten) -> Record:
-    """Return a deletion recorded in the ledger."""
-    return {
-        "id": run.run,
-        "at": stamp(run.at),
-        "how": run.how,
-        "before": stamp(run.before),
-        "sessions": list(run.sessions),
-        "turns": run.turns,
-        "memory_count": run.memories,
-        "allowed_again": run.is_allowed,
-    }
+    run.answer({"allowed": allowed}, render)
 
 
 def _counts(plan: ForgetPlan) -> str:
@@ -799,24 +685,9 @@ def scrub(
     }
     with output.shown(run) as notify:
         report: ScrubReport = operations.perform(run, "scrub", notify, **request)
-    run.answer(_scrub_record(report), lambda paper: _render_scrub(paper, report))
-
-
-def _scrub_record(report: ScrubReport) -> dict[str, Any]:
-    return {
-        "dry_run": report.dry_run,
-        "total": report.total,
-        "found": {place: dict(rules) for place, rules in report.found.items()},
-        "turns": report.turns,
-        "memories": report.memories,
-        "files": report.files,
-        "commits": report.commits,
-        "copies": [str(path) for path in report.copies],
-        "removed": [str(path) for path in report.removed],
-        "elsewhere": list(report.elsewhere),
-        "vectors_left": report.vectors_left,
-        "seconds": round(report.seconds, 3),
-    }
+    run.answer(
+        {**to_plain(report), "total": report.total}, lambda paper: _render_scrub(paper, report)
+    )
 
 
 def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:

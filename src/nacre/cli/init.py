@@ -13,11 +13,10 @@ import click
 
 from nacre import settings
 from nacre.base import files, ids
-from nacre.cli import hits, learn, options, output, recall
+from nacre.cli import hits, options, output
 from nacre.cli import services as home_wiring
 from nacre.cli import writer as cli_writer
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
-from nacre.cli.hits import memory_record
 from nacre.cli.learn import render_estimate, render_ingest
 from nacre.cli.operations import perform
 from nacre.cli.options import Record, count, kind_span, seconds, short_id, size
@@ -275,7 +274,7 @@ def quickstart(run: Run) -> None:
     with output.shown(run) as notify:
         result: QuickstartResult = perform(run, "quickstart", notify)
     vault = run.settings.where_documents
-    run.answer(_quickstart_record(result), lambda paper: render_quickstart(paper, result, vault))
+    run.answer(result, lambda paper: render_quickstart(paper, result, vault))
     if is_short_of_vectors(result):
         run.afterwards.append(partial(finish_vectors, run))
 
@@ -289,36 +288,6 @@ def finish_vectors(run: Run) -> None:
     """Create the remaining vectors after quickstart. Ctrl-C leaves them to the next ingest."""
     with output.shown(run) as notify:
         vectors.embed_pending(run.home, notify or (lambda _: None))
-
-
-def _quickstart_record(result: QuickstartResult) -> Record:
-    return {
-        "source": result.source,
-        "tools": result.tools,
-        "report": learn.ingest_record(result.report),
-        "best": [memory_record(memory) for memory in result.best],
-        "answers": [
-            {"question": answer.question, **recall.recall_record(answer.result, None)}
-            for answer in result.answers
-        ],
-        "reach": _reach_record(result.reach),
-    }
-
-
-def _reach_record(reach: Reach) -> Record:
-    foreseen = reach.foreseen
-    return {
-        "memories": reach.memories,
-        "replaced": reach.replaced,
-        "candidates": reach.candidates,
-        "likeliest": list(reach.likeliest),
-        "sessions": reach.sessions,
-        "turns": reach.turns,
-        "writer": reach.writer.writer,
-        "writer_found": reach.found.name if reach.found else None,
-        "sessions_a_day": round(foreseen.sessions, 1) if foreseen else None,
-        "tokens_a_day": foreseen.tokens if foreseen else None,
-    }
 
 
 def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.json import to_plain
 from nacre.cli import output
 from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import perform
 from nacre.cli.options import (
-    Record,
     amount,
     argument,
     count,
@@ -20,58 +20,17 @@ from nacre.cli.options import (
     refused,
     seconds,
     size,
-    tokens_record,
 )
-from nacre.cli.status import PROBLEMS_SHOWN, problem_records, render_problems
+from nacre.cli.status import PROBLEMS_SHOWN, render_problems
 from nacre.home import retention
 from nacre.learn import ingest as ingestion
 from nacre.values import models
 
 if TYPE_CHECKING:
     from nacre.learn.estimate import Estimate, TaskEstimate, VectorEstimate
-    from nacre.values.reports import ArchiveReport, IngestPlan, IngestReport, ModelExtraction
+    from nacre.values.reports import IngestPlan, IngestReport, ModelExtraction
 
 _MAX_PROBLEMS = 20
-
-
-def estimate_record(estimate: Estimate) -> Record:
-    """Return the estimated cost of learning with models."""
-    vectors = estimate.vectors
-    return {
-        "estimate": True,
-        "sessions": estimate.waiting,
-        "trivial": estimate.trivial,
-        "tasks": [
-            {
-                "task": task.task.value,
-                "model": task.model,
-                "calls": task.calls,
-                "tokens": tokens_record(task.tokens),
-                "cost_usd": None if task.cost is None else task.cost / models.DOLLAR,
-                "seconds": round(task.seconds, 1),
-                "measured": task.is_measured,
-            }
-            for task in estimate.tasks
-        ],
-        "cost_usd": None if estimate.cost is None else estimate.cost / models.DOLLAR,
-        "seconds": round(estimate.seconds, 1),
-        "background": estimate.is_background_on,
-        "left_usd": estimate.left / models.DOLLAR,
-        "tokens_left": estimate.tokens_left,
-        "calls_left": estimate.calls_left,
-        "most_tokens": estimate.most,
-        "now": estimate.now,
-        "vectors": {
-            "model": vectors.model,
-            "tokens": vectors.tokens,
-            "held": vectors.held,
-            "left_usd": vectors.left / models.DOLLAR,
-            "cost_usd": None if vectors.cost is None else vectors.cost / models.DOLLAR,
-        }
-        if vectors
-        else None,
-        "problems": problem_records(estimate.problems),
-    }
 
 
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
@@ -176,88 +135,6 @@ def _price(task: TaskEstimate) -> str:
 
 # ----------------------------------------------------------------------------
 # The report and plan of an ingest, as JSON and as lines.
-
-
-def ingest_record(report: IngestReport) -> Record:
-    """Return an ingest's report."""
-    return {
-        "files": report.files,
-        "sessions": report.sessions,
-        "turns": report.turns,
-        "memories": len(report.memories),
-        "memory_ids": list(report.memories),
-        "candidates": report.candidates,
-        "changed": report.changed,
-        "ended": report.ended,
-        "doubted": report.doubted,
-        "skipped": report.skipped,
-        "unrecognised": report.unrecognised,
-        "left_out": report.left_out,
-        "duplicates": report.duplicates,
-        "decided": report.decided,
-        "corrupt": report.corrupt,
-        "excluded": report.excluded,
-        "unknown": report.unknown,
-        "empty": list(report.empty),
-        "problems": problem_records(report.problems),
-        "tools": report.tools,
-        "bytes": report.bytes_read,
-        "read_seconds": round(report.read_seconds, 3),
-        "seconds": round(report.seconds, 3),
-        "archived": _archived_record(report.archived),
-        "vectors": {
-            "made": report.vectors_made,
-            "left": report.vectors_left,
-            "note": report.vectors_note,
-        },
-        **({"oversized": report.oversized} if report.oversized else {}),
-        **({"extraction": _by_model_record(report.extraction)} if report.extraction else {}),
-    }
-
-
-def _by_model_record(report: ModelExtraction) -> Record:
-    """Return the model's part in an ingest."""
-    return {
-        "model": report.model,
-        "sessions": report.sessions,
-        "trivial": report.trivial,
-        "parts": report.parts,
-        "by_rules": report.by_rules,
-        "calls": report.calls,
-        "tokens": tokens_record(report.tokens),
-        "found": report.found,
-        "held": report.held,
-        "repeated": report.repeated,
-        "dropped": report.dropped,
-        "problem": report.problem,
-        "hint": report.hint,
-        "elsewhere": report.elsewhere,
-    }
-
-
-def plan_record(plan: IngestPlan) -> Record:
-    """Return the plan of an ingest."""
-    return {
-        "dry_run": True,
-        "files": plan.files,
-        "bytes": plan.bytes,
-        "tools": plan.tools,
-        "skipped": plan.skipped,
-        "unrecognised": plan.unrecognised,
-        "excluded": plan.excluded,
-        "problems": problem_records(plan.problems),
-    }
-
-
-def _archived_record(report: ArchiveReport) -> Record:
-    return {
-        "files": report.files,
-        "bytes": report.read,
-        "stored": report.stored,
-        "pruned": report.pruned,
-        "seconds": round(report.seconds, 3),
-        "problems": problem_records(report.problems),
-    }
 
 
 def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None:
@@ -545,12 +422,19 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     if dry_run:
         plan: IngestPlan = perform(run, "ingest-plan", **request)
         run.exit_code = 1 if plan.problems else 0
-        run.answer(plan_record(plan), lambda paper: render_plan(paper, plan))
+        run.answer(plan, lambda paper: render_plan(paper, plan))
         return
     if estimate:
         estimated: Estimate = perform(run, "ingest-estimate", **request)
         run.exit_code = 1 if estimated.problems else 0
-        run.answer(estimate_record(estimated), lambda paper: render_estimate(paper, estimated))
+        record = {
+            **to_plain(estimated),
+            "now": estimated.now,
+            "cost": estimated.cost,
+            "seconds": estimated.seconds,
+            "most": estimated.most,
+        }
+        run.answer(record, lambda paper: render_estimate(paper, estimated))
         return
     if older:
         _agree(run, request, yes=yes)
@@ -568,9 +452,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         for item in retention.leaving(run.home)
         if not item.is_kept
     ]
-    run.answer(
-        ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths)
-    )
+    run.answer(report, lambda paper: render_ingest(paper, report, searched=not paths))
 
 
 def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,18 +28,16 @@ from nacre.cli.command import (
     dim,
     joined,
 )
-from nacre.cli.hits import lane_records, memory_record, render_beginning, subject_and_content
+from nacre.cli.hits import render_beginning, subject_and_content
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
-    Record,
     argument,
     count,
     day,
     kind_span,
     option,
     short_id,
-    stamp,
 )
 from nacre.cli.root import answer_measured
 from nacre.errors import InvalidInput
@@ -94,7 +92,7 @@ def usefulness(run: Run) -> None:
     others is the effect of memory. Where too few sessions are held out, no result is shown.
     """
     found: Usefulness = ask(run, "usefulness")
-    run.answer(_record(found), lambda paper: _render(paper, found))
+    run.answer(found, lambda paper: _render(paper, found))
 
 
 def _render(paper: Paper, found: Usefulness) -> None:
@@ -152,32 +150,6 @@ def _row(comparison: Comparison) -> tuple[Cell, ...]:
         for value in (comparison.difference, comparison.low, comparison.high)
     )
     return dim(_LABELS[comparison.aspect]), told, without, f"{difference}  ({low} to {high})"
-
-
-def _record(found: Usefulness) -> Record:
-    return {
-        "share": found.share,
-        "compared": found.compared,
-        "since": stamp(found.since),
-        "sessions_told": found.sessions_told,
-        "sessions_held_out": found.sessions_held_out,
-        "left_out": found.left_out,
-        "needed": found.needed,
-        "comparisons": [
-            {
-                "aspect": comparison.aspect.value,
-                "finding": comparison.finding.value,
-                "sessions_told": comparison.sessions_told,
-                "sessions_held_out": comparison.sessions_held_out,
-                "told": comparison.told,
-                "held_out": comparison.held_out,
-                "difference": comparison.difference,
-                "low": comparison.low,
-                "high": comparison.high,
-            }
-            for comparison in found.comparisons
-        ],
-    }
 
 
 # ----------------------------------------------------------------------------
@@ -238,7 +210,13 @@ def evaluate(
         )
     kept = str(home_baseline.baseline_file(run.home)) if save_baseline else None
     expectations = evaluating.expectations(answers, limit)
-    record = _evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)
+    record = {
+        "limit": limit,
+        "queries": answers,
+        "expectations": expectations,
+        "baseline": before and {"saved_at": before.saved_at, "version": before.version},
+        "saved": kept,
+    }
     if location.is_empty(run.home):
         run.answer(record, render_beginning)
         return
@@ -268,7 +246,7 @@ def list_queries(run: Run, queries: Path | None) -> None:
             )
         )
 
-    run.answer({"queries": [_query_record(query) for query in saved], "path": str(file)}, render)
+    run.answer({"queries": saved, "path": file}, render)
 
 
 @evaluate.command(
@@ -296,7 +274,7 @@ def add(
         run, "eval-add", queries=queries, question=words, query_id=query_id, expects=expects
     )
     run.answer(
-        {"added": _query_record(added)},
+        {"added": added},
         lambda paper: paper.line(
             "Saved: ",
             bold(added.id),
@@ -315,17 +293,13 @@ def remove(run: Run, query_id: str, queries: Path | None) -> None:
     """Remove a saved query."""
     removed: SavedQuery = perform(run, "eval-remove", queries=queries, query_id=query_id)
     run.answer(
-        {"removed": _query_record(removed)},
+        {"removed": removed},
         lambda paper: paper.line("Removed: ", bold(removed.id), "  ", removed.query),
     )
 
 
 def _file(run: Run, queries: Path | None) -> Path:
     return queries or evaluating.queries_file(run.home)
-
-
-def _query_record(query: SavedQuery) -> dict[str, object]:
-    return {"id": query.id, "query": query.query, "expects": list(query.expects)}
 
 
 def _expecting(query: SavedQuery) -> str:
@@ -442,61 +416,6 @@ def _direction(move: Move) -> str:
 
 def _queries(answers: Sequence[Answer]) -> str:
     return count(len(answers), "query", "queries")
-
-
-def _evaluation_record(
-    answers: Sequence[Answer],
-    expectations: Expectations | None,
-    *,
-    limit: int,
-    baseline: Baseline | None,
-    saved: str | None,
-) -> dict[str, Any]:
-    """The answer of ``eval``."""
-    return {
-        "limit": limit,
-        "queries": [_answer_record(answer) for answer in answers],
-        "expectations": {
-            "queries": expectations.queries,
-            "hits": [
-                {"depth": depth, "share": share} for depth, share in expectations.hits.items()
-            ],
-            "mrr": expectations.mrr,
-        }
-        if expectations
-        else None,
-        "baseline": {"saved_at": baseline.saved_at, "version": baseline.version}
-        if baseline
-        else None,
-        "saved": saved,
-    }
-
-
-def _answer_record(answer: Answer) -> dict[str, Any]:
-    return {
-        "id": answer.query.id,
-        "query": answer.query.query,
-        "results": [
-            {**memory_record(result.memory), "score": result.score} for result in answer.results
-        ],
-        "lanes": lane_records(answer.lanes),
-        "expected": [
-            {"id": item.id, "rank": item.rank, "subject": item.subject, "active": item.is_active}
-            for item in answer.expected
-        ],
-        "moves": None
-        if answer.moves is None
-        else [
-            {
-                "id": move.id,
-                "subject": move.subject,
-                "direction": _direction(move),
-                "before": move.before,
-                "now": move.now,
-            }
-            for move in answer.moves
-        ],
-    }
 
 
 # ----------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.base.json import to_plain
 from nacre.base.lazy import load
 from nacre.care import remote as connection
 from nacre.cli import output
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import Record, argument, count, option, size
+from nacre.cli.options import argument, count, option, size
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
     )
     with output.shown(run) as notify:
         done: Exchanged = perform(run, "remote-add", notify, url=url, key=key, private=private)
-    run.answer(_record(done), lambda paper: _tell(paper, done, is_first=True))
+    run.answer(done, lambda paper: _tell(paper, done, is_first=True))
 
 
 @remote.command("sync", examples=["nacre server remote sync", "nacre server remote sync --json"])
@@ -92,7 +93,7 @@ def sync(run: Run, quiet: bool) -> None:
     with output.shown(run) as notify:
         done: Exchanged = perform(run, "remote-sync", notify)
     run.home.problems[:] = done.problems
-    run.answer(_record(done), lambda paper: _tell(paper, done))
+    run.answer(done, lambda paper: _tell(paper, done))
 
 
 @remote.command(
@@ -166,22 +167,6 @@ def _show(run: Run) -> None:
     run.answer(record, tell)
 
 
-def _record(done: Exchanged) -> Record:
-    return {
-        "url": done.url,
-        "space": done.space,
-        "sent": done.sent,
-        "received": done.received,
-        "turns": done.turns,
-        "notes": [
-            {"outcome": note.outcome.value, "id": note.memory, "path": note.path}
-            for note in done.notes
-        ],
-        "held": [{"path": path, "reason": why} for path, why in done.held],
-        "problems": list(done.problems),
-    }
-
-
 def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
     parts = [
         f"{word} {count(number, what)}"
@@ -252,7 +237,9 @@ def move(
         report: MoveReport = perform(
             run, "move", notify, to=to, source=source, tenant=tenant, questions=questions
         )
-    run.answer(_record_move(report), lambda paper: _tell_move(paper, report))
+    run.answer(
+        {**to_plain(report), "is_same": report.is_same}, lambda paper: _tell_move(paper, report)
+    )
     if not report.is_same:
         run.exit_code = 1
 
@@ -283,29 +270,3 @@ def _tell_move(paper: Paper, report: MoveReport) -> None:
         )
     else:
         paper.line(f"Your memory stays in use where it was: {report.left}", indent=2)
-
-
-def _record_move(report: MoveReport) -> dict[str, object]:
-    documents = {
-        "count": report.documents.count,
-        "bytes": report.documents.bytes,
-        "hash": report.documents.hash,
-        "same": report.documents == report.documents_there,
-    }
-    answers = {
-        "asked": report.answers.asked,
-        "same": report.answers.same,
-        "same_first": report.answers.same_first,
-    }
-    return {
-        "place": report.place,
-        "tenant": report.tenant,
-        "rows": dict(report.rows),
-        "written": report.written,
-        "passes": report.passes,
-        "documents": documents,
-        "answers": answers,
-        "is_same": report.is_same,
-        "is_in_use": report.is_in_use,
-        "left": report.left,
-    }

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.json import to_plain
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, bold, command, dim
-from nacre.cli.learn import ingest_record, render_ingest
+from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import SHORT_ID, Record, argument, count, day, option, size, stamp
+from nacre.cli.options import SHORT_ID, argument, count, day, option, size
 from nacre.data import sync as syncing
 from nacre.memories import edit
 from nacre.vault import documents
@@ -79,32 +80,7 @@ def sync(run: Run, /, quiet: bool, **request: Any) -> None:
         return
     result: Synced = perform(run, "sync", **request)
     run.home.problems[:] = result.problems
-    run.answer(_sync_record(result), lambda paper: _render_sync(paper, result))
-
-
-def _sync_record(result: Synced) -> Record:
-    return {
-        "state": result.state.value,
-        "remote": result.remote,
-        "url": result.url,
-        "branch": result.branch,
-        "sent": result.sent,
-        "received": result.received,
-        "notes": [
-            {
-                "outcome": note.outcome.value,
-                "id": note.memory,
-                "subject": note.subject,
-                "path": note.path or None,
-                "other_path": note.other,
-                "fields": list(note.fields),
-            }
-            for note in result.notes
-        ],
-        "held": [{"path": item.path, "reason": item.reason} for item in result.held],
-        "left_out": list(result.left_out),
-        "problems": list(result.problems),
-    }
+    run.answer(result, lambda paper: _render_sync(paper, result))
 
 
 def _render_sync(paper: Paper, result: Synced) -> None:
@@ -201,13 +177,7 @@ def db() -> None:
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes."""
     counts: Stats = perform(run, "db-stats")
-    record = asdict(counts) | {
-        "tools": [
-            asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)}
-            for tool in counts.tools
-        ]
-    }
-    run.answer(record, lambda paper: _render_stats(paper, counts, run.settings))
+    run.answer(counts, lambda paper: _render_stats(paper, counts, run.settings))
 
 
 @db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
@@ -222,14 +192,9 @@ def vacuum(run: Run) -> None:
         run.warnings.append(
             "another process is reading the database: its log keeps old bytes until it is closed"
         )
-    record = {
-        "bytes_before": result.before,
-        "bytes_after": result.after,
-        "is_clean": result.is_clean,
-    }
     saved = max(0, result.before - result.after)
     run.answer(
-        record,
+        result,
         lambda paper: paper.line(bold(size(result.after)), dim(f" ({size(saved)} freed)")),
     )
 
@@ -239,15 +204,11 @@ def vacuum(run: Run) -> None:
 def version(run: Run) -> None:
     """Show the versions of the database's schema and of SQLite."""
     versions: DatabaseVersion = perform(run, "db-version")
-    record = {
-        "nacre": versions.nacre,
-        "schema": versions.schema,
-        "sqlite": versions.sqlite,
-        "database": versions.database,
-    }
     run.answer(
-        record,
-        lambda paper: paper.facts(tuple((name, str(value)) for name, value in record.items())),
+        versions,
+        lambda paper: paper.facts(
+            tuple((name, str(value)) for name, value in asdict(versions).items())
+        ),
     )
 
 
@@ -297,7 +258,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
         "database": str(run.settings.database),
         "total": total,
         "broken": broken,
-        **ingest_record(report),
+        **to_plain(report),
     }
     run.answer(record, render)
 
@@ -313,7 +274,7 @@ def backup(run: Run, target: Path | None) -> None:
     written: Path = perform(run, "db-backup", target=target)
     number = written.stat().st_size
     run.answer(
-        {"path": str(written), "bytes": number},
+        {"path": written, "bytes": number},
         lambda paper: paper.line(bold("Wrote"), f" {written} ", dim(f"({size(number)})")),
     )
 
@@ -338,7 +299,7 @@ def reset(run: Run, yes: bool) -> None:
         else:
             paper.line("There is no database to remove.")
 
-    run.answer({"removed": copy is not None, "copy": str(copy) if copy else None}, render)
+    run.answer({"removed": copy is not None, "copy": copy}, render)
 
 
 def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:

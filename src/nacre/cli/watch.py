@@ -20,6 +20,7 @@ import click
 from nacre import __version__
 from nacre import settings as settings_module
 from nacre.base import environment, ids, link, locks
+from nacre.base.json import to_plain
 from nacre.base.times import shown, shown_minute
 from nacre.care import watcher as watcher_module
 from nacre.care import watcher_install as installing
@@ -27,11 +28,10 @@ from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, dim, printable, unsteered
 from nacre.cli.command import command as command_command
 from nacre.cli.gateway import event_line, event_record, stopped_by_signals
-from nacre.cli.learn import ingest_record, render_ingest
+from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import Record, argument, count, option, stamp
+from nacre.cli.options import argument, count, option
 from nacre.cli.options import size as options_size
-from nacre.cli.status import problem_records
 from nacre.context import categories
 from nacre.errors import Unavailable
 from nacre.home import home
@@ -242,7 +242,7 @@ def _answer(run: Run, found: Standing) -> None:
         )
         paper.line(dim(how))
 
-    run.answer(_standing_record(found) | {"installed": str(path) if path else None}, render)
+    run.answer({**to_plain(found), "installed": path}, render)
 
 
 def _show_plan(paper: Paper, found: Installation) -> None:
@@ -259,32 +259,10 @@ def _show_plan(paper: Paper, found: Installation) -> None:
 def _installation_record(found: Installation, *, done: bool) -> dict[str, object]:
     return {
         "form": found.form,
-        "path": str(found.path),
+        "path": found.path,
         "text": found.text,
-        "commands": [list(command) for command in found.install],
+        "commands": found.install,
         "done": done,
-    }
-
-
-def _standing_record(found: Standing) -> Record:
-    """How it stands with the watcher."""
-    health = found.health
-    return {
-        "state": found.state,
-        "pid": health.pid if health else None,
-        "started": stamp(health.started) if health else None,
-        "heartbeat": stamp(health.heartbeat) if health else None,
-        "stopped": stamp(health.stopped) if health else None,
-        "mode": health.mode if health else None,
-        "why_polling": health.why_polling if health else None,
-        "folders": health.folders if health else None,
-        "transcripts": health.transcripts if health else None,
-        "turns": health.turns if health else None,
-        "memories": health.memories if health else None,
-        "vectors_left": health.vectors_left if health else None,
-        "last_read": stamp(health.last_read) if health else None,
-        "last_error": health.last_error if health else None,
-        "last_error_at": stamp(health.last_error_at) if health else None,
     }
 
 
@@ -406,7 +384,7 @@ def watch(  # noqa: PLR0913 - its options
 
 def _survey(run: Run, paths: tuple[Path, ...]) -> None:
     found: Survey = perform(run, "watch-survey", paths=paths)
-    run.answer(_survey_record(found), lambda paper: _render_survey(paper, found))
+    run.answer(found, lambda paper: _render_survey(paper, found))
 
 
 def _go_round(
@@ -427,9 +405,7 @@ def _go_round(
     _write_context(run, context)
     if report.problems and not background:
         run.exit_code = 1
-    run.answer(
-        ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths)
-    )
+    run.answer(report, lambda paper: render_ingest(paper, report, searched=not paths))
 
 
 def _write_context(run: Run, path: Path | None) -> None:
@@ -475,20 +451,6 @@ def _line(run: Run, event: WatchEvent, *, with_day: bool) -> str:
         return unsteered(json.dumps(event_record(event)))
 
     return printable(event_line(event, with_day=with_day))
-
-
-def _survey_record(found: Survey) -> Record:
-    """The answer of ``watch --dry-run``."""
-    return {
-        "dry_run": True,
-        "watched": [
-            {"path": str(item.path), "tool": item.tool, "exists": item.is_there}
-            for item in found.watched
-        ],
-        "files": found.files,
-        "unread": {"files": found.unread_files, "bytes": found.unread_bytes},
-        "problems": problem_records(found.problems),
-    }
 
 
 def _render_survey(paper: Paper, found: Survey) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre import settings
+from nacre.base.json import to_plain
 from nacre.care import health
 from nacre.cli import output
 from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim
@@ -20,11 +21,9 @@ from nacre.cli.options import (
     Record,
     argument,
     count,
-    float_or_none,
     minute,
     option,
     stamp,
-    tokens_record,
     when,
 )
 from nacre.errors import InvalidInput, ModelRefused
@@ -255,24 +254,10 @@ def describe_scope(proposal: WriterProposal) -> str:
 
 def _answer(run: Run, writer_status: WriterStatus) -> None:
     reads = health.readers(run.settings, run.home.clock)
-    run.answer(_record(writer_status, reads), lambda paper: _render(paper, writer_status, reads))
-
-
-def _record(writer_status: WriterStatus, reads: Sequence[str]) -> Record:
-    return {
-        "writer": writer_status.writer,
-        "state": writer_status.state,
-        "tokens_today": writer_status.tokens_today,
-        "calls_today": writer_status.calls_today,
-        "tokens_per_day": writer_status.limit,
-        "calls_per_day": writer_status.most_calls,
-        "since": writer_status.since or None,
-        "waiting": writer_status.waiting,
-        "read_by": list(reads),
-        "kept_here": list(writer_status.kept_here),
-        "problem": writer_status.problem,
-        "hint": writer_status.hint,
-    }
+    run.answer(
+        {**to_plain(writer_status), "read_by": reads},
+        lambda paper: _render(paper, writer_status, reads),
+    )
 
 
 def _off(model: str) -> str:
@@ -387,7 +372,7 @@ def test(run: Run, name: str) -> None:
     """
     with output.waiting(run, f"Asking {name or run.settings['models.default']}"):
         trial = setup_requests.try_model(run.home, name)
-    run.answer(_trial_record(trial), lambda paper: _render_trial(paper, trial))
+    run.answer(trial, lambda paper: _render_trial(paper, trial))
 
 
 def _models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]) -> Record:
@@ -395,47 +380,8 @@ def _models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequenc
         "default": settings.text("models.default"),
         "background": settings.flag("models.background"),
         "daily_budget_usd": settings.number("models.daily_budget_usd"),
-        "tasks": {task.value: name for task, name in uses.items()},
-        "models": [_offer_record(offer) for offer in offers],
-    }
-
-
-def _offer_record(offer: Offer) -> Record:
-    able, problem = offer.capabilities, offer.problem
-    return {
-        "name": offer.name,
-        "aliases": list(offer.aliases),
-        "provider": offer.label,
-        "tasks": [task.value for task in offer.tasks],
-        "known": able.known,
-        "window": able.window,
-        "output": able.output,
-        "answers": able.answers,
-        "caches": able.caches,
-        "price": _price_record(able.price) if able.price else None,
-        "credential": offer.credential or None,
-        "needs_key": offer.needs_key,
-        "problem": {"message": problem.message, "hint": problem.hint} if problem else None,
-    }
-
-
-def _price_record(price: Price) -> Record:
-    return {
-        "input": float(price.input),
-        "output": float(price.output),
-        "cached": float(price.cached),
-        "written": float(price.written),
-    }
-
-
-def _trial_record(trial: Trial) -> Record:
-    return {
-        "name": trial.name,
-        "model": trial.model or None,
-        "answer": trial.answer,
-        "took_ms": round(trial.seconds * 1000),
-        "cost_usd": float_or_none(trial.cost),
-        "tokens": tokens_record(trial.tokens),
+        "tasks": uses,
+        "models": offers,
     }
 
 
