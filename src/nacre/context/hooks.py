@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
 from itertools import pairwise
@@ -305,15 +305,13 @@ def drawn(home: Path) -> Draw:
         return Draw()
 
 
-def note_share(
-    settings: Settings, now_ms: int, random: Callable[[int], bytes] = os.urandom
-) -> None:
+def note_share(settings: Settings, now_ms: int) -> None:
     """Record a change of the share. Raises StoreUnusable."""
     draw, share = drawn(settings.home), settings.number(SHARE)
     if share == draw.share_at(now_ms):
         return
     record = {
-        "salt": draw.salt or random(_SALT_BYTES).hex(),
+        "salt": draw.salt or os.urandom(_SALT_BYTES).hex(),
         "shares": [*draw.shares, (now_ms, share)],
     }
     try:
@@ -417,7 +415,7 @@ class Due:
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
-def limits_of(narrower: SignalLimits | None = None) -> SignalLimits:
+def limits_of(narrower: SignalLimits | None) -> SignalLimits:
     """Return the limits of signals (seed facts 1.7), narrowed by a host's."""
     return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
 

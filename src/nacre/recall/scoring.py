@@ -108,7 +108,7 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
 
 
 def age_factor(
-    memory: Memory, now: datetime, *, around: datetime | None = None, radius_days: float = 14.0
+    memory: Memory, now: datetime, *, around: datetime | None, radius_days: float
 ) -> float:
     """Return the age factor of a browsed memory: half-life 30 days, or the nearness to a date."""
     if around:

@@ -101,10 +101,10 @@ def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str
     )
 
 
-def searched(lines: Sequence[str], most: int = 40) -> list[str]:
-    """Return at most ``most`` search words, the most specific first."""
+def searched(lines: Sequence[str]) -> list[str]:
+    """Return at most 40 search words, the most specific first."""
     terms = {term for line in lines for term in terms_of(line)}
-    return sorted(terms, key=lambda term: (-_weight(term), term))[:most]
+    return sorted(terms, key=lambda term: (-_weight(term), term))[:40]
 
 
 def concerns(step: ToolCall, failed: ToolCall) -> bool:
