@@ -17,7 +17,7 @@ from nacre.data.forget import ForgetRequest, ScrubOptions, forget, plan
 from nacre.data.scrub import scrub
 from nacre.errors import ModelUnavailable, NotFound
 from nacre.home.home import Home
-from nacre.home.spending import MOST_TRACES, SPOOL, fold_notes, model_for, tracing
+from nacre.home.spending import MOST_TRACES, fold_notes, model_for, tracing
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.recall.recall import feedback, recall
 from nacre.values.models import Prompt, Step, TraceKind
@@ -137,7 +137,7 @@ def test_an_answered_question_leaves_a_case_and_writes_nothing_in_the_database(t
     )
     assert result.hits
     assert (talk.home / "nacre.db-wal").stat().st_size == written
-    assert (talk.home / SPOOL).exists()
+    assert (talk.home / "notes.jsonl").exists()
     case = next(trace for trace in list_traces(context) if trace.kind is TraceKind.CASE)
     assert case.subject == "what is the code of the gruyere cellar?"
     answer = case.steps[-1]
@@ -256,7 +256,7 @@ def test_old_traces_go_and_there_are_never_too_many(world: World) -> None:
 def test_a_fold_that_was_cut_short_doubles_nothing(world: World) -> None:
     context = home(world, "{}")
     asks(context, "claude-code:5e55", "one?")
-    noted = (world.home / SPOOL).read_bytes()
+    noted = (world.home / "notes.jsonl").read_bytes()
     fold_notes(context)
     (world.home / "notes.0.taken").write_bytes(noted + b'\n{"trace": {"torn')
     assert len(list_traces(context)) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,19 +14,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
 from threading import Lock, local
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from nacre.base import files
 from nacre.base import json as json_text
 from nacre.base.environment import is_on_battery
 from nacre.base.lazy import Module, load
-from nacre.base.locks import FileLock, Turn
+from nacre.base.locks import Turn
 from nacre.base.request import Request
+from nacre.base.spool import Spool, lines
 from nacre.base.text import shorten
 from nacre.base.times import day_interval, day_of, shown_minute
 from nacre.errors import (
@@ -38,7 +36,6 @@ from nacre.errors import (
     NacreError,
     PromptTooLong,
     SettingsInvalid,
-    StoreBusy,
     Unavailable,
 )
 from nacre.home.home import Home, open_database
@@ -184,15 +181,12 @@ def _config_version(settings: Settings) -> tuple[int, ...]:
 
 # -- Spool of traces, calls and answers ----------------------------------------
 #
-# Writers append a line to a spool without waiting for the database. Folding renames the spool and
-# inserts its lines in one transaction. Inserting a line again has no effect, so a crash loses and
-# duplicates nothing.
+# Inserting a line again has no effect; see nacre.base.spool.
 
 
-SPOOL = "notes.jsonl"
+SPOOL = "notes"
 MOST_TRACES = 2_000
 CALLS_KEPT = timedelta(days=400)
-_PATIENCE_SECONDS = 0.25
 _MAX_SPOOL_BYTES = 20_000_000
 """Spool size in bytes beyond which traces and answers are dropped."""
 
@@ -216,9 +210,10 @@ def note_answer(home: Home, key: str, model: str, answer: str) -> None:
 
 def noted_calls(home: Home) -> Iterator[Call]:
     """Yield spooled calls that are not in the database yet, without folding them."""
-    for spool in (*_abandoned_spools(home), home.folder / SPOOL):
+    notes = Spool(home.folder, SPOOL)
+    for path in (*notes.left(), notes.path):
         with contextlib.suppress(OSError):
-            for line in _lines(spool):
+            for line in lines(path):
                 with contextlib.suppress(msgspec.ValidationError):
                     if "call" in line:
                         yield json_text.convert(line["call"], Call)
@@ -228,30 +223,49 @@ def fold_notes(home: Home) -> None:
     """Move the spool into the database and delete expired records. Raises StoreBusy."""
     if home.database.unwritable:
         return
-    spools = [*_abandoned_spools(home), *_take_spool(home)]
+    spools = list(Spool(home.folder, SPOOL).take(home.ids))
     if not spools:
         return
-    with home.database.transaction():
-        for spool in spools:
-            with contextlib.suppress(FileNotFoundError):  # another process folded it
-                _fold(home, spool)
-        _prune(home)
-    for spool in spools:
-        spool.unlink(missing_ok=True)
-
-
-def _fold(home: Home, spool: Path) -> None:
-    for line in _lines(spool):
-        for name, value in line.items():
-            if name in _FOLDS:
-                _FOLDS[name](home, value)
-
-
-def _prune(home: Home) -> None:
     now = home.now()
-    home.traces.prune(now - timedelta(days=home.settings.whole("traces.keep_days")), MOST_TRACES)
+    traces_since = now - timedelta(days=home.settings.whole("traces.keep_days"))
     answers_since = now - timedelta(days=home.settings.whole("models.cache_days"))
-    home.spending.prune(day_of(now - CALLS_KEPT), answers_since)
+    with home.database.transaction():
+        for path in spools:
+            with contextlib.suppress(FileNotFoundError):  # another process folded it
+                for line in lines(path):
+                    _fold(home, line)
+        home.traces.prune(traces_since, MOST_TRACES)
+        home.spending.prune(day_of(now - CALLS_KEPT), answers_since)
+    for path in spools:
+        path.unlink(missing_ok=True)
+
+
+class _Answer(msgspec.Struct):
+    key: str
+    at: datetime
+    model: str
+    answer: str
+
+
+class _Note(msgspec.Struct):
+    """A line of the spool, which has one of these."""
+
+    trace: Trace | None = None
+    call: Call | None = None
+    answer: _Answer | None = None
+
+
+def _fold(home: Home, line: dict[str, Any]) -> None:
+    with contextlib.suppress(msgspec.ValidationError):
+        note = json_text.convert(line, _Note)
+        if note.trace:
+            home.traces.add(note.trace)
+        if note.call:
+            home.spending.add(note.call)
+            if note.call.outcome == "done":
+                home.spending.recover(note.call.model)
+        if note.answer:
+            home.spending.keep_answer(**msgspec.structs.asdict(note.answer))
 
 
 def _as_json(value: object) -> bytes:
@@ -263,78 +277,8 @@ def _as_json(value: object) -> bytes:
 
 
 def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
-    """Append a line to the spool. Drop it if the disk is full or another process holds the spool."""
-    if home.database.unwritable:
-        return
-    with contextlib.suppress(StoreBusy, OSError), _lock(home):
-        descriptor = files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with os.fdopen(descriptor, "ab") as file:
-            if at_most is None or file.tell() < at_most:
-                # The newline comes first so that a truncated line damages no other.
-                file.write(b"\n" + line)
-
-
-def _lines(spool: Path) -> Iterator[dict[str, Any]]:
-    for line in spool.read_text(encoding="utf-8", errors="replace").split("\n"):
-        with contextlib.suppress(ValueError):
-            value = json_text.parse(line)
-            if isinstance(value, dict):
-                yield value
-
-
-def _fold_trace(home: Home, value: object) -> None:
-    with contextlib.suppress(msgspec.ValidationError):
-        home.traces.add(json_text.convert(value, Trace))
-
-
-def _fold_call(home: Home, value: object) -> None:
-    with contextlib.suppress(msgspec.ValidationError):
-        call = json_text.convert(value, Call)
-        home.spending.add(call)
-        if call.outcome == "done":
-            home.spending.recover(call.model)
-
-
-class _Answer(msgspec.Struct):
-    key: str
-    at: datetime
-    model: str
-    answer: str
-
-
-def _fold_answer(home: Home, value: object) -> None:
-    with contextlib.suppress(msgspec.ValidationError):
-        answer = json_text.convert(value, _Answer)
-        home.spending.keep_answer(answer.key, answer.at, answer.model, answer.answer)
-
-
-_FOLDS: dict[str, Callable[[Home, object], None]] = {
-    "trace": _fold_trace,
-    "call": _fold_call,
-    "answer": _fold_answer,
-}
-
-
-def _abandoned_spools(home: Home) -> list[Path]:
-    """Return spools left by a crash, oldest first."""
-    return sorted(path for path in home.folder.glob("notes.*.taken") if os.access(path, os.R_OK))
-
-
-def _take_spool(home: Home) -> list[Path]:
-    spool = home.folder / SPOOL
-    renamed = spool.with_name(f"notes.{home.ids()}.taken")
-    if not os.access(spool, os.R_OK):
-        return []
-    try:
-        with _lock(home):
-            spool.rename(renamed)
-    except (FileNotFoundError, StoreBusy):
-        return []
-    return [renamed]
-
-
-def _lock(home: Home) -> FileLock:
-    return FileLock(home.folder / "notes.lock", _PATIENCE_SECONDS)
+    if not home.database.unwritable:
+        Spool(home.folder, SPOOL).append(line, at_most)
 
 
 # -- Traces of runs ------------------------------------------------------------

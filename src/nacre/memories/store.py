@@ -1,8 +1,7 @@
 """Recorded use of memories, and operations on single memories: store, edit, retire, read and list.
 
-A recall appends one line to a spool. Folding renames the spool, counts its lines in transactions
-that also record its name and the position, and then deletes it, so a crash loses no complete line
-and counts none twice.
+A recall appends one line to a spool. Folding counts its lines in transactions that also record its
+name and the position, so that a crash counts none twice.
 """
 
 from __future__ import annotations
@@ -19,14 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from nacre.base import files
-from nacre.base import json as json_text
 from nacre.base.ids import to_ms
-from nacre.base.locks import FileLock
+from nacre.base.spool import Spool, lines
 from nacre.base.text import title_of
 from nacre.errors import (
     Conflict,
@@ -34,7 +30,6 @@ from nacre.errors import (
     EmbedderUnavailable,
     MemoryInvalid,
     NotFound,
-    StoreBusy,
     VaultUnusable,
 )
 from nacre.home.change import FEW, Change, known_or_named, project_of_work
@@ -58,7 +53,7 @@ from nacre.values.session import Speaker
 from nacre.vault import files as ledger
 from nacre.vault.files import LEDGER, slugify
 
-SPOOL = "usage.jsonl"
+SPOOL = "usage"
 RAISED = "importance"
 """Ledger action for a step of importance."""
 
@@ -72,7 +67,6 @@ _SHORT_ID_CHARACTERS = 8
 _RETENTION_MS = 30 * 86_400_000
 _DAY_MS = 86_400_000
 _LATEST_MS = 2**62
-_PATIENCE_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +87,15 @@ def spool_use(
 ) -> None:
     """Append a use of memories to the spool, without a database write.
 
-    An answer never fails because of this. The line is dropped if the disk is full or read-only, or
-    if another process is suspended while renaming the spool.
+    An answer never fails because of this.
     """
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
         record["session"] = session_name(session)
     if is_look:
         record["look"] = True
-    if home.database.unwritable:
-        return
-    with contextlib.suppress(StoreBusy, OSError), _spool_lock(home):
-        descriptor = files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            # The newline comes first so that a truncated line damages no other.
-            file.write(f"\n{json.dumps(record)}")
+    if not home.database.unwritable:
+        Spool(home.folder, SPOOL).append(json.dumps(record).encode())
 
 
 def session_name(session: str) -> str:
@@ -123,14 +111,13 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
     """
     if seconds == math.inf:
         fold_notes(home)
-    if home.database.unwritable or (
-        not _is_readable(home.folder / SPOOL) and not _abandoned_spools(home)
-    ):
+    uses = Spool(home.folder, SPOOL)
+    if home.database.unwritable or not (os.access(uses.path, os.R_OK) or uses.left()):
         return 0
     count = 0
     deadline = time.monotonic() + seconds
     with home.change(RAISED, why="recalled often") as change:
-        for spool in chain(_abandoned_spools(home), _take_spool(home)):
+        for spool in uses.take(home.ids):
             count += _fold(change, spool, deadline)
             if home.usage.value("folded") != spool.name:
                 break  # out of time, or another process continues
@@ -313,10 +300,9 @@ def _sitting_at(home: Home, at: int) -> str:
 
 
 def _read(spool: Path) -> Iterator[Use]:
-    """Yield the uses in a spool, skipping invalid lines, which would otherwise block every write."""
-    for line in spool.read_text(encoding="utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            values = json_text.parse(line)
+    """Yield the uses in a spool, skipping invalid lines."""
+    for values in lines(spool):
+        with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
             at, ids, session = (
                 int(values["at"]),
                 tuple(map(_text, values["ids"])),
@@ -332,37 +318,6 @@ def _text(value: object) -> str:
         raise TypeError(f"not a text: {value!r}")
     value.encode("utf-8")
     return value
-
-
-def _abandoned_spools(home: Home) -> list[Path]:
-    """Return spools left by a crash, oldest first."""
-    return sorted(filter(_is_readable, home.folder.glob("usage.*.taken")))
-
-
-def _is_readable(spool: Path) -> bool:
-    """Return True if a spool can be read.
-
-    Otherwise it is left for later, without delaying the command.
-    """
-    return spool.is_file() and os.access(spool, os.R_OK)
-
-
-def _take_spool(home: Home) -> Iterator[Path]:
-    """Rename the spool and yield it, so that no process writes to it."""
-    spool = home.folder / SPOOL
-    renamed = spool.with_name(f"usage.{home.ids()}.taken")
-    if not _is_readable(spool):
-        return
-    try:
-        with _spool_lock(home):
-            spool.rename(renamed)
-    except (FileNotFoundError, StoreBusy):
-        return
-    yield renamed
-
-
-def _spool_lock(home: Home) -> FileLock:
-    return FileLock(home.folder / "usage.lock", _PATIENCE_SECONDS)
 
 
 # -- Operations on single memories ---------------------------------------------

@@ -1,0 +1,67 @@
+"""Files of JSON lines that processes append to without waiting for the database.
+
+A fold renames the spool, stores its lines in a transaction and deletes it. It must store a line
+that it reads again without effect, so that a crash loses and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nacre.base import files, json
+from nacre.base.locks import FileLock
+from nacre.errors import StoreBusy
+
+_PATIENCE_SECONDS = 0.25
+
+
+class Spool:
+    """The file ``<name>.jsonl`` in a folder."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._name = name
+        self.path = folder / f"{name}.jsonl"
+
+    def append(self, line: bytes, at_most: int | None = None) -> None:
+        """Append a line, unless the file has ``at_most`` bytes.
+
+        Drop it if the disk is full or another process holds the spool.
+        """
+        with suppress(StoreBusy, OSError), self._lock():
+            descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with os.fdopen(descriptor, "ab") as file:
+                if at_most is None or file.tell() < at_most:
+                    # The newline comes first so that a truncated line damages no other.
+                    file.write(b"\n" + line)
+
+    def left(self) -> list[Path]:
+        """Return renamed spools that a crash left, oldest first."""
+        paths = self._folder.glob(f"{self._name}.*.taken")
+        return sorted(path for path in paths if os.access(path, os.R_OK))
+
+    def take(self, new_id: Callable[[], str]) -> Iterator[Path]:
+        """Yield the spools to fold: those left by a crash, then this one under a new name."""
+        yield from self.left()
+        renamed = self._folder / f"{self._name}.{new_id()}.taken"
+        if os.access(self.path, os.R_OK):
+            with suppress(FileNotFoundError, StoreBusy):
+                with self._lock():
+                    self.path.rename(renamed)
+                yield renamed
+
+    def _lock(self) -> FileLock:
+        return FileLock(self._folder / f"{self._name}.lock", _PATIENCE_SECONDS)
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a spool. Skip damaged lines, which would otherwise block every write."""
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        with suppress(ValueError):
+            value = json.parse(line)
+            if isinstance(value, dict):
+                yield value
