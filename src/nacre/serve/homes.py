@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -50,7 +50,7 @@ from nacre.vault.watch import VaultWatch
 if TYPE_CHECKING:
     from nacre.gateway.sessions import Lend
     from nacre.home.home import ModelLoader
-    from nacre.serve.web import Run
+    from nacre.serve.web import Run, Waiting
     from nacre.store.search import Kept
 
 MOST = 6
@@ -309,18 +309,6 @@ _GRACE_SECONDS = 2.0
 
 _POLL_SECONDS = 0.25
 _MAX_AGENT_CHARACTERS = 40
-
-
-class Waiting(Protocol):
-    """A caller that waits for an answer."""
-
-    def has_left(self) -> bool:
-        """Return True if the caller has left."""
-        ...
-
-    def agent(self) -> str | None:
-        """Return the agent that runs the caller's process, if it is local."""
-        ...
 
 
 class _Call(msgspec.Struct, frozen=True):

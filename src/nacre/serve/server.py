@@ -58,7 +58,6 @@ from nacre.serve.homes import (
     Following,
     Greeting,
     Homes,
-    Waiting,
     ask_to_stop,
     give_back,
     greet,
@@ -75,6 +74,7 @@ from nacre.values.recall import RecallQuery
 
 if TYPE_CHECKING:
     from nacre.care.watcher import WatchEvent
+    from nacre.serve.web import Waiting
     from nacre.store.postgres_schema import Registry
 
 _CHUNK = 65_536

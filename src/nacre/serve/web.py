@@ -252,7 +252,7 @@ def program_of(bearer: Bearer) -> str:
     return f"{bearer.account}'s program"
 
 
-class Asking(Protocol):
+class Waiting(Protocol):
     """A caller that waits for an answer."""
 
     def has_left(self) -> bool:
@@ -260,14 +260,14 @@ class Asking(Protocol):
         ...
 
     def agent(self) -> str | None:
-        """Return the calling agent, if any."""
+        """Return the agent that runs the caller's process, if it is local."""
         ...
 
 
 class Run(Protocol):
     """A function that runs an operation in this process, from and to JSON. Raises NacreError."""
 
-    def __call__(self, operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
+    def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
         """Run it when it is the operation's turn; return nothing if ``caller`` has left."""
         ...
 
