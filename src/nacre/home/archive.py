@@ -247,7 +247,9 @@ def _keep_lines(
     if old_pack is None and not _has_same_sessions(work, adapter, path, pack):
         pack.place.unlink()
         raise _NeedsRewrite
-    _fold(home, state.path, pack)
+    tail = pack.foldable()
+    if tail and not home.archive.copies(state.path):
+        pack.fold(tail, archive_packs.finder(home, state.path))
     with home.database.transaction():
         archive_packs.remember(home, state, pack)
 
@@ -361,12 +363,6 @@ def _segments(
 
 def _is_redacted(raw: bytes, payload: packs.Payload) -> bool:
     return any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
-
-
-def _fold(home: Home, path: str, pack: packs.Pack) -> None:
-    tail = pack.foldable()
-    if tail and not home.archive.copies(path):
-        pack.fold(tail, archive_packs.finder(home, path))
 
 
 def _keep_whole(

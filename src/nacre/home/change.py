@@ -425,7 +425,12 @@ def read_pages(home: home.Home) -> None:
             slug: seen_ns for slug, seen_ns in present.items() if page_path(slug) not in pending
         }
     for slug in indexed.keys() - present.keys():
-        _forget(home, slug)
+        with home.database.transaction():
+            # A page that is still to be written is not gone.
+            if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(
+                page_path(slug)
+            ):
+                home.files.forget_project(slug)
     changed = _read_changed(home, indexed, present)
     with home.database.transaction() if changed else nullcontext():
         indexed_keys = (
@@ -756,15 +761,6 @@ def read_page(home: home.Home, slug: str) -> Page | None:
         return None
 
 
-def _forget(home: home.Home, slug: str) -> None:
-    with home.database.transaction():
-        # A page that is still to be written is not gone.
-        if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(
-            page_path(slug)
-        ):
-            home.files.forget_project(slug)
-
-
 def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     """Return the text of a project's page without front matter and title, or an empty string.
 
@@ -881,7 +877,10 @@ def put_in_place(fresh: Path, home: Path) -> Path | None:
     ):
         fresh.rename(ready)
         try:
-            _move_aside(home, aside)
+            if aside:
+                home.rename(aside)
+            elif home.exists():
+                home.rmdir()
             ready.rename(home)
         except OSError:
             if aside and not home.exists():
@@ -900,13 +899,6 @@ def finish(home: Path) -> bool:
         return False
     _staging_path(home).rename(home)
     return True
-
-
-def _move_aside(home: Path, aside: Path | None) -> None:
-    if aside:
-        home.rename(aside)
-    elif home.exists():
-        home.rmdir()
 
 
 def _staging_path(home: Path) -> Path:

@@ -289,7 +289,12 @@ class _Ledger:
             self._place.cost(tokens),
         )
         if self._use is Use.BACKGROUND:
-            self._reserve(call, tokens)
+            with self._writing() as spending:
+                refusal = hold(self._home, self._setting, self._use, tokens, spending)
+                if refusal is None:
+                    spending.add(call)
+            if refusal:
+                raise refusal
         return call
 
     def end(self, call: Call, tokens: int, seconds: float) -> None:
@@ -303,14 +308,6 @@ class _Ledger:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    def _reserve(self, call: Call, tokens: int) -> None:
-        with self._writing() as spending:
-            refusal = hold(self._home, self._setting, self._use, tokens, spending)
-            if refusal is None:
-                spending.add(call)
-        if refusal:
-            raise refusal
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Spending]:

@@ -65,7 +65,7 @@ def known_project(home: Home, place: Place) -> str | None:
         slug = home.files.project_by("root", root)
         if slug and not (place.remote and _has_remotes(home, slug)):
             return slug
-        parent = _parent(root)
+        parent = str((PureWindowsPath(root) if "\\" in root else PurePosixPath(root)).parent)
         # A repository is a separate project wherever its folder is.
         root = parent if parent != root and not place.is_repository else None
     return (
@@ -166,11 +166,6 @@ def _remote_of(git: Path, root: Path) -> str | None:
 
 def _normalise(remote: str | None) -> str | None:
     return normalise_remote(remote) if remote else None
-
-
-def _parent(path: str) -> str:
-    pure = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
-    return str(pure.parent)
 
 
 # -- Lookup --------------------------------------------------------------------

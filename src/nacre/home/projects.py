@@ -483,7 +483,11 @@ class ServerVault:
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
         """Write binary data like :meth:`write`."""
         if path == LEDGER:
-            self._reword_ledger(data, base)
+            if base != bytes_hash(self._documents.ledger()):
+                raise EditConflict(
+                    f"{LEDGER} was written to by someone else", hint="repeat the command"
+                )
+            self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
             return
         current = self._documents.read(_checked_path(path))
         if current == data:
@@ -517,13 +521,6 @@ class ServerVault:
         """Delete former versions of a listing, which is derived from memories."""
         if PurePosixPath(path).name == LISTING:
             self._documents.keep_present(path)
-
-    def _reword_ledger(self, data: bytes, base: bytes | None) -> None:
-        if base != bytes_hash(self._documents.ledger()):
-            raise EditConflict(
-                f"{LEDGER} was written to by someone else", hint="repeat the command"
-            )
-        self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
 
     def _seen_now(self) -> _Snapshot:
         """Return the current state. Each recall calls this twice, so only new changes are read."""

@@ -20,7 +20,7 @@ from nacre.errors import AnswerUnusable
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.llm.calibration import calibration_of
-from nacre.memories.judge import Comparison, Relation, compare, last_said, says_done
+from nacre.memories.judge import Relation, compare, last_said, says_done
 from nacre.memories.placement import confirm, put, rarity_of
 from nacre.values.memory import Claim, Kind, Memory, Retirement
 from nacre.values.models import Prompt
@@ -421,23 +421,18 @@ def _settle(
     )
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
     if repeated:
-        return _absorb(change, memory, repeated)
+        remaining, absorbed = repeated.other, memory
+        if last_said(remaining) > last_said(absorbed):
+            remaining, absorbed = absorbed, remaining
+        if absorbed.speaker is Speaker.OWNER:
+            confirm(change, remaining, absorbed)
+        reason = f"says the same as {remaining.id}"
+        retired = replace(absorbed, retired=Retirement(change.home.now(), reason))
+        change.put([retired], [change.entry("retire", memory=absorbed.id, reason=reason)])
+        return StoreOutcome("known", remaining.id, repeated.verdict.reason)
     if any(
         comparison.verdict.relation not in (Relation.RELATED, Relation.UNRELATED)
         for comparison in comparisons
     ):
         return put(change, memory, comparisons)
     return None
-
-
-def _absorb(change: Change, memory: Memory, comparison: Comparison) -> StoreOutcome:
-    """Retire the later of two memories with the same meaning, and add its source to the other."""
-    remaining, absorbed = comparison.other, memory
-    if last_said(remaining) > last_said(absorbed):
-        remaining, absorbed = absorbed, remaining
-    if absorbed.speaker is Speaker.OWNER:
-        confirm(change, remaining, absorbed)
-    reason = f"says the same as {remaining.id}"
-    retired = replace(absorbed, retired=Retirement(change.home.now(), reason))
-    change.put([retired], [change.entry("retire", memory=absorbed.id, reason=reason)])
-    return StoreOutcome("known", remaining.id, comparison.verdict.reason)

@@ -87,7 +87,7 @@ def withdraw_matching(home: Home, match: Pattern) -> None:
         state
         for state in home.archive.all()
         if state.kind == packs.LINES
-        and _holds(home, state, lambda payload: _contains_match(payload, match))
+        and _holds(home, state, lambda payload: any(match.search(text) for text in _texts(payload)))
     ]
     _withhold(home, states)
     archive.settle(home)
@@ -106,10 +106,6 @@ def _holds(home: Home, state: sessions.Archived, test: Callable[[packs.Payload],
         return any(test(payload) for _, payload in archive_packs.payloads(home, state))
     except ArchiveDamaged:
         return True
-
-
-def _contains_match(payload: packs.Payload, match: Pattern) -> bool:
-    return any(match.search(text) for text in _texts(payload))
 
 
 def _texts(payload: packs.Payload) -> Iterator[str]:
@@ -429,7 +425,18 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         clear_words(home, gone_ids)
         _erase_candidates(home, Barred(everything))
         forget_in_baseline(home, gone_ids)
-        _erase_traces(home, affected)
+        ids = {session.id for session in (*affected.sessions, *affected.turns, *affected.untitled)}
+        ids |= {memory.id for memory in affected.memories}
+        ids |= {memory.source.session for memory in affected.memories if memory.source.session}
+        quotes = Quotes(
+            text for memory in affected.memories for text in (memory.subject, memory.content)
+        )
+
+        def is_revealing(text: str) -> bool:
+            return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
+
+        fold_notes(home)
+        _clear_traces(home, is_revealing)
         _name_sessions(home, affected, due_tombstones)
         with home.database.transaction():
             home.tombstones.set_due(home.tombstones.due() - due)
@@ -585,22 +592,6 @@ def _clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
         home.traces.delete_where(is_revealing)
         home.reviews.delete_where(is_revealing)
         home.spending.clear_answers()
-
-
-def _erase_traces(home: Home, affected: Affected) -> None:
-    """Delete traces that name forgotten items or quote memories."""
-    ids = {session.id for session in (*affected.sessions, *affected.turns, *affected.untitled)}
-    ids |= {memory.id for memory in affected.memories}
-    ids |= {memory.source.session for memory in affected.memories if memory.source.session}
-    quotes = Quotes(
-        text for memory in affected.memories for text in (memory.subject, memory.content)
-    )
-
-    def is_revealing(text: str) -> bool:
-        return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
-
-    fold_notes(home)
-    _clear_traces(home, is_revealing)
 
 
 def _clear_pages(home: Home, barred: Barred) -> None:

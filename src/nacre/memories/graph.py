@@ -849,44 +849,46 @@ def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
 def _resolve_numbered(home: home.Home, request: NewLink, number: int, total: int) -> _NewLink:
     """Return the link to write for one of ``total`` requests. Errors name the request's number."""
     try:
-        return _resolve(home, request)
+        source = store.get(home, request.source)
+        target = (
+            request.target
+            if request.target.startswith(CODE)
+            else store.get(home, request.target).id
+        )
+        rel = request.relation.value
+        if source.id == target:
+            raise Conflict(
+                "a memory cannot be linked with itself", hint="give two different memories"
+            )
+        if source.retired:
+            raise Conflict(
+                f"{source.subject!r} is retired", hint=f"nacre retire --restore {source.id[-8:]}"
+            )
+        if request.relation in _OF_CODE:
+            raise InvalidInput(
+                f"{rel} links code symbols, not memories",
+                hint="use depends_on or builds_on between memories",
+            )
+        if request.origin in COMPUTED:
+            raise InvalidInput(
+                f"links of origin {request.origin!r} are computed", hint="leave out --origin"
+            )
+        valid = Validity(request.since, request.until)
+        _refuse_backwards(valid)
+        if rel in _DECISIVE:
+            return _resolve_decisive(home, request, source, target)
+        reason = home.redactor.clean(request.reason) if request.reason else None
+        origin = AGENT if home.actor.is_agent else request.origin
+        return _NewLink(
+            source,
+            Link(
+                rel, target, reason, None if origin == MANUAL else origin, request.strength, valid
+            ),
+        )
     except NacreError as error:
         if total > 1:
             error.args = (f"link {number} of {total}: {error.message}; no links were created",)
         raise
-
-
-def _resolve(home: home.Home, request: NewLink) -> _NewLink:
-    source = store.get(home, request.source)
-    target = (
-        request.target if request.target.startswith(CODE) else store.get(home, request.target).id
-    )
-    rel = request.relation.value
-    if source.id == target:
-        raise Conflict("a memory cannot be linked with itself", hint="give two different memories")
-    if source.retired:
-        raise Conflict(
-            f"{source.subject!r} is retired", hint=f"nacre retire --restore {source.id[-8:]}"
-        )
-    if request.relation in _OF_CODE:
-        raise InvalidInput(
-            f"{rel} links code symbols, not memories",
-            hint="use depends_on or builds_on between memories",
-        )
-    if request.origin in COMPUTED:
-        raise InvalidInput(
-            f"links of origin {request.origin!r} are computed", hint="leave out --origin"
-        )
-    valid = Validity(request.since, request.until)
-    _refuse_backwards(valid)
-    if rel in _DECISIVE:
-        return _resolve_decisive(home, request, source, target)
-    reason = home.redactor.clean(request.reason) if request.reason else None
-    origin = AGENT if home.actor.is_agent else request.origin
-    return _NewLink(
-        source,
-        Link(rel, target, reason, None if origin == MANUAL else origin, request.strength, valid),
-    )
 
 
 def _resolve_decisive(home: home.Home, request: NewLink, source: Memory, target: str) -> _NewLink:

@@ -463,16 +463,13 @@ def compare(
     comparisons = [
         _compare_pair(memory, other, cosines.get(other.id), limits, rarity)
         for other in others
-        if other.id != memory.id and other.shares_place(memory) and not _are_apart(memory, other)
+        if other.id != memory.id
+        and other.shares_place(memory)
+        and not (
+            any(link.rel in _BOTH_HOLD and link.to == other.id for link in memory.links)
+            or any(link.rel in _BOTH_HOLD and link.to == memory.id for link in other.links)
+        )
     ]
-    return _supersede_one(memory, comparisons)
-
-
-def _supersede_one(memory: Memory, comparisons: list[Comparison]) -> list[Comparison]:
-    """Let a statement supersede only the most similar memory.
-
-    Turn its other supersessions into doubts.
-    """
     has_ended = any(link.rel == SUPERSEDES for link in memory.links)
     superseding = [
         item
@@ -549,12 +546,6 @@ def _share_a_key(memory: Memory, other: Memory) -> bool:
     return is_given and bool(memory.canonical_key) and memory.canonical_key == other.canonical_key
 
 
-def _are_apart(memory: Memory, other: Memory) -> bool:
-    return any(link.rel in _BOTH_HOLD and link.to == other.id for link in memory.links) or any(
-        link.rel in _BOTH_HOLD and link.to == memory.id for link in other.links
-    )
-
-
 # -- Succession ----------------------------------------------------------------
 #
 # The old memory stores ``superseded_by`` and the day until which it was true, the new one a link
@@ -597,14 +588,9 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
 
 def doubted(new: Memory, old_id: str, reason: str) -> Memory:
     """Return the new memory with a ``contradicts`` link to a possibly outdated one."""
-    return _with(new, Link(CONTRADICTS, old_id, reason))
-
-
-def _with(memory: Memory, link: Link) -> Memory:
-    is_present = any(
-        (existing.rel, existing.to) == (link.rel, link.to) for existing in memory.links
-    )
-    return memory if is_present else replace(memory, links=(*memory.links, link))
+    link = Link(CONTRADICTS, old_id, reason)
+    is_present = any((existing.rel, existing.to) == (link.rel, link.to) for existing in new.links)
+    return new if is_present else replace(new, links=(*new.links, link))
 
 
 def superseded(memory: Memory) -> dict[str, str | None]:

@@ -37,7 +37,7 @@ from nacre.memories.judge import (
     vouches,
     without_doubt,
 )
-from nacre.values.memory import Confidence, Confirmation, Link, Memory, StandingRetirement
+from nacre.values.memory import Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import Reason
 from nacre.values.session import Speaker
@@ -114,7 +114,13 @@ def _place(
     rule = standing_for(home, memory)
     is_owners_request = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
     if rule and not is_owners_request:
-        return _retire_at_once(change, memory, rule)
+        same = change.home.memories.same_content(memory.content, memory.project)
+        retired = retired_by(change.home, memory, rule)
+        if not same:
+            change.put([retired])
+        return StoreOutcome(
+            "retired", same or memory.id, retired.retired.reason if retired.retired else None
+        )
     outcome = _compare_and_put(
         change, memory, candidates, touched=touched, is_echo=is_echo, decision=decision
     )
@@ -330,53 +336,49 @@ def _with_confirmation(
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
     """Write a memory and the changes that result from its comparisons."""
     with change.home.database.transaction():
-        return _put(change, memory, comparisons)
-
-
-def _put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
-    newest = min(
-        (comparison for comparison in comparisons if comparison.is_replaced),
-        key=lambda comparison: last_said(comparison.other),
-        default=None,
-    )
-    successor = Replaced(newest.other, newest.verdict.reason) if newest else None
-    if successor:
-        memory = ended(memory, successor.memory)
-    replaced = [comparison for comparison in comparisons if comparison.replaces][:_MAX_REPLACED]
-    replaced_memories = [
-        item for comparison in replaced if (item := _replace(change, comparison, memory))
-    ]
-    links = tuple(Link(SUPERSEDES, item.memory.id, item.reason) for item in replaced_memories)
-    memory = replace(memory, links=(*memory.links, *links))
-    memory = _with_doubts(
-        memory,
-        comparisons,
-        {item.memory.id for item in replaced_memories},
-        is_ended=successor is not None,
-    )
-    change.put([memory])
-    changed = [
-        doubted(comparison.other, memory.id, comparison.verdict.reason)
-        for comparison in comparisons
-        if comparison.is_doubted and not successor
-    ]
-    for other in changed:
-        update(change, other)
-    if successor:
-        _insert_into_history(change, memory, successor)
-    updated_by_id = {other.id: other for other in changed}
-    similar = [
-        updated_by_id.get(comparison.other.id, comparison.other)
-        for comparison in comparisons
-        if comparison.verdict.relation in _SIMILAR_RELATIONS
-    ]
-    return StoreOutcome(
-        "stored",
-        memory.id,
-        supersedes=tuple(replaced_memories),
-        superseded_by=successor,
-        similar=tuple(similar[:_MAX_SIMILAR]),
-    )
+        newest = min(
+            (comparison for comparison in comparisons if comparison.is_replaced),
+            key=lambda comparison: last_said(comparison.other),
+            default=None,
+        )
+        successor = Replaced(newest.other, newest.verdict.reason) if newest else None
+        if successor:
+            memory = ended(memory, successor.memory)
+        replaced = [comparison for comparison in comparisons if comparison.replaces][:_MAX_REPLACED]
+        replaced_memories = [
+            item for comparison in replaced if (item := _replace(change, comparison, memory))
+        ]
+        links = tuple(Link(SUPERSEDES, item.memory.id, item.reason) for item in replaced_memories)
+        memory = replace(memory, links=(*memory.links, *links))
+        memory = _with_doubts(
+            memory,
+            comparisons,
+            {item.memory.id for item in replaced_memories},
+            is_ended=successor is not None,
+        )
+        change.put([memory])
+        changed = [
+            doubted(comparison.other, memory.id, comparison.verdict.reason)
+            for comparison in comparisons
+            if comparison.is_doubted and not successor
+        ]
+        for other in changed:
+            update(change, other)
+        if successor:
+            _insert_into_history(change, memory, successor)
+        updated_by_id = {other.id: other for other in changed}
+        similar = [
+            updated_by_id.get(comparison.other.id, comparison.other)
+            for comparison in comparisons
+            if comparison.verdict.relation in _SIMILAR_RELATIONS
+        ]
+        return StoreOutcome(
+            "stored",
+            memory.id,
+            supersedes=tuple(replaced_memories),
+            superseded_by=successor,
+            similar=tuple(similar[:_MAX_SIMILAR]),
+        )
 
 
 def _with_doubts(
@@ -511,17 +513,6 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
             existing = reversed_memory
     if doubting and not home.reviews.doubts([known_id]):
         home.reviews.settle(known_id, Reason.CONTRADICTED, to_ms(home.now()) or 0)
-
-
-def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) -> StoreOutcome:
-    """Store a memory under a standing retirement among the retired ones, once, without changing others."""
-    same = change.home.memories.same_content(memory.content, memory.project)
-    retired = retired_by(change.home, memory, rule)
-    if not same:
-        change.put([retired])
-    return StoreOutcome(
-        "retired", same or memory.id, retired.retired.reason if retired.retired else None
-    )
 
 
 def rarity_of(home: Home) -> Rarity:

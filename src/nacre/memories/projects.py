@@ -431,7 +431,16 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
         raise InvalidInput(
             f"{request.name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
         )
-    _refuse_name(home, old, slug)
+    if slug == old:
+        raise Conflict(
+            f"the project is already called {slug}", hint="nacre project show lists its other names"
+        )
+    owner = home.files.name_now(slug)
+    is_resumed = home.files.name_now(old) == slug
+    if (slug in known_slugs(home) and not is_resumed) or owner not in (slug, old):
+        raise Conflict(
+            f"there is already a project {owner}", hint=f"nacre project merge {old} {owner}"
+        )
     _refuse_privacy(home, old, slug)
     with home.change(RENAME, subject=f"{old} → {slug}", why=request.reason) as change:
         page = page_of(home, old)
@@ -527,20 +536,6 @@ def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, s
         )
     _refuse_privacy(home, source, into)
     return source, into
-
-
-def _refuse_name(home: Home, old: str, slug: str) -> None:
-    """Raise Conflict if the name is taken, unless an interrupted rename continues."""
-    if slug == old:
-        raise Conflict(
-            f"the project is already called {slug}", hint="nacre project show lists its other names"
-        )
-    owner = home.files.name_now(slug)
-    is_resumed = home.files.name_now(old) == slug
-    if (slug in known_slugs(home) and not is_resumed) or owner not in (slug, old):
-        raise Conflict(
-            f"there is already a project {owner}", hint=f"nacre project merge {old} {owner}"
-        )
 
 
 def _refuse_privacy(home: Home, source: str, into: str) -> None:

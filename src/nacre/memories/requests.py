@@ -115,7 +115,11 @@ def weigh(
         cosines = {
             stored[row].id: cosines_by_row[row] for row in stored.keys() & cosines_by_row.keys()
         }
-        others = [other for other in (*stored.values(), *memories[:at]) if _may_meet(memory, other)]
+        others = [
+            other
+            for other in (*stored.values(), *memories[:at])
+            if other.shares_place(memory) and not (other.superseded_by or other.id == memory.id)
+        ]
         vectors.make([other for other in others if other.id not in cosines])
         cosines |= {
             other.id: vectors.cosine(memory, other) for other in others if other.id not in cosines
@@ -170,10 +174,6 @@ def _is_settled(home: home.Home, memory: Memory) -> bool:
         or len(memory.content) > LONGEST
         or standing_for(home, memory) is not None
     )
-
-
-def _may_meet(memory: Memory, other: Memory) -> bool:
-    return other.shares_place(memory) and not (other.superseded_by or other.id == memory.id)
 
 
 class _Vectors:

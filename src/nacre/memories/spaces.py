@@ -62,7 +62,10 @@ class Calls:
             return
         now = self._clock()
         with self._guard:
-            self._begin_day(now)
+            day = now.date().isoformat()
+            if day != self._day:
+                self._day, self._known = day, {}
+                self._fresh.clear()
             if (
                 bearer.space not in self._known
                 or (now - self._folded).total_seconds() >= FOLD_SECONDS
@@ -77,12 +80,6 @@ class Calls:
         """Add this process's counts to the shared ones."""
         with self._guard:
             self._fold(registry, self._clock())
-
-    def _begin_day(self, now: datetime) -> None:
-        day = now.date().isoformat()
-        if day != self._day:
-            self._day, self._known = day, {}
-            self._fresh.clear()
 
     def _fold(self, registry: Registry, now: datetime) -> None:
         for space, number in self._fresh.items():
@@ -641,8 +638,41 @@ def share(home: Home, request: ShareRequest) -> Shared:
     with opened_space(home, request.space) as other:
         target = standing(other)
         try:
-            _require_may_share(target)
-            shared = _put(other, _copy(home, memory, caller), caller)
+            roles = (
+                (Role.OWNER, Role.MEMBER) if target.raising == Raising.MEMBERS else (Role.OWNER,)
+            )
+            if target.role not in roles:
+                names = " and ".join(f"{role}s" for role in roles)
+                raise NotAllowed(
+                    f"{target.account} is a {target.role} of {target.space}; only {names} can raise memories",
+                    hint=f"ask an owner of {target.space} to share it or to change your role",
+                )
+            copy = _copy(home, memory, caller)
+            barred = Barred(other.tombstones.all())
+            if copy.id in barred.memories or barred.has_words(copy.content):
+                raise Conflict(
+                    "it was forgotten there",
+                    hint="nacre forget --allow-again in that space allows it again",
+                )
+            with other.change(
+                "share", subject=copy.subject, why=f"{caller.account} shared it"
+            ) as change:
+                existing = other.memories.in_any_state([copy.id])
+                if existing and not existing[0].is_active:
+                    raise Conflict(
+                        "it was retired there",
+                        hint="nacre retire --restore in that space restores it",
+                    )
+                if existing:
+                    copy = replace(
+                        existing[0], **{name: getattr(copy, name) for name in _COPIED_FIELDS}
+                    )
+                change.put(
+                    [copy],
+                    [change.entry("share", memory=copy.id, space=caller.space, by=caller.account)],
+                )
+            embed_pending(other, lambda _: None, limit=_MAX_EMBEDDED)
+            shared = Shared(copy, other.settings.text("storage.tenant"), is_new=not existing)
         except (NotAllowed, Conflict) as error:
             note(other, target, "share", f"{memory.id} from {caller.space}", error.code)
             raise
@@ -669,16 +699,6 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
     return replace(memory, scope=scope or memory.scope)
 
 
-def _require_may_share(target: Standing) -> None:
-    roles = (Role.OWNER, Role.MEMBER) if target.raising == Raising.MEMBERS else (Role.OWNER,)
-    if target.role not in roles:
-        names = " and ".join(f"{role}s" for role in roles)
-        raise NotAllowed(
-            f"{target.account} is a {target.role} of {target.space}; only {names} can raise memories",
-            hint=f"ask an owner of {target.space} to share it or to change your role",
-        )
-
-
 def _copy(home: Home, memory: Memory, caller: Standing) -> Memory:
     origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
     return replace(
@@ -690,29 +710,6 @@ def _copy(home: Home, memory: Memory, caller: Standing) -> Memory:
         updated=home.now(),
         extra={SHARED: origin},
     )
-
-
-def _put(other: Home, copy: Memory, caller: Standing) -> Shared:
-    """Write the copy. Raises Conflict if it was forgotten or retired there."""
-    barred = Barred(other.tombstones.all())
-    if copy.id in barred.memories or barred.has_words(copy.content):
-        raise Conflict(
-            "it was forgotten there",
-            hint="nacre forget --allow-again in that space allows it again",
-        )
-    with other.change("share", subject=copy.subject, why=f"{caller.account} shared it") as change:
-        existing = other.memories.in_any_state([copy.id])
-        if existing and not existing[0].is_active:
-            raise Conflict(
-                "it was retired there", hint="nacre retire --restore in that space restores it"
-            )
-        if existing:
-            copy = replace(existing[0], **{name: getattr(copy, name) for name in _COPIED_FIELDS})
-        change.put(
-            [copy], [change.entry("share", memory=copy.id, space=caller.space, by=caller.account)]
-        )
-    embed_pending(other, lambda _: None, limit=_MAX_EMBEDDED)
-    return Shared(copy, other.settings.text("storage.tenant"), is_new=not existing)
 
 
 _COPIED_FIELDS = (

@@ -378,19 +378,14 @@ def store(home: Home, new: StoreRequest, statement: Said | None = None) -> Store
     outcome_by_meaning = embed_memories(home, begins=True).get(memory.id)
     if new.force or outcome.action != "stored" or outcome_by_meaning is None:
         return outcome
-    return _combine(outcome, outcome_by_meaning)
-
-
-def _combine(outcome: StoreOutcome, by_meaning: StoreOutcome) -> StoreOutcome:
-    """Combine the outcome by words with the later outcome by vectors."""
-    supersedes = (*outcome.supersedes, *by_meaning.supersedes)
+    supersedes = (*outcome.supersedes, *outcome_by_meaning.supersedes)
     replaced_ids = {other.memory.id for other in supersedes}
     combined = replace(
-        by_meaning,
+        outcome_by_meaning,
         supersedes=supersedes,
         similar=tuple(other for other in outcome.similar if other.id not in replaced_ids),
     )
-    if by_meaning.action != outcome.action:
+    if outcome_by_meaning.action != outcome.action:
         return combined  # decided by the vectors
     return replace(
         combined,

@@ -66,7 +66,22 @@ def heed_ledger(home: Home) -> None:
             repr(entries).encode("utf-8", "replace"), digest_size=16
         ).hexdigest()
         if digest != home.tombstones.value("told"):
-            _apply_ledger(home, entries)
+            # Replace the tombstones in steps that let others write.
+            current, target = set(home.tombstones.all()), set(standing_tombstones(entries))
+            added, removed = list(target - current), list(current - target)
+            effectless = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
+            new_runs = {tombstone.run for tombstone in added if tombstone.kind not in effectless}
+            rules = standing_retirements(entries)
+            affected = _affected_by_new_rules(home, rules)
+            with home.database.transaction():
+                home.tombstones.replace_standing(rules)
+                home.tombstones.set_arrived({*home.tombstones.arrived(), *affected})
+                home.tombstones.set_due(home.tombstones.due() | new_runs)
+            for start in range(0, max(len(added), len(removed)), _STEP_ROWS):
+                with home.database.transaction():
+                    home.tombstones.change(
+                        added[start : start + _STEP_ROWS], removed[start : start + _STEP_ROWS]
+                    )
         with home.database.transaction():
             home.tombstones.set("told", digest)
             home.tombstones.set("ledger", stamp)
@@ -326,28 +341,6 @@ def words_value(key: bytes, text: str) -> str:
 def project_value(key: bytes, slug: str) -> str:
     """Return the keyed hash of a project."""
     return keyed_hash(key, "project", slug)
-
-
-def _apply_ledger(home: Home, entries: Sequence[files.LedgerEntry]) -> None:
-    """Replace the tombstones in steps that let others write.
-
-    An interrupted run starts again, because the ledger is not marked as read.
-    """
-    current, target = set(home.tombstones.all()), set(standing_tombstones(entries))
-    added, removed = list(target - current), list(current - target)
-    effectless = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
-    new_runs = {tombstone.run for tombstone in added if tombstone.kind not in effectless}
-    rules = standing_retirements(entries)
-    affected = _affected_by_new_rules(home, rules)
-    with home.database.transaction():
-        home.tombstones.replace_standing(rules)
-        home.tombstones.set_arrived({*home.tombstones.arrived(), *affected})
-        home.tombstones.set_due(home.tombstones.due() | new_runs)
-    for start in range(0, max(len(added), len(removed)), _STEP_ROWS):
-        with home.database.transaction():
-            home.tombstones.change(
-                added[start : start + _STEP_ROWS], removed[start : start + _STEP_ROWS]
-            )
 
 
 def _affected_by_new_rules(home: Home, rules: Sequence[StandingRetirement]) -> list[str]:
@@ -664,13 +657,11 @@ class Quotes:
                     text, _MIN_SENTENCE_CHARACTERS // 2 if short else _MIN_SENTENCE_CHARACTERS
                 )
             )
-            self._cut(plain, QUOTED // 4 if short else QUOTED // 2)
+            size = QUOTED // 4 if short else QUOTED // 2
+            blocks = self._blocks.setdefault(size, {})
+            for at in range(0, len(plain) - size + 1, size):
+                blocks.setdefault(plain[at : at + size], []).append((plain, at))
         self._wholes.discard("")
-
-    def _cut(self, plain: str, size: int) -> None:
-        blocks = self._blocks.setdefault(size, {})
-        for at in range(0, len(plain) - size + 1, size):
-            blocks.setdefault(plain[at : at + size], []).append((plain, at))
 
     def are_in(self, text: str) -> bool:
         """Return True if a text quotes any of the forgotten ones."""

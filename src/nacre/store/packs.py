@@ -229,7 +229,10 @@ class Sieve:
         }
         odd = dirty.union(token for token, token_texts in texts.items() if token_texts is None)
         suspects.update(number for token in odd for number in fresh[token])
-        self._remember(fresh.keys() - odd)
+        tokens = fresh.keys() - odd
+        if len(self._known) > _MAX_KNOWN_TOKENS:
+            self._known.clear()
+        self._known.update(token for token in tokens if len(token) <= _SHORT_BYTES)
         sure = {number for token in dirty for number in fresh[token]}
         return Sifted(sorted(suspects), sure, examined, changed)
 
@@ -243,11 +246,6 @@ class Sieve:
         suspects = self._find_suspects(plain)
         spared = {token for number, token in enumerate(plain) if number not in suspects}
         return [token for token in fresh if token not in spared]
-
-    def _remember(self, tokens: set[bytes]) -> None:
-        if len(self._known) > _MAX_KNOWN_TOKENS:
-            self._known.clear()
-        self._known.update(token for token in tokens if len(token) <= _SHORT_BYTES)
 
 
 def _is_json(line: bytes) -> bool:

@@ -96,7 +96,21 @@ def distribute(
     itself. ``tell`` is called with each table's name first. Blocks all writers. Raises
     StoreUnusable, NotAllowed, psycopg.Error.
     """
-    _require_nodes(connection)
+    if not _run(connection, "has_citus"):
+        raise StoreUnusable(
+            "this database has no Citus",
+            hint="CREATE EXTENSION citus in it, on the coordinator and on each node",
+        )
+    if not _run(connection, "count_nodes")[0][0]:
+        raise StoreUnusable(
+            "no node is there to hold rows",
+            hint="SELECT citus_add_node('host', 5432) on the coordinator, for each",
+        )
+    if not _run(connection, "sees_all")[0][0]:
+        raise NotAllowed(
+            "row-level security holds rows back from this login",
+            hint="let a superuser distribute the rows",
+        )
     with connection.transaction():
         _run(connection, "prepare")
         _run(connection, "be_quiet")
@@ -122,24 +136,6 @@ def distribute(
         _raise_failures(_run(connection, "know_tenant_there"))
         _run(connection, "know_tenant")
     return Distributed(_run(connection, "count_nodes")[0][0], len(local_tables))
-
-
-def _require_nodes(connection: psycopg.Connection[Any]) -> None:
-    if not _run(connection, "has_citus"):
-        raise StoreUnusable(
-            "this database has no Citus",
-            hint="CREATE EXTENSION citus in it, on the coordinator and on each node",
-        )
-    if not _run(connection, "count_nodes")[0][0]:
-        raise StoreUnusable(
-            "no node is there to hold rows",
-            hint="SELECT citus_add_node('host', 5432) on the coordinator, for each",
-        )
-    if not _run(connection, "sees_all")[0][0]:
-        raise NotAllowed(
-            "row-level security holds rows back from this login",
-            hint="let a superuser distribute the rows",
-        )
 
 
 def _raise_failures(failed: list[Any]) -> None:
@@ -236,26 +232,33 @@ class PostgresDatabase:
         self._connection = connect(self._url, patience=self._patience)
         try:
             with translated_errors():
-                _require_utf8(self._connection)
+                encoding = self._connection.info.parameter_status("server_encoding")
+                if encoding != "UTF8":
+                    raise StoreUnusable(
+                        f"the database on the PostgreSQL server keeps its texts in {encoding}, nacre's are UTF8",
+                        hint="make another one: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
+                    )
                 migrate(self._connection)
                 self._connection.execute(_SIGN_IN)
                 info = self._connection.info
                 self._identity = info.host, info.port, info.dbname, self.tenant
-                self._settle(
-                    {"nacre.tenant": self.tenant, "TimeZone": local_zone(), **_SEARCH_SETTINGS}
+                settings = {
+                    "nacre.tenant": self.tenant,
+                    "TimeZone": local_zone(),
+                    **_SEARCH_SETTINGS,
+                }
+                set_all = "set_config(%s, %s, false), " * len(settings)
+                values = [value for setting in settings.items() for value in setting]
+                row = self._connection.execute(
+                    f"SELECT {set_all} {IS_DISTRIBUTED}".encode(), values
+                ).fetchone()
+                self._opening = (
+                    telling_nodes(self._connection, settings) if row and row[-1] else b""
                 )
             self.unwritable = self._write_refusal() or self.unwritable
         except BaseException:
             self._connection.close()
             raise
-
-    def _settle(self, settings: dict[str, str]) -> None:
-        set_all = "set_config(%s, %s, false), " * len(settings)
-        values = [value for setting in settings.items() for value in setting]
-        row = self._connection.execute(
-            f"SELECT {set_all} {IS_DISTRIBUTED}".encode(), values
-        ).fetchone()
-        self._opening = telling_nodes(self._connection, settings) if row and row[-1] else b""
 
     def _write_refusal(self) -> NacreError | None:
         """Return the reason why writes are forbidden, if any. Raises NotAllowed if reads are forbidden too."""
@@ -537,15 +540,6 @@ class PostgresDatabase:
     def _may_connect(self) -> bool:
         """Return True if no state would be lost with the connection."""
         return not (self._is_open or self._is_final or self._held)
-
-
-def _require_utf8(connection: psycopg.Connection[Row]) -> None:
-    encoding = connection.info.parameter_status("server_encoding")
-    if encoding != "UTF8":
-        raise StoreUnusable(
-            f"the database on the PostgreSQL server keeps its texts in {encoding}, nacre's are UTF8",
-            hint="make another one: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
-        )
 
 
 def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:

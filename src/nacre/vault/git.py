@@ -259,7 +259,10 @@ class GitProgram:
         """Run a git command that may fail. Raises RepositoryUnusable, GitUnavailable."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         entries = self._entries()
-        environ = _as_environ(set_back(entries))
+        listed = list(set_back(entries))
+        names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(listed)}
+        values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(listed)}
+        environ = {"GIT_CONFIG_COUNT": str(len(listed)), **names, **values}
         owners = {entry.name for entry in entries if not entry.is_of_repository}
         if not (
             self._environ.get("GIT_SSH")
@@ -374,14 +377,6 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
         "LANGUAGE": "C",
     }
     return {**inherited, **own}
-
-
-def _as_environ(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Pass settings in environment variables, which allow any name."""
-    listed = list(settings)
-    names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(listed)}
-    values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(listed)}
-    return {"GIT_CONFIG_COUNT": str(len(listed)), **names, **values}
 
 
 def _mark(git_dir: Path) -> object:

@@ -141,18 +141,16 @@ def _merge_gap(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> P
     if ours == base:
         return theirs
     if not base:
-        return _merge_additions(ours, theirs)
+        for less, more in ((ours, theirs), (theirs, ours)):
+            remaining = iter(more)
+            if all(piece in remaining for piece in less):
+                return more
+        if {piece for piece in ours if piece.strip()} & {
+            piece for piece in theirs if piece.strip()
+        }:
+            return None
+        return [piece for side in sorted((ours, theirs)) for piece in side]
     return finer(base, ours, theirs)
-
-
-def _merge_additions(ours: Pieces, theirs: Pieces) -> Pieces | None:
-    for less, more in ((ours, theirs), (theirs, ours)):
-        remaining = iter(more)
-        if all(piece in remaining for piece in less):
-            return more
-    if {piece for piece in ours if piece.strip()} & {piece for piece in theirs if piece.strip()}:
-        return None
-    return [piece for side in sorted((ours, theirs)) for piece in side]
 
 
 def _shared_stretches(

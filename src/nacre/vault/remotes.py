@@ -340,7 +340,13 @@ def rewrite_history(
         _take_over(repository, filtered, commits)
     # Objects in git's index are never pruned. This also completes a run that crashed before.
     repository.git.run("read-tree", "HEAD")
-    _forget_old(repository)
+    for name in ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"):
+        (git.git_dir / name).unlink(missing_ok=True)
+    git.run(
+        "reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all", timeout=SECONDS
+    )
+    git.run("repack", "-a", "-d", "-q", timeout=SECONDS)
+    git.run("prune", "--expire=now", timeout=SECONDS)
     return commits
 
 
@@ -380,7 +386,16 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
         copy = Repository(folder, repository.git.environ)
         copy.create()
         copy.git.run("fast-import", "--quiet", "--force", stdin=stream, timeout=SECONDS)
-        _verify(repository, copy, commits)
+        branch = repository.head().branch
+        copy.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        copy.git.run("fsck", "--no-dangling", timeout=SECONDS)
+        is_whole = _count(copy) == commits and _names(copy) == _names(repository)
+        trees = [item.tree(item.head().commit) for item in (repository, copy)]
+        if not is_whole or len(trees[0]) != len(trees[1]):
+            raise RepositoryUnusable(
+                "the rewritten history is not whole, so the old one stays",
+                hint="nacre admin doctor looks at the repository",
+            )
         repository.git.run(
             "fetch",
             "--quiet",
@@ -409,32 +424,6 @@ def _remove(folder: Path) -> None:
                     os.chmod(os.path.join(parent, name), stat.S_IWRITE)
     for _ in range(2):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _verify(repository: Repository, beside: Repository, commits: int) -> None:
-    """Compare the new history with the old one. Raises RepositoryUnusable before anything is changed."""
-    branch = repository.head().branch
-    beside.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
-    beside.git.run("fsck", "--no-dangling", timeout=SECONDS)
-    is_whole = _count(beside) == commits and _names(beside) == _names(repository)
-    trees = [item.tree(item.head().commit) for item in (repository, beside)]
-    if not is_whole or len(trees[0]) != len(trees[1]):
-        raise RepositoryUnusable(
-            "the rewritten history is not whole, so the old one stays",
-            hint="nacre admin doctor looks at the repository",
-        )
-
-
-def _forget_old(repository: Repository) -> None:
-    """Delete unreachable objects, after the reflogs, which refer to all former commits."""
-    git = repository.git
-    for name in ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"):
-        (git.git_dir / name).unlink(missing_ok=True)
-    git.run(
-        "reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all", timeout=SECONDS
-    )
-    git.run("repack", "-a", "-d", "-q", timeout=SECONDS)
-    git.run("prune", "--expire=now", timeout=SECONDS)
 
 
 def _count(repository: Repository) -> int:
