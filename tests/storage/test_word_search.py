@@ -11,9 +11,9 @@ import pytest
 
 from nacre.store.memories import Memories
 from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_schema import ServerSearch, ServerTurnSearch
-from nacre.store.schema import Database, Indexed, memory_clause
-from nacre.store.search import Match, TurnSearch, WordSearch, memory_search
+from nacre.store.postgres_schema import ServerSearch
+from nacre.store.schema import Database, Indexed, memory_clause, turn_clause
+from nacre.store.search import Match, WordSearch, memory_search, turn_search
 from nacre.store.sessions import Sessions
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.memory import Kind, Memory
@@ -42,11 +42,11 @@ def memories_of(database: Database) -> WordSearch:
     return ServerSearch(database, Indexed.MEMORIES)
 
 
-def turns_of(database: Database) -> TurnSearch | ServerTurnSearch:
+def turns_of(database: Database) -> WordSearch:
     if isinstance(database, FileDatabase):
-        return TurnSearch(database)
+        return turn_search(database)
     assert isinstance(database, PostgresDatabase)
-    return ServerTurnSearch(database)
+    return ServerSearch(database, Indexed.TURNS)
 
 
 def fill(database: Database, *, seed: int = 7) -> None:
@@ -145,13 +145,13 @@ def test_both_engines_find_the_same_turns_in_the_same_order(filled: Both, words:
         terms = search.terms(words)
         corpus = search.corpus(terms)
         wanted = Filter(owner_only=True)
-        found = search.match(terms, wanted, 400)
-        first = [match.row for match in search.match(terms, Filter(), 10)]
+        found = search.match(terms, turn_clause(wanted), 400)
+        first = [match.row for match in search.match(terms, turn_clause(Filter()), 10)]
         answers.append(
             (
                 corpus,
                 told(database, found),
-                sorted(search.match_parts(words, wanted, 400)),
+                sorted(search.match_parts(words, turn_clause(wanted), 400)),
                 len(first),
             )
         )

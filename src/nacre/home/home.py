@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from nacre.store.memories import CoRecall, Links, Memories, SessionUses, UsageLog
     from nacre.store.review import Candidates, Claims, Comparisons, Reviews
     from nacre.store.schema import Database
-    from nacre.store.search import Selection, TurnSearch, Vectors, WordSearch
+    from nacre.store.search import Selection, Vectors, WordSearch
     from nacre.store.sessions import Activity, ArchiveIndex, DeedIndex, ProjectContents, Sessions
     from nacre.store.sqlite import FileDatabase
     from nacre.values.memory import Actor
@@ -93,8 +93,6 @@ ModelLoader = Callable[[Settings, str], LanguageModel]
 class Stores:
     """The parts of a home, each imported on first use."""
 
-    vault: Lazy[Vault] = Lazy("nacre.home.home:vault_of", lambda make, home: make(home))
-    """The folder of memories."""
     repository: Lazy[Repository] = Lazy(
         "nacre.vault.git:Repository",
         lambda kind, home: kind(home.settings.vault, home.settings.environ),
@@ -123,14 +121,6 @@ class Stores:
     """Indexed sessions and turns."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.store.sessions:DeedIndex")
     """File changes and commands of agents."""
-    turn_search: Lazy[TurnSearch] = Lazy(
-        "nacre.home.home:turn_search_of", lambda make, home: make(home)
-    )
-    """Full-text search in turns."""
-    memory_search: Lazy[WordSearch] = Lazy(
-        "nacre.home.home:memory_search_of", lambda make, home: make(home)
-    )
-    """Full-text search in memories."""
     selection: Lazy[Selection] = Lazy("nacre.store.search:Selection")
     """Selection of memories and turns by filter."""
     usage: Lazy[UsageLog] = Lazy("nacre.store.memories:UsageLog")
@@ -167,14 +157,6 @@ class Stores:
         "nacre.home.projects:FurtherSpaces", lambda kind, home: kind(home)
     )
     """Other spaces of the server that recall reads."""
-    analyses: Lazy[Kept[Any]] = Lazy(
-        "nacre.home.home:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
-    )
-    """Cached analyses of links."""
-    deep_answers: Lazy[Kept[DeepResult]] = Lazy(
-        "nacre.home.home:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
-    )
-    """Cached answers of deep recall."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +191,42 @@ class Home(Stores):
                 hint="see to it there",
             )
         return cast("FileDatabase", self.database)
+
+    @cached_property
+    def vault(self) -> Vault:
+        """The vault, in files or in rows of a server."""
+        vault: Vault
+        if self.database.is_server:
+            documents = load("nacre.store.postgres:Documents")(self.database, self.clock)
+            vault = load("nacre.home.projects:ServerVault")(documents)
+        else:
+            vault = load("nacre.vault.files:Vault")(self.settings.vault)
+        return vault
+
+    @cached_property
+    def memory_search(self) -> WordSearch:
+        """Full-text search in memories."""
+        return self._word_search("memory_search")
+
+    @cached_property
+    def turn_search(self) -> WordSearch:
+        """Full-text search in turns."""
+        return self._word_search("turn_search")
+
+    def _word_search(self, name: str) -> WordSearch:
+        module = "postgres_schema" if self.database.is_server else "search"
+        search: WordSearch = load(f"nacre.store.{module}:{name}")(self.database)
+        return search
+
+    @cached_property
+    def analyses(self) -> Kept[Any]:
+        """Cached analyses of links."""
+        return Kept(lambda: self.clock().timestamp())
+
+    @cached_property
+    def deep_answers(self) -> Kept[DeepResult]:
+        """Cached answers of deep recall."""
+        return Kept(lambda: self.clock().timestamp())
 
     @cached_property
     def folder(self) -> Path:
@@ -402,37 +420,6 @@ def open_database(settings: Settings, observe: Observe | None = None) -> Databas
     load("nacre.vault.files:Vault")(settings.vault).prepare()
     file: Database = load("nacre.store.sqlite:open_database")(settings.database, observe)
     return file
-
-
-def vault_of(home: Home) -> Vault:
-    """Return the vault, in files or in rows of a server."""
-    vault: Vault
-    if home.database.is_server:
-        documents = load("nacre.store.postgres:Documents")(home.database, home.clock)
-        vault = load("nacre.home.projects:ServerVault")(documents)
-    else:
-        vault = load("nacre.vault.files:Vault")(home.settings.vault)
-    return vault
-
-
-def memory_search_of(home: Home) -> WordSearch:
-    """Return the full-text search in memories."""
-    search: WordSearch
-    if home.database.is_server:
-        search = load("nacre.store.postgres_schema:memory_search")(home.database)
-    else:
-        search = load("nacre.store.search:memory_search")(home.database_file)
-    return search
-
-
-def turn_search_of(home: Home) -> TurnSearch:
-    """Return the full-text search in turns."""
-    search: TurnSearch
-    if home.database.is_server:
-        search = load("nacre.store.postgres_schema:ServerTurnSearch")(home.database)
-    else:
-        search = load("nacre.store.search:TurnSearch")(home.database_file)
-    return search
 
 
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Home:

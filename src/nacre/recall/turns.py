@@ -23,7 +23,8 @@ from nacre.recall.lanes import (
 from nacre.recall.question import Question, only_asks
 from nacre.recall.ranking import DEFAULT, Recipe
 from nacre.recall.scoring import BORDER, Signals, blend, gaussian, sureness_of, window_closeness
-from nacre.store.search import Admission, Held, Match, Selection, Term, TurnSearch
+from nacre.store.schema import turn_clause
+from nacre.store.search import Admission, Held, Match, Selection, Term, WordSearch
 from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 
@@ -69,7 +70,7 @@ class TurnRecall:
     """Ranks turns for a question."""
 
     def __init__(
-        self, search: TurnSearch, sessions: Sessions, selection: Selection, recipe: Recipe = DEFAULT
+        self, search: WordSearch, sessions: Sessions, selection: Selection, recipe: Recipe = DEFAULT
     ) -> None:
         self._search = search
         self._sessions = sessions
@@ -151,7 +152,7 @@ class TurnRecall:
         terms, weights, coverage = choose(
             question, terms, corpus, bm25=recipe.bm25, postings=recipe.postings
         )
-        matching = self._search.match(terms, criteria, recipe.window)
+        matching = self._search.match(terms, turn_clause(criteria), recipe.window)
         matches = {(match.session, match.seq): match for match in matching}
         return _LexicalHits(
             matches,
@@ -172,7 +173,7 @@ class TurnRecall:
         places = [
             (session, seq)
             for _, session, seq in self._search.match_parts(
-                question.names, criteria, self._recipe.parts
+                question.names, turn_clause(criteria), self._recipe.parts
             )
         ]
         if len(places) >= self._recipe.parts:

@@ -16,6 +16,7 @@ from nacre.home.views import FixResult
 from nacre.readers import conversation
 from nacre.recall import recall as recall_recall
 from nacre.sessions.find import DidQuery, FixQuery
+from nacre.store.schema import turn_clause
 from nacre.store.sessions import plain_path
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter, RecallQuery, TurnHit
@@ -179,7 +180,7 @@ def did(home: Home, query: DidQuery) -> FileHistory:
         criteria = Filter(
             projects=(query.wanted.project,) if query.wanted.project else (), strict=True
         )
-        matches = home.turn_search.match_parts([name], criteria, _MAX_USES)
+        matches = home.turn_search.match_parts([name], turn_clause(criteria), _MAX_USES)
         turns = home.sessions.by_rows([row for row, _, _ in matches])
         by_request = {(group.session, group.request): group for group in groups}
         for stored in turns.values():

@@ -14,9 +14,8 @@ from nacre.base.sql import statements
 from nacre.errors import NotAllowed
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect, key_of, migrate, translated, translated_errors
-from nacre.store.schema import Clause, Indexed, Row, turn_clause
+from nacre.store.schema import Clause, Indexed, Row
 from nacre.store.search import Corpus, Match, Term, WordSearch
-from nacre.values.recall import Filter
 
 
 class Registry:
@@ -233,6 +232,13 @@ class ServerSearch(WordSearch):
             for row, session, seq in self._db.rows(where.into(self._parts), values)
         ]
 
+    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
+        keys = [key_of(self._tenant, self._kind, term.stem) for term in terms]
+        sessions, seqs = [session for session, _ in places], [seq for _, seq in places]
+        statement = _AT.format(counts=", ".join([_STEM_COUNT] * len(keys)))
+        rows = self._db.rows(statement, (*keys, _array(sessions), _array(seqs)))
+        return [_to_match(row, terms) for row in rows]
+
     def _is_open(self, where: Clause) -> bool:
         """Return True if all matches pass the condition, so that the limit applies early."""
         return where.is_open and self._kind is not Indexed.MEMORIES
@@ -243,32 +249,9 @@ def memory_search(database: PostgresDatabase) -> WordSearch:
     return ServerSearch(database, Indexed.MEMORIES)
 
 
-class ServerTurnSearch:
-    """Finds turns by words and by parts of identifiers, like :class:`~nacre.store.search.TurnSearch`."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._db = database
-        self._turns = ServerSearch(database, Indexed.TURNS)
-        self.terms = self._turns.terms
-        self.corpus = self._turns.corpus
-        self.vocabulary = self._turns.vocabulary
-        self.rows_of_stem = self._turns.rows_of_stem
-
-    def match(self, terms: Sequence[Term], criteria: Filter, limit: int) -> list[Match]:
-        return self._turns.match(terms, turn_clause(criteria), limit)
-
-    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """Return the turns at (session row, seq) with their term counts. Missing places are left out."""
-        keys = [key_of(self._db.tenant, Indexed.TURNS, term.stem) for term in terms]
-        sessions, seqs = [session for session, _ in places], [seq for _, seq in places]
-        statement = _AT.format(counts=", ".join([_STEM_COUNT] * len(keys)))
-        rows = self._db.rows(statement, (*keys, _array(sessions), _array(seqs)))
-        return [_to_match(row, terms) for row in rows]
-
-    def match_parts(
-        self, names: Sequence[str], criteria: Filter, limit: int
-    ) -> list[tuple[int, int, int]]:
-        return self._turns.match_parts(names, turn_clause(criteria), limit)
+def turn_search(database: PostgresDatabase) -> WordSearch:
+    """Full-text search over turns. Spoken text has a higher weight than actions."""
+    return ServerSearch(database, Indexed.TURNS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,10 @@ class WordSearch(ABC):
     ) -> list[tuple[int, int, int]]:
         """Return (row, session, seq) of rows whose identifiers contain a name (at least three characters)."""
 
+    @abstractmethod
+    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
+        """Return the turns at (session row, seq). Missing places are left out. Only a server counts the terms."""
+
 
 class Search(WordSearch):
     """Full-text search over one of the two tables of a database file."""
@@ -207,6 +211,13 @@ class Search(WordSearch):
         expression = " OR ".join(quoted(name) for name in names)
         rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
         return [(row, session, seq) for row, session, seq in rows]
+
+    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
+        encoded = json.dumps([session << 32 | seq for session, seq in places])
+        return [
+            Match(row, session, seq, {}, 0)
+            for row, session, seq in self._db.all("find_turns_at", places=encoded)
+        ]
 
 
 def memory_search(database: FileDatabase) -> Search:
@@ -568,39 +579,6 @@ class Selection:
         """Return the authors of turns, and the projects of sessions and memories."""
         projects = {project for (project,) in self._db.all("list_projects_named")}
         return {author for (author,) in self._db.all("list_authors")}, projects
-
-
-# -- Full-text search over turns ----------------------------------------------
-
-
-class TurnSearch:
-    """Finds turns by words and by parts of identifiers."""
-
-    def __init__(self, database: FileDatabase) -> None:
-        self._db = database
-        self._turns: Search = turn_search(database)
-        self.terms = self._turns.terms
-        self.corpus = self._turns.corpus
-        self.vocabulary = self._turns.vocabulary
-        self.rows_of_stem = self._turns.rows_of_stem
-
-    def match(self, terms: Sequence[Term], criteria: Filter, limit: int) -> list[Match]:
-        """Return turns that contain any of the terms, best BM25 first."""
-        return self._turns.match(terms, turn_clause(criteria), limit)
-
-    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
-        """Return the turns at (session row, seq), without term counts. Missing places are left out."""
-        encoded = json.dumps([session << 32 | seq for session, seq in places])
-        return [
-            Match(row, session, seq, {}, 0)
-            for row, session, seq in self._db.all("find_turns_at", places=encoded)
-        ]
-
-    def match_parts(
-        self, names: Sequence[str], criteria: Filter, limit: int
-    ) -> list[tuple[int, int, int]]:
-        """Return (row, session, seq) of turns whose identifiers contain a name (at least three characters)."""
-        return self._turns.match_parts(names, turn_clause(criteria), limit)
 
 
 # -- Tables of vectors --------------------------------------------------------
