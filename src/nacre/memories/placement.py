@@ -79,67 +79,41 @@ def place(
     nothing, because the agent may have it from nacre. A model's ``decision`` applies if the rules
     are unsure and its target is unchanged.
     """
-    with change.home.database.transaction():
-        return _place(
-            change,
-            memory,
-            more,
-            by_hand=by_hand,
-            touched=touched,
-            is_echo=is_echo,
-            decision=decision,
-        )
-
-
-def _place(
-    change: Change,
-    memory: Memory,
-    candidates: Sequence[Memory],
-    *,
-    by_hand: bool,
-    touched: set[str] | None,
-    is_echo: bool,
-    decision: Decision | None,
-) -> StoreOutcome:
     home = change.home
-    existing = _in_same_words(home, memory)
-    if existing and _was_undone(memory, existing):
-        memory = replace(memory, id=existing.id)
-    elif existing and (
-        outcome_if_known := _known_outcome(
-            change, memory, existing, by_hand=by_hand, touched=touched, is_echo=is_echo
-        )
-    ):
-        return outcome_if_known
-    rule = standing_for(home, memory)
-    is_owners_request = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
-    if rule and not is_owners_request:
-        same = change.home.memories.same_content(memory.content, memory.project)
-        retired = retired_by(change.home, memory, rule)
-        if not same:
-            change.put([retired])
-        return StoreOutcome(
-            "retired", same or memory.id, retired.retired.reason if retired.retired else None
-        )
-    outcome = _compare_and_put(
-        change, memory, candidates, touched=touched, is_echo=is_echo, decision=decision
-    )
-    if rule:
-        reason = (
-            f"your statement overrides the retirement of {rule.pattern!r} (nacre retire --restore {rule.id[-8:]} "
-            "ends it)"
-        )
-        return replace(outcome, reason=reason)
-    return outcome
+    repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
+    with home.database.transaction():
+        existing = _in_same_words(home, memory)
+        if existing and _was_undone(memory, existing):
+            memory = replace(memory, id=existing.id)
+        elif existing and (
+            known := _known_outcome(change, memory, existing, repeat, by_hand=by_hand)
+        ):
+            return known
+        rule = standing_for(home, memory)
+        is_owners_request = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
+        if rule and not is_owners_request:
+            same = home.memories.same_content(memory.content, memory.project)
+            retired = retired_by(home, memory, rule)
+            if not same:
+                change.put([retired])
+            return StoreOutcome(
+                "retired", same or memory.id, retired.retired.reason if retired.retired else None
+            )
+        outcome = _compare_and_put(change, memory, more, repeat, decision)
+        if rule:
+            reason = (
+                f"your statement overrides the retirement of {rule.pattern!r} (nacre retire --restore {rule.id[-8:]} "
+                "ends it)"
+            )
+            return replace(outcome, reason=reason)
+        return outcome
 
 
 def _compare_and_put(
     change: Change,
     memory: Memory,
     candidates: Sequence[Memory],
-    *,
-    touched: set[str] | None,
-    is_echo: bool,
+    repeat: Callable[[Memory], None] | None,
     decision: Decision | None,
 ) -> StoreOutcome:
     home = change.home
@@ -149,16 +123,13 @@ def _compare_and_put(
     comparisons = compare(memory, present, rarity=rarity_of(home))
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
     if repeated:
-        if not is_echo:
-            confirm(change, repeated.other, memory, touched)
+        if repeat:
+            repeat(repeated.other)
         return StoreOutcome("known", repeated.other.id, repeated.verdict.reason)
     if decision and not any(
         comparison.replaces or comparison.is_replaced for comparison in comparisons
     ):
-        confirm_target = (
-            None if is_echo else partial(confirm, change, memory=memory, touched=touched)
-        )
-        outcome_by_model = _follow(change, memory, decision, comparisons, confirm_target)
+        outcome_by_model = _follow(change, memory, decision, comparisons, repeat)
         if outcome_by_model:
             return replace(outcome_by_model, reason=decision.reason, decided_by=decision.by)
     outcome = put(change, memory, comparisons)
@@ -212,7 +183,7 @@ def _follow(
     memory: Memory,
     decision: Decision,
     comparisons: Sequence[Comparison],
-    confirm_target: Callable[[Memory], None] | None,
+    repeat: Callable[[Memory], None] | None,
 ) -> StoreOutcome | None:
     """Apply a model's decision, or return ``None`` if its target changed or is being edited."""
     home = change.home
@@ -220,15 +191,15 @@ def _follow(
     if target is None or refusal(decision, memory, target):
         return None
     if decision.action is Action.SKIP:
-        if confirm_target:
-            confirm_target(target)
+        if repeat:
+            repeat(target)
         return StoreOutcome("known", target.id)
     if decision.action is Action.UPDATE:
         merged = united(home, target, memory, decision)
         if not update(change, merged):
             return None
         await_models(home, merged)
-        if confirm_target:
+        if repeat:
             home.usage.confirm(target.id)
         return StoreOutcome("updated", target.id)
     others = [comparison for comparison in comparisons if comparison.other.id != target.id]
@@ -464,10 +435,9 @@ def _known_outcome(
     change: Change,
     memory: Memory,
     existing: Memory,
+    repeat: Callable[[Memory], None] | None,
     *,
     by_hand: bool,
-    touched: set[str] | None,
-    is_echo: bool,
 ) -> StoreOutcome | None:
     """Return the outcome for a memory with a known text, unless it was stated after the known one was superseded.
 
@@ -480,11 +450,11 @@ def _known_outcome(
             return None
     elif by_hand if existing.retired else vouches(memory, existing):
         return None
-    elif not (existing.retired or is_echo) and memory.is_vouched is existing.is_vouched:
+    elif repeat and not existing.retired and memory.is_vouched is existing.is_vouched:
         if existing.inbox and not memory.inbox:  # now stated for all projects
             existing = replace(existing, inbox=False)
             update(change, existing)
-        confirm(change, existing, memory, touched)
+        repeat(existing)
         _reverse_doubts(change, existing.id, memory)
     return StoreOutcome("known", existing.id, "the same text is already stored")
 
