@@ -32,7 +32,7 @@ from nacre.data.undo import log
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.learn.learn import learn
-from nacre.memories.decision import StoreRequest
+from nacre.memories.decision import RetireRequest, StoreRequest
 from nacre.memories.edit import scan
 from nacre.memories.retire import choose, retire_chosen
 from nacre.memories.store import fold_usage, spool_use, store
@@ -148,7 +148,7 @@ def _edit_by_hand(watch: _Watch, context: Home) -> None:
 
 
 def _retire_and_undo(watch: _Watch, context: Home) -> None:
-    chosen = choose(context, ["note*"])
+    chosen = choose(context, RetireRequest(references=("note*",)))
     watch.run("retire by pattern", lambda: retire_chosen(context, chosen, "not needed"))
     operation = next(
         entry.operation for entry in log(context) if entry.operation.action == "retire"

@@ -28,7 +28,13 @@ from nacre.learn.learn import Proposal
 from nacre.learn.requests import ProposalRequest, Way
 from nacre.memories import retire as answers
 from nacre.memories import store as remembering
-from nacre.memories.decision import EditRequest, StoreRequest
+from nacre.memories.decision import (
+    EditRequest,
+    GetRequest,
+    ReferenceRequest,
+    RetireRequest,
+    StoreRequest,
+)
 from nacre.memories.edit import scan
 from nacre.memories.usage import history_of, read_memory
 from nacre.python_calls import one_at_a_time, operation_of
@@ -400,7 +406,9 @@ class MemoryHome:
         It counts as used, in the host's ``session`` if given, unless ``update`` is off. Raises NotFound,
         Conflict.
         """
-        return read_memory(self._home, reference, update=update, session=session)
+        return read_memory(
+            self._home, GetRequest(reference=reference, update=update, session=session)
+        )
 
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
@@ -447,7 +455,7 @@ class MemoryHome:
 
     def history(self, reference: str) -> list[Step]:
         """Return a memory with its predecessors and successors, the oldest first. Raises NotFound."""
-        return history_of(self._home, reference)
+        return history_of(self._home, ReferenceRequest(reference=reference))
 
     def retire(
         self,
@@ -462,8 +470,12 @@ class MemoryHome:
         ``persist``, memories stored later under these subjects are retired as well. Raises NotFound,
         Conflict.
         """
-        chosen = answers.choose(self._home, references, contains, persist=persist)
-        return answers.retire_chosen(self._home, chosen, reason, persist=persist)[0]
+        return answers.retire_memories(
+            self._home,
+            RetireRequest(
+                references=references, contains=tuple(contains), reason=reason, persist=persist
+            ),
+        )
 
     def unretire(self, *references: str) -> answers.BroughtBack:
         """Restore retired or superseded memories; a superseding memory stays active.

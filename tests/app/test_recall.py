@@ -15,7 +15,7 @@ from nacre.care import database
 from nacre.errors import QueryInvalid
 from nacre.home.home import open_home
 from nacre.memories import store
-from nacre.memories.decision import StoreRequest
+from nacre.memories.decision import GetRequest, StoreRequest
 from nacre.memories.judge import doubted
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import look_at
@@ -620,7 +620,7 @@ def test_outdated_memories_are_not_recalled_but_can_be_viewed(world: World) -> N
             "Price now"
         ]
         assert memory.get("Price then").content == "The ticket price then."
-    assert look_at(context, "Price then").memory.valid.until
+    assert look_at(context, GetRequest(reference="Price then", update=False)).memory.valid.until
 
 
 def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None:

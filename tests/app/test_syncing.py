@@ -33,7 +33,7 @@ from nacre.errors import (
     VaultUnusable,
 )
 from nacre.home.home import Home
-from nacre.memories.decision import StoreRequest
+from nacre.memories.decision import ReferencesRequest, RetireRequest, StoreRequest
 from nacre.memories.edit import scan
 from nacre.memories.graph import LinkRequest, NewLink, Relation, link
 from nacre.memories.retire import choose, list_retired, retire_chosen, unretire
@@ -877,7 +877,8 @@ def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(
 
 
 def keep_out(context: Home, subject: str) -> None:
-    retire_chosen(context, choose(context, [subject], persist=True), "we moved", persist=True)
+    request = RetireRequest(references=(subject,), persist=True)
+    retire_chosen(context, choose(context, request), "we moved", persist=True)
 
 
 def test_a_standing_retirement_takes_what_another_machine_stored_before_it_came(
@@ -908,7 +909,7 @@ def test_memory_restored_despite_standing_retirement_stays_everywhere(
     one, other = pair
     one.do(keep_out, "yard")
     (yard,) = (memory.id for memory in one.do(list_retired))
-    one.do(unretire, [yard])
+    one.do(unretire, ReferencesRequest(references=(yard,)))
     one.sync()
     other.sync()
     assert "Lorries wait in the yard." in other.active()

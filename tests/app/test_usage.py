@@ -16,6 +16,7 @@ from nacre.errors import NotFound, QueryInvalid
 from nacre.home.home import open_home
 from nacre.home.views import MemoryView
 from nacre.memories import store as remembering
+from nacre.memories.decision import GetRequest
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import look_at
 from nacre.recall.recall import recall as answer
@@ -66,7 +67,7 @@ def fold(world: World) -> int:
 
 def view(world: World, memory_id: str) -> MemoryView:
     fold(world)
-    return look_at(world.context(), memory_id)
+    return look_at(world.context(), GetRequest(reference=memory_id, update=False))
 
 
 def together(world: World, memory_id: str) -> dict[str, float]:
@@ -177,7 +178,9 @@ def test_small_spools_are_folded_in_order_and_once(
     with plain.open() as memory:
         for _ in range(12):
             fold_usage(memory._home, 0)
-            counted.append(look_at(memory._home, falcon).usage.recall_count)
+            counted.append(
+                look_at(memory._home, GetRequest(reference=falcon, update=False)).usage.recall_count
+            )
     assert counted == [*range(1, 12), 11]
     assert not list(plain.home.glob("usage.*.taken"))
 
@@ -477,7 +480,7 @@ def test_a_session_pairs_twenty_memories_at_most(plain: World) -> None:
             memory.get(memory_id, session="s1")
     fold(plain)
     assert len(plain.context().co_recall.of(ids, 0)) == 20 * 19
-    assert len(look_at(plain.context(), ids[0]).together) == 10
+    assert len(look_at(plain.context(), GetRequest(reference=ids[0], update=False)).together) == 10
     assert together(plain, ids[-1]) == {}
 
 

@@ -42,6 +42,7 @@ from nacre.home.projects import Handoffs
 from nacre.home.spending import fold_notes, note_call, note_trace
 from nacre.learn.ingest import ingest
 from nacre.memories import retire, vectors
+from nacre.memories.decision import ReferencesRequest
 from nacre.memories.projects import ProjectMergeRequest, ProjectRenameRequest, merge, rename
 from nacre.recall.recall import recall, search_sessions
 from nacre.review import consolidate as dreams
@@ -514,7 +515,7 @@ def unretire_all(context: Home) -> None:
     gone = [one.id for one in retire.list_retired(context)]
     rules = [rule.id for rule in retire.list_standing(context)]
     if gone or rules:
-        retire.unretire(context, [*gone, *rules])
+        retire.unretire(context, ReferencesRequest(references=(*gone, *rules)))
 
 
 def import_in_small_batches(context: Home) -> None:

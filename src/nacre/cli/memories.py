@@ -41,7 +41,7 @@ from nacre.cli.options import (
 )
 from nacre.errors import MemoryInvalid, Unavailable
 from nacre.home import change
-from nacre.memories import judge, usage
+from nacre.memories import decision, judge, usage
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
 from nacre.values import memory as values_memory
@@ -204,7 +204,7 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 def _edit_file(run: Run, reference: str) -> Memory:
     """Open the memory's file in the person's editor, then read what became of it."""
-    view = usage.look_at(run.home, reference)
+    view = usage.look_at(run.home, decision.GetRequest(reference=reference, update=False))
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
             "say what to change: there is no terminal to open an editor in",
@@ -217,7 +217,7 @@ def _edit_file(run: Run, reference: str) -> Memory:
         )
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
-    after = usage.look_at(run.home, view.memory.id)
+    after = usage.look_at(run.home, decision.GetRequest(reference=view.memory.id, update=False))
     broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
     if broken:
         run.home.problems.clear()

@@ -12,13 +12,11 @@ import msgspec
 from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.views import Listing, MemoryView, Step
-from nacre.memories import store, usage
+from nacre.home.views import Listing
+from nacre.memories import store
 from nacre.memories.decision import (
     EditRequest,
-    GetRequest,
     ListRequest,
-    ReferenceRequest,
     ReferencesRequest,
     RetireRequest,
     as_agent_may,
@@ -57,16 +55,8 @@ class BroughtBack:
     rules: tuple[StandingRetirement, ...] = ()
 
 
-def choose(
-    home: Home,
-    references: Sequence[str],
-    contains: Sequence[str] = (),
-    *,
-    subjects: Sequence[str] = (),
-    like: Sequence[str] = (),
-    persist: bool = False,
-) -> Chosen:
-    """Return the active memories that any of the criteria match.
+def choose(home: Home, request: RetireRequest) -> Chosen:
+    """Return the active memories that a request would retire, without changing them.
 
     Criteria are references (ids or parts of them, subjects, patterns with ``*``), ``subjects``,
     parts of subjects (``contains``) and similar subjects (``like``). Case and spaces are ignored,
@@ -80,15 +70,15 @@ def choose(
         for memory in home.memories.in_any_state(sorted(home.memories.all_ids()))
         if memory.is_active
     ]
-    choice = _Choice(home, active, persist=persist)
-    for text in references:
+    choice = _Choice(home, active, persist=request.persist)
+    for text in request.references:
         choice.add_named(text, Match.PATTERN if "*" in text else Match.EXACT)
-    for text in contains:
+    for text in request.contains:
         choice.add_named(text, Match.CONTAINS)
-    for text in subjects:
+    for text in request.subjects:
         about = [memory for memory in active if fits(memory.subject, text, Match.EXACT)]
-        choice.add_about(text, about, may_be_none=persist)
-    for text in like:
+        choice.add_about(text, about, may_be_none=request.persist)
+    for text in request.like:
         choice.add_about(text, _similar_to(active, text), is_wider=True)
     return Chosen(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
 
@@ -191,16 +181,17 @@ def _retire_for_agent(
     return [retired.get(memory.id, memory) for memory in memories]
 
 
-def unretire(home: Home, references: Sequence[str]) -> BroughtBack:
+def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
     """Restore retired or superseded memories, and end standing retirements, by id or the end of it.
 
     The successor of a memory stays active too. Raises NotFound, Conflict.
     """
     with home.vault_lock:
         catch_up(home)
-        rules = [rule for reference in references if (rule := _rule(home, reference.strip()))]
-        others = [reference for reference in references if not _rule(home, reference.strip())]
-        ids = list(dict.fromkeys(store.get(home, reference).id for reference in others))
+        found = {reference: _rule(home, reference.strip()) for reference in request.references}
+        rules = [rule for rule in found.values() if rule]
+        others = [reference for reference, rule in found.items() if not rule]
+        ids = dict.fromkeys(store.get(home, reference).id for reference in others)
         memories = tuple(bring_back(home, memory_id) for memory_id in ids)
         if rules:
             with home.change(RETIRE_NO_LONGER) as change, change.transaction():
@@ -296,23 +287,6 @@ def list_memories(home: Home, request: ListRequest) -> Listing:
     return Listing(tuple(memories), total)
 
 
-def get(home: Home, request: GetRequest) -> Memory:
-    """Return a memory, including a retired one. Raises NotFound, Conflict."""
-    return usage.read_memory(
-        home, request.reference, update=request.update, session=request.session
-    )
-
-
-def show(home: Home, request: GetRequest) -> MemoryView:
-    """Return a memory with its evidence and links. Raises NotFound, Conflict."""
-    return usage.look_at(home, request.reference, update=request.update, session=request.session)
-
-
-def history(home: Home, request: ReferenceRequest) -> list[Step]:
-    """Return a memory with all its predecessors and successors, oldest first. Raises NotFound."""
-    return usage.history_of(home, request.reference)
-
-
 def edit(home: Home, request: EditRequest) -> Memory:
     """Change fields of a memory and return it. Raises NotFound, EditConflict, MemoryInvalid.
 
@@ -362,33 +336,10 @@ def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
     return done
 
 
-def choose_answers(home: Home, request: RetireRequest) -> Chosen:
-    """Return the memories that a request would retire, without changing them.
-
-    Raises NotFound, Conflict.
-    """
-    return choose(
-        home,
-        request.references,
-        request.contains,
-        subjects=request.subjects,
-        like=request.like,
-        persist=request.persist,
-    )
-
-
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
     """Retire memories. Their files are kept. Raises NotFound, Conflict, OwnerOnly.
 
     An agent can only retire its own memories. For the owner's, a request is queued for review.
     """
-    chosen = choose_answers(home, request)
+    chosen = choose(home, request)
     return retire_chosen(home, chosen, request.reason, persist=request.persist)[0]
-
-
-def unretire_answers(home: Home, request: ReferencesRequest) -> BroughtBack:
-    """Restore retired or superseded memories, and end standing retirements.
-
-    Raises NotFound, Conflict.
-    """
-    return unretire(home, request.references)

@@ -121,13 +121,13 @@ def maturity(usage: Usage) -> Maturity:
 # -- History -------------------------------------------------------------------
 
 
-def history_of(home: Home, reference: str) -> list[home_views.Step]:
+def history_of(home: Home, request: decision.ReferenceRequest) -> list[home_views.Step]:
     """Return a memory with all predecessors and successors, oldest first.
 
     Raises NotFound, Conflict.
     """
     edit.catch_up(home)
-    memory = store.get(home, reference)
+    memory = store.get(home, request.reference)
     chain = {memory.id: memory}
     _add_predecessors(home, memory, chain)
     newest = memory
@@ -303,16 +303,9 @@ def _pages(home: Home) -> Mapping[str, str]:
 _MAX_COMPANIONS = 10
 
 
-def look_at(
-    home: Home, reference: str, *, update: bool = False, session: str | None = None
-) -> home_views.MemoryView:
-    """Return a memory in any state with its evidence, links, file and usage.
-
-    Raises NotFound, Conflict.
-
-    With ``update``, count a use, in the host's session if known.
-    """
-    memory = read_memory(home, reference, update=update, session=session)
+def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
+    """Return a memory like :func:`read_memory`, with its evidence, links, file and usage."""
+    memory = read_memory(home, request)
     file = home.files.file_of(memory.id)
     doubt = home.memories.stale().get(memory.id)
     usage = home.usage.of([memory.id]).get(memory.id, Usage())
@@ -329,12 +322,12 @@ def look_at(
     )
 
 
-def read_memory(home: Home, reference: str, *, update: bool, session: str | None = None) -> Memory:
+def read_memory(home: Home, request: decision.GetRequest) -> Memory:
     """Return a memory in any state and, with ``update``, count a use. Raises NotFound, Conflict."""
     edit.catch_up(home)
-    memory = store.get(home, reference)
-    if update and memory.is_active:
-        store.spool_use(home, [memory.id], session=session, is_look=True)
+    memory = store.get(home, request.reference)
+    if request.update and memory.is_active:
+        store.spool_use(home, [memory.id], session=request.session, is_look=True)
     return memory
 
 

@@ -21,13 +21,15 @@ MEMORIES = (
         "memories.decision:ListRequest",
         "home.views:Listing",
     ),
-    Operation("get", "memories.retire:get", "memories.decision:GetRequest", "values.memory:Memory"),
     Operation(
-        "look", "memories.retire:show", "memories.decision:GetRequest", "home.views:MemoryView"
+        "get", "memories.usage:read_memory", "memories.decision:GetRequest", "values.memory:Memory"
+    ),
+    Operation(
+        "look", "memories.usage:look_at", "memories.decision:GetRequest", "home.views:MemoryView"
     ),
     Operation(
         "history",
-        "memories.retire:history",
+        "memories.usage:history_of",
         "memories.decision:ReferenceRequest",
         "list[home.views:Step]",
     ),
@@ -66,7 +68,7 @@ MEMORIES = (
     ),
     Operation(
         "retire-plan",
-        "memories.retire:choose_answers",
+        "memories.retire:choose",
         "memories.decision:RetireRequest",
         "memories.retire:Chosen",
     ),
@@ -79,7 +81,7 @@ MEMORIES = (
     ),
     Operation(
         "unretire",
-        "memories.retire:unretire_answers",
+        "memories.retire:unretire",
         "memories.decision:ReferencesRequest",
         "memories.retire:BroughtBack",
         writes=True,
