@@ -20,7 +20,7 @@ from nacre.errors import AnswerUnusable
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.llm.calibration import calibration_of
-from nacre.memories.judge import Relation, compare, last_said, says_done
+from nacre.memories.judge import Relation, compare, says_done
 from nacre.memories.placement import confirm, put, rarity_of
 from nacre.values.memory import Claim, Kind, Memory, Retirement
 from nacre.values.models import Prompt
@@ -422,7 +422,7 @@ def _settle(
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
     if repeated:
         remaining, absorbed = repeated.other, memory
-        if last_said(remaining) > last_said(absorbed):
+        if remaining.last_said > absorbed.last_said:
             remaining, absorbed = absorbed, remaining
         if absorbed.speaker is Speaker.OWNER:
             confirm(change, remaining, absorbed)

@@ -489,11 +489,6 @@ def compare(
     ]
 
 
-def last_said(memory: Memory) -> datetime:
-    """Return when a memory was last stated. Later edits do not change this."""
-    return memory.last_said
-
-
 def _compare_pair(
     memory: Memory, other: Memory, cosine: float | None, limits: Calibration, rarity: Rarity | None
 ) -> Comparison:
@@ -560,7 +555,7 @@ def ended(old: Memory, new: Memory) -> Memory:
     has_later_start = new.valid.since and (
         old.valid.since is None or new.valid.since > old.valid.since
     )
-    day = new.valid.since if has_later_start and new.valid.since else day_of(last_said(new))
+    day = new.valid.since if has_later_start and new.valid.since else day_of(new.last_said)
     until = min(day, old.valid.until) if old.valid.until else day
     return replace(old, superseded_by=new.id, valid=replace(old.valid, until=until))
 

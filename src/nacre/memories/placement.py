@@ -29,7 +29,6 @@ from nacre.memories.judge import (
     compare,
     doubted,
     ended,
-    last_said,
     outranks,
     refusal,
     retired_by,
@@ -309,7 +308,7 @@ def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> St
     with change.home.database.transaction():
         newest = min(
             (comparison for comparison in comparisons if comparison.is_replaced),
-            key=lambda comparison: last_said(comparison.other),
+            key=lambda comparison: comparison.other.last_said,
             default=None,
         )
         successor = Replaced(newest.other, newest.verdict.reason) if newest else None
@@ -428,7 +427,7 @@ def _was_undone(memory: Memory, existing: Memory) -> bool:
         or memory.speaker is not Speaker.OWNER
     ):
         return False
-    return last_said(memory) > existing.retired.at
+    return memory.last_said > existing.retired.at
 
 
 def _known_outcome(
@@ -446,7 +445,7 @@ def _known_outcome(
     """
     if existing.superseded_by:
         newer = change.home.memories.find(existing.superseded_by)
-        if newer and last_said(memory) > last_said(newer):
+        if newer and memory.last_said > newer.last_said:
             return None
     elif by_hand if existing.retired else vouches(memory, existing):
         return None
@@ -471,9 +470,9 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
     )
     for doubting_memory in doubting:
         is_weaker = vouches(doubting_memory, memory) or outranks(doubting_memory, memory)
-        if existing is None or is_weaker or last_said(doubting_memory) >= last_said(memory):
+        if existing is None or is_weaker or doubting_memory.last_said >= memory.last_said:
             continue
-        if last_said(existing) < last_said(memory):
+        if existing.last_said < memory.last_said:
             existing = replace(
                 existing, confirmed=_with_confirmation(existing.confirmed, again_of(memory))
             )

@@ -137,9 +137,7 @@ def history_of(home: Home, request: decision.ReferenceRequest) -> list[home_view
             break
         newest = chain[newer.id] = newer
         _add_predecessors(home, newer, chain)
-    ordered = sorted(
-        chain.values(), key=lambda item: (_start_of(item), judge.last_said(item), item.id)
-    )
+    ordered = sorted(chain.values(), key=lambda item: (_start_of(item), item.last_said, item.id))
     return [_step(item, chain, is_asked=item.id == memory.id) for item in ordered]
 
 

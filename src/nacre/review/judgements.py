@@ -21,7 +21,6 @@ from nacre.memories.judge import (
     Relation,
     compare,
     judge,
-    last_said,
     vouches,
 )
 from nacre.memories.placement import rarity_of
@@ -64,7 +63,7 @@ def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, s
         return False
     if other.kind is Kind.EVENT or (other.kind is Kind.TODO) != (memory.kind is Kind.TODO):
         return False
-    if vouches(other, memory) or (vouches(memory, other) and last_said(other) > last_said(memory)):
+    if vouches(other, memory) or (vouches(memory, other) and other.last_said > memory.last_said):
         return False
     return not is_settled(memory, other, judged)
 
