@@ -7,7 +7,8 @@ PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 export PYTHONDONTWRITEBYTECODE :=  # share bytecode between workers
 
-CODE := src benchmarks tests scripts
+CODE := src plugins benchmarks tests scripts conftest.py
+PLUGINS := plugins/nacre-gateway
 SUITE := not live and not hosts and not web and not citus
 
 .PHONY: help
@@ -129,14 +130,14 @@ clean:  ## remove built and installed files
 	rm -rf $(VENV) .hosts build dist web/node_modules src/nacre/serve/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt | $(BIN)/python
 	@echo "Installing nacre into $(VENV): half a minute the first time"
-	@$(PIP) install --compile -c constraints.txt -e '.[full]'
+	@$(PIP) install --compile -c constraints.txt $(PLUGINS:%=-e %) -e '.[full]'
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed-dev: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt | $(BIN)/python
 	@echo "Installing nacre and its development tools into $(VENV)"
-	@$(PIP) install --compile -c constraints.txt -e '.[dev,docs]'
+	@$(PIP) install --compile -c constraints.txt $(PLUGINS:%=-e %) -e '.[dev,docs]'
 	@touch $(VENV)/.installed $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json

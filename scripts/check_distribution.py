@@ -42,9 +42,10 @@ _IN_SDIST = (
     "constraints.txt",
     "pyproject.toml",
     "src/nacre/__main__.py",
-    "tests/conftest.py",
+    "conftest.py",
     "docs/quickstart.md",
     "host-plugins/src/index.ts",
+    "plugins/nacre-gateway/pyproject.toml",
     "web/package.json",
     "web/src/main.tsx",
 )

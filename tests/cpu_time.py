@@ -42,7 +42,7 @@ def slow_cases() -> dict[str, str]:
     """Return the file or case → why it is slow."""
     reasons: dict[str, dict[str, str]] = tomllib.loads(_LIST.read_text("utf-8"))
     return {
-        f"tests/{folder}/{case}": why
+        f"{folder if '/' in folder else f'tests/{folder}'}/{case}": why
         for folder, cases in reasons.items()
         for case, why in cases.items()
     }

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from nacre.base.ids import utc_now, uuid7_source
 from nacre.errors import ChannelRefused, ChannelUnavailable
-from nacre.gateway.channels import Inbox
-from nacre.gateway.conversation import EVERYONE, ChannelOptions, Open, Question, Rules
-from nacre.gateway.engine import Gateway, Parts
-from nacre.gateway.sessions import Answering
+from nacre_gateway.channels import Inbox
+from nacre_gateway.conversation import EVERYONE, ChannelOptions, Open, Question, Rules
+from nacre_gateway.engine import Gateway, Parts
+from nacre_gateway.sessions import Answering
 from nacre.home.home import open_home
 from nacre.redact.redactor import Redactor
 from nacre.serve.homes import Homes, memory_mb

@@ -23,7 +23,7 @@ def core(form: str) -> str:
 def said() -> set[str]:
     """The cores of all that the source says, and of each part between semicolons."""
     found = set()
-    for path in (PROJECT / "src" / "nacre").rglob("*.py"):
+    for path in [*PROJECT.glob("src/**/*.py"), *PROJECT.glob("plugins/*/src/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.JoinedStr):
                 form = "".join(

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from nacre.errors import ModelUnavailable, NacreError
-from nacre.gateway.conversation import Question, Responder, responder_for
 from nacre.home.home import open_home
 from nacre.settings import load_settings
 from nacre.values.gateway import Answer
+from nacre_gateway.conversation import Question, Responder, responder_for
 from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply
 from tests.hosts.programs import missing

@@ -18,16 +18,16 @@ from typing import Any
 
 from nacre.base.ids import utc_now, uuid7_source
 from nacre.errors import ChannelRefused, Unavailable
-from nacre.gateway.channels import Inbox
-from nacre.gateway.conversation import ChannelOptions, Open, Question, Rules
-from nacre.gateway.engine import Gateway, Parts
-from nacre.gateway.sessions import Answering
 from nacre.home.home import Home, open_home
 from nacre.redact.redactor import Redactor
 from nacre.serve.homes import Homes
 from nacre.settings import load_settings
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
+from nacre_gateway.channels import Inbox
+from nacre_gateway.conversation import ChannelOptions, Open, Question, Rules
+from nacre_gateway.engine import Gateway, Parts
+from nacre_gateway.sessions import Answering
 
 NAME = "pier"
 PATIENCE_SECONDS = 10.0

@@ -14,10 +14,10 @@ from pathlib import Path
 import nacre
 from nacre.api import MemoryHome
 from nacre.base.ids import uuid7_source
-from nacre.gateway.sessions import Sessions, Transcripts, answer_line, failure_line, message_line
 from nacre.setup.examples import example_files
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Pairing, Received, Sender
+from nacre_gateway.sessions import Sessions, Transcripts, answer_line, failure_line, message_line
 
 DAYS = 84
 HIVELOG, CHOIRBOOK, LANTERN = "hivelog", "choirbook", "lantern"

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 from nacre.base.locks import FileLock
-from nacre.gateway.sessions import Transcripts, answer_line, message_line
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, Incoming, Pairing, Received, Sender
+from nacre_gateway.sessions import Transcripts, answer_line, message_line
 from tests.web.driving import PHONE, Dashboard, nacre
 from tests.web.story import CHATS, STRANGER, talk
 from tests.web.test_memories import ATTACKS, DANGEROUS

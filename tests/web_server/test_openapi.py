@@ -12,7 +12,7 @@ import pytest
 from nacre.base.request import Nothing
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.operation import Operation
-from nacre.serve.rest import PREFIX, RESOURCES
+from nacre.serve.rest import PREFIX, resources
 from nacre.values.memory import Face
 from tests.web_server.conftest import Site
 
@@ -38,7 +38,7 @@ def test_the_document_describes_every_operation_and_every_resource(
         assert told["operationId"] == name
         assert told["summary"]
         assert ("requestBody" in told) == (operation.request is not Nothing)
-    for one in RESOURCES:
+    for one in resources():
         assert one.method.lower() in document["paths"][PREFIX + one.path.replace(":path", "")]
     ids = [
         told["operationId"] for methods in document["paths"].values() for told in methods.values()
@@ -70,7 +70,7 @@ def test_what_is_the_owners_alone_says_so(document: dict[str, Any]) -> None:
 
 
 def test_resources_are_operations_that_http_offers_and_get_changes_nothing() -> None:
-    for one in RESOURCES:
+    for one in resources():
         operation: Operation = CATALOGUE[one.operation]
         assert one.operation in OFFERED
         assert operation.writes != one.reads

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from nacre.serve.rest import RESOURCES
+from nacre.serve.rest import resources
 from tests.cli.conftest import environment
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site
@@ -35,4 +35,6 @@ def test_the_script_of_the_page_runs_as_it_stands(
 
 def test_the_page_lists_every_resource() -> None:
     rows = re.findall(r"^\| `(\w+) (\S+)` \| `([\w-]+)` \|$", PAGE, re.MULTILINE)
-    assert rows == [(one.method, one.path.replace(":path", ""), one.operation) for one in RESOURCES]
+    assert rows == [
+        (one.method, one.path.replace(":path", ""), one.operation) for one in resources()
+    ]

@@ -21,7 +21,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from nacre.base import files as private_files
-from nacre.base import link
+from nacre.base import link, plugins
+from nacre.base.environment import install_hint
 from nacre.base.ids import Clock
 from nacre.base.locks import is_held
 from nacre.base.request import Request
@@ -33,12 +34,11 @@ from nacre.care import remote as care_remote
 from nacre.context import hooks
 from nacre.data import history
 from nacre.data import sync as data_sync
-from nacre.errors import Conflict, NacreError, NotFound, StoreUnusable
-from nacre.gateway import engine
+from nacre.errors import Conflict, NacreError, NotFound, StoreUnusable, Unavailable
 from nacre.home import archive, consent, retention
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
-from nacre.home.spending import NONE, budget, fold_notes, is_priced, noted_calls
+from nacre.home.spending import budget, fold_notes, is_priced, noted_calls
 from nacre.home.views import Overview, SessionLine, TraceView
 from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
@@ -150,29 +150,6 @@ def is_sudden(silent: int, before: int, spoke: int) -> bool:
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
     return float((1 - (spoke + 1) / (before + 2)) ** silent) < ODDS
-
-
-# -- Gateway ---------------------------------------------------------------------------------------
-
-
-def gateway(home: Home) -> list[Check]:
-    """Check that configured channels open, a model answers, and answers are sent."""
-    if not home.settings["gateway.channels"]:
-        return []
-    state = engine.gateway_status(home)
-    broken = [f"{item.name}: {item.problem}" for item in state.channels if item.problem]
-    if state.model == NONE:
-        broken.append("no model for answers: models.chat is not set")
-    if broken:
-        return [Check("gateway", WARNING, "; ".join(broken), "see docs/gateway.md")]
-    late = [item for item in state.undelivered if item.state == "waiting"]
-    if late:
-        finding = (
-            f"{count(len(late), 'answer')} could not be sent: {late[0].channel}: {late[0].problem}"
-        )
-        return [Check("gateway", WARNING, finding, "nacre gateway")]
-    runs = "runs" if state.running else "is not running: nacre gateway run, or gateway.enabled"
-    return [Check("gateway", OK, f"{count(len(state.channels), 'channel')}; it {runs}")]
 
 
 # -- Sync with git and with a server ---------------------------------------------------------------
@@ -379,7 +356,8 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
         *_run_checks(
             home, {"forgetting": _forgetting, "history": _history, "sync": sync, "remote": remote}
         ),
-        *_run_checks(home, {"chats": _chats, "gateway": gateway}),
+        *_run_checks(home, {"chats": _chats}),
+        *_plugin_checks(home),
         *contents(home),
     ]
 
@@ -398,6 +376,18 @@ def _chats(home: Home) -> list[Check]:
             "if one of them is you: nacre config set owner.identities '[\"telegram:ID\"]'; see docs/adapters.md",
         )
     ]
+
+
+def _plugin_checks(home: Home) -> Iterator[Check]:
+    """Run the checks of plugins, and report a configured one that is not installed."""
+    try:
+        looks = plugins.load_plugins(plugins.CHECKS)
+    except Unavailable as error:
+        yield Check("plugins", FAILURE, error.message, error.hint)
+        return
+    yield from _run_checks(home, looks)
+    if home.settings["gateway.channels"] and "gateway" not in looks:
+        yield Check("gateway", WARNING, "it is not installed", install_hint("gateway"))
 
 
 _Look = Callable[[Home], Check | Iterable[Check]]

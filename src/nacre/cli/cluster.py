@@ -20,7 +20,7 @@ from nacre.base.ids import utc_now
 from nacre.base.json import to_plain
 from nacre.cli import growth, output
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim, printable
-from nacre.cli.gateway import stopped_by_signals
+from nacre.cli.events import stopped_by_signals
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, day, minute, option, options, short_id, size
 from nacre.cli.options import count as options_count

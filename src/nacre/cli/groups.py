@@ -33,7 +33,7 @@ admin = Group(
         "db": "sync:db",
         "doctor": "status:doctor",
         "eval": "measures:evaluate",
-        "events": "gateway:events",
+        "events": "events:events",
         "man": "completion:manual",
         "redact": "history:redact",
         "scrub": "history:scrub",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from nacre import __version__
-from nacre.base import environment
+from nacre.base import environment, plugins
 from nacre.cli import output
 from nacre.cli import speed as speed_machine
 from nacre.cli.command import Group, Paper, Run, dim, load_command, show_help
@@ -100,9 +100,6 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "groups:server",
             "Share memory through a server: spaces, keys, and a copy on this machine.",
         ),
-        "gateway": Entry(
-            "gateway:gateway", "Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks."
-        ),
     },
 }
 
@@ -125,6 +122,14 @@ _GUESSES = {
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
+_EXTRAS = ("gateway",)
+"""Commands that are installed with the extra of the same name."""
+
+
+def plugin_commands() -> list[str]:
+    """Return the names of the commands of plugins. They cannot replace nacre's own."""
+    return sorted(plugins.find_plugins(plugins.COMMANDS).keys() - _ENTRIES.keys() - HIDDEN.keys())
+
 
 class Root(Program):
     """The group of all commands. Alone, it shows the status on a terminal and otherwise its help."""
@@ -132,13 +137,19 @@ class Root(Program):
     has_default = True
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the command names in the order of the sections."""
-        return list(_ENTRIES)
+        """Return the command names in the order of the sections, followed by those of plugins."""
+        return [*_ENTRIES, *plugin_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load and return a command. Raises UsageError if this installation does not include it."""
         entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
+            if cmd_name in plugin_commands():
+                point = plugins.find_plugins(plugins.COMMANDS)[cmd_name]
+                return plugins.load_plugin(point, click.Command)
+            if cmd_name in _EXTRAS:
+                hint = environment.install_hint(cmd_name)
+                raise click.UsageError(f"nacre {cmd_name} is not installed: {hint}")
             return None
         try:
             return load_command(entry.place)
@@ -157,7 +168,7 @@ class Root(Program):
             )
         with formatter.section("More (nacre help --all lists everything)"):
             formatter.write_text(", ".join(SECTIONS["More"]))
-            formatter.write_text(f"groups: {', '.join(SECTIONS['Groups'])}")
+            formatter.write_text(f"groups: {', '.join([*SECTIONS['Groups'], *plugin_commands()])}")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; do nothing inside a model call made by nacre itself."""

@@ -27,7 +27,7 @@ from nacre.care import watcher_install as installing
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, dim, printable, unsteered
 from nacre.cli.command import command as command_command
-from nacre.cli.gateway import event_line, event_record, stopped_by_signals
+from nacre.cli.events import event_line, event_record, stopped_by_signals
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, count, option

@@ -31,12 +31,10 @@ from nacre.cli.sessions import call_record
 from nacre.recall.requests import ASPECTS, ROLES
 from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
-from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.home.views import FixResult
     from nacre.sessions.find import Matches
-    from nacre.sessions.search import Passage, Passages
     from nacre.values.recall import Filter, RecallResult
     from nacre.values.session import (
         FileChange,
@@ -565,85 +563,3 @@ def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offs
     hits.render_turn_hits(paper, matches.turns, explain=False, offset=offset)
     if matches.more:
         paper.line(dim(f"more: --offset {offset + len(matches.turns)}"))
-
-
-# ----------------------------------------------------------------------------
-# ``nacre gateway search``.
-
-
-@command(
-    "search",
-    examples=[
-        'nacre gateway search "which oil does the tractor take"',
-        "nacre gateway search boat house key --channel telegram --since march",
-    ],
-)
-@click.argument("question", nargs=-1, required=True, type=TEXT)
-@option("search-chats", "limit", "--limit", "-n")
-@option("search-chats", "channel")
-@option(
-    "search-chats",
-    "session",
-    help="Only this conversation (telegram:5054), or one session, by its id.",
-)
-@option("search-chats", "since")
-@option("search-chats", "until")
-@click.pass_obj
-def search_chats(
-    run: Run,
-    question: tuple[str, ...],
-    limit: int,
-    channel: str | None,
-    session: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> None:
-    """Search the conversations of channels."""
-    result: Passages = operations.ask(
-        run,
-        "search-chats",
-        query=" ".join(question),
-        limit=limit,
-        channel=channel,
-        session=session,
-        since=since,
-        until=until,
-    )
-    record = {
-        "query": result.query,
-        "passages": [_passage_record(passage) for passage in result.passages],
-    }
-    run.answer(record, lambda paper: _render_passages(paper, result))
-
-
-def _passage_record(passage: Passage) -> Record:
-    return {
-        "text": passage.text,
-        "score": passage.score,
-        "session": passage.session,
-        "key": passage.key,
-        "channel": passage.channel,
-        "time": stamp(passage.time),
-        "trust": passage.trust,
-    }
-
-
-def _render_passages(paper: Paper, result: Passages) -> None:
-    if not result.passages:
-        paper.line(bold("No channel conversation matches. Try other words."))
-    for rank, passage in enumerate(result.passages, start=1):
-        tool, _, native = passage.session.partition(":")
-        place = joined(
-            (
-                passage.key,
-                f"{tool} {short_session(native)}",
-                when(passage.time),
-                f"{passage.score:.2f}",
-            )
-        )
-        paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=4)
-        if passage.trust is Trust.UNTRUSTED:
-            paper.framed(passage.text, f"from {passage.key}", indent=4)
-        else:
-            paper.body(passage.text, indent=4)
-        paper.blank()

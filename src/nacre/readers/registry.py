@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from nacre.base.lazy import load
-from nacre.errors import NotFound, Unavailable
+from nacre.base.plugins import load_plugins
+from nacre.errors import NotFound
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, read_head, read_later
 
 GROUP = "nacre.readers"
@@ -149,22 +149,7 @@ def _iter_adapters() -> Iterator[Adapter]:
 
 @cache
 def _third_party() -> tuple[Adapter, ...]:
-    return tuple(_load_outside(point) for point in entry_points(group=GROUP))
-
-
-def _load_outside(point: EntryPoint) -> Adapter:
-    try:
-        adapter = point.load()
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise Unavailable(
-            f"the adapter {point.name!r} ({point.value}) cannot be loaded: {error}",
-            hint="mend or uninstall the package it comes with",
-        ) from error
-    if not isinstance(adapter, Adapter):
-        raise Unavailable(
-            f"{point.value} is not an adapter", hint="mend or uninstall the package it comes with"
-        )
-    return adapter
+    return tuple(load_plugins(GROUP, Adapter).values())
 
 
 def _load(path: str) -> Adapter:

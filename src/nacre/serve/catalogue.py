@@ -6,13 +6,14 @@ command, with ``-`` between words. Listing the catalogue does not import the ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
+from nacre.base import plugins
 from nacre.errors import NotAllowed
 from nacre.serve.catalogue_home import (
     AGENTS,
     CARE,
-    GATEWAY,
     MODELS,
     OWN,
     PROJECTS,
@@ -24,14 +25,13 @@ from nacre.serve.catalogue_memories import CODE, FORGETTING, GRAPH, HISTORY, MEM
 from nacre.serve.operation import Needs, Operation
 from nacre.values.memory import Face
 
-CATALOGUE: Mapping[str, Operation] = {
+_OWN: Mapping[str, Operation] = {
     operation.name: operation
     for part in (
         MEMORIES,
         GRAPH,
         CODE,
         SESSIONS,
-        GATEWAY,
         AGENTS,
         REVIEW,
         HISTORY,
@@ -45,7 +45,27 @@ CATALOGUE: Mapping[str, Operation] = {
     )
     for operation in part
 }
-"""All operations by name."""
+
+
+class _Catalogue(Mapping[str, Operation]):
+    """All operations by name. Those of plugins are loaded when all are listed, or a name is not nacre's own."""
+
+    def __getitem__(self, name: str) -> Operation:
+        return _OWN[name] if name in _OWN else self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @cached_property
+    def _all(self) -> Mapping[str, Operation]:
+        groups = plugins.load_plugins(plugins.OPERATIONS, tuple).values()
+        return {**{operation.name: operation for group in groups for operation in group}, **_OWN}
+
+
+CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
 _WITH_OPEN_HOME = (Face.DAEMON, Face.MCP, Face.HTTP)
 

@@ -725,56 +725,6 @@ SESSIONS = (
     ),
 )
 
-GATEWAY = (
-    Operation(
-        "gateway-status", "gateway.engine:gateway_status", NOTHING, "gateway.engine:GatewayState"
-    ),
-    Operation(
-        "gateway-sessions",
-        "gateway.engine:list_chats",
-        "gateway.conversation:ChatsRequest",
-        "list[values.gateway:ChatSession]",
-    ),
-    Operation(
-        "gateway-session",
-        "gateway.engine:show_chat",
-        "gateway.conversation:ChatRequest",
-        "gateway.engine:Chat",
-    ),
-    Operation(
-        "gateway-end",
-        "gateway.engine:end_chat",
-        "gateway.conversation:EndChatRequest",
-        "values.gateway:ChatSession",
-        writes=True,
-        owners=True,
-    ),
-    Operation(
-        "gateway-pairings",
-        "gateway.engine:list_pairings",
-        NOTHING,
-        "list[values.gateway:Pairing]",
-        command="gateway pair",
-        owners=True,
-    ),
-    Operation(
-        "gateway-pair",
-        "gateway.engine:pair",
-        "gateway.conversation:PairRequest",
-        "gateway.engine:Paired",
-        writes=True,
-        owners=True,
-    ),
-    Operation(
-        "gateway-unpair",
-        "gateway.engine:unpair",
-        "gateway.conversation:UnpairRequest",
-        "bool",
-        writes=True,
-        owners=True,
-    ),
-)
-
 AGENTS = (
     Operation(
         "context",

@@ -1,4 +1,4 @@
-"""The daemon's open homes, its answers, the gateway and watcher threads, and its status."""
+"""The daemon's open homes, its answers, the watcher thread, and its status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ from nacre.errors import (
     SchemaTooNew,
     Unavailable,
 )
-from nacre.gateway import engine
 from nacre.home.home import Home
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.serve.catalogue import CATALOGUE, offered_by
@@ -48,7 +47,6 @@ from nacre.values.memory import AN_AGENT, Actor, Bearer, Face, acting, acting_no
 from nacre.vault.watch import VaultWatch
 
 if TYPE_CHECKING:
-    from nacre.gateway.sessions import Lend
     from nacre.home.home import ModelLoader
     from nacre.serve.web import Run, Waiting
     from nacre.store.search import Kept
@@ -493,41 +491,10 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
     return msgspec.json.encode({"error": {"code": code, "message": message, "hint": hint}})
 
 
-# -- Gateway ---------------------------------------------------------------------------------------
+# -- Watcher ---------------------------------------------------------------------------------------
 
 
 _RETRY_SECONDS = 60.0
-
-
-class Chatting:
-    """A thread that serves the channels unless another process does."""
-
-    def __init__(self, settings: Settings, lend: Lend, tell: Callable[[str], None]) -> None:
-        self._settings = settings
-        self._lend = lend
-        self._tell = tell
-        self._last_line = ""
-
-    def run(self, stop: threading.Event) -> None:
-        """Serve until ``stop`` is set; log each failure once, and retry every minute."""
-        while not stop.is_set():
-            try:
-                engine.serve(self._settings, self._lend, self._tell, stop)
-            except Conflict:
-                self._tell_once("another process answers in the channels")
-            except NacreError as error:
-                self._tell_once(
-                    f"no gateway: {error.message}" + (f" ({error.hint})" if error.hint else "")
-                )
-            stop.wait(_RETRY_SECONDS)
-
-    def _tell_once(self, line: str) -> None:
-        if line != self._last_line:
-            self._last_line = line
-            self._tell(line)
-
-
-# -- Watcher ---------------------------------------------------------------------------------------
 
 
 class Following:

@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from nacre import __version__
 from nacre.base import json as json_values
+from nacre.base import plugins
 from nacre.base.ids import utc_now
 from nacre.base.request import Nothing
 from nacre.base.times import parse_moment
@@ -76,7 +77,7 @@ _OF_PROJECT = {"name": "project"}
 _MEMORIES = "/memories"
 _MEMORY = _MEMORIES + _REFERENCE
 
-RESOURCES = (
+_RESOURCES = (
     _get(_MEMORIES, "list", "memories"),
     Resource("POST", _MEMORIES, "store", creates=True),
     _get(f"{_MEMORIES}/retired", "retired", ""),
@@ -93,13 +94,6 @@ RESOURCES = (
     _get("/sessions", "sessions", "lines"),
     _get(f"/sessions{_REFERENCE}/summary", "session-summary"),
     Resource("GET", f"/sessions{_REFERENCE}", "session", rows="turns", offset="first"),
-    _get("/chats/status", "gateway-status"),
-    _get("/chats/pairings", "gateway-pairings", ""),
-    Resource("POST", "/chats/pairings", "gateway-pair"),
-    Resource("DELETE", "/chats/pairings/{who:path}", "gateway-unpair"),
-    _get("/chats", "gateway-sessions", ""),
-    Resource("POST", f"/chats{_REFERENCE}/end", "gateway-end"),
-    _get(f"/chats{_REFERENCE}", "gateway-session"),
     _get("/files/history", "did", "changes"),
     _get("/fixes", "fix", "troubles", q="error"),
     _get("/projects", "project-list", ""),
@@ -134,6 +128,13 @@ RESOURCES = (
     _get("/watcher", "watcher"),
 )
 """In order of matching: more specific paths first."""
+
+
+@cache
+def resources() -> tuple[Resource, ...]:
+    """Return nacre's resources, followed by those of plugins."""
+    groups = plugins.load_plugins(plugins.RESOURCES, tuple).values()
+    return (*_RESOURCES, *(resource for group in groups for resource in group))
 
 
 # -- Parameters ------------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ def document(cookie: str) -> bytes:
     requests = dict(zip(_offered(), schemas, strict=False))
     results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for resource in RESOURCES:
+    for resource in resources():
         path = _IN_PATH.sub(r"{\1}", PREFIX + resource.path)
         paths.setdefault(path, {})[resource.method.lower()] = _resource(
             resource, requests, results, components
@@ -780,7 +781,7 @@ _EMPTY = msgspec.Raw(b"[]")
 def resource_routes() -> list[Route]:
     """Return one route per path of the table, in its order, with all methods."""
     routes: dict[str, dict[str, Resource]] = {}
-    for resource in RESOURCES:
+    for resource in resources():
         routes.setdefault(resource.path, {})[resource.method] = resource
     return [
         Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in routes.items()

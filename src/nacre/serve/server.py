@@ -19,12 +19,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import nacre
-from nacre.base import files
+from nacre.base import files, plugins
 from nacre.base.environment import agent_of_process, is_orphan
 from nacre.base.ids import utc_now
 from nacre.base.lazy import load
@@ -54,7 +55,6 @@ from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.events import Bus, Live, publish_watched
 from nacre.serve.homes import (
     Answering,
-    Chatting,
     Following,
     Greeting,
     Homes,
@@ -748,6 +748,7 @@ class Daemon:
         self._is_warm = False
         self._problems: list[str] = []
         self._threads: list[threading.Thread] = []
+        self._serves_plugins = False
         self._following = (
             Following(settings.home, open_home, self._note_watched, voice.tell, options.version)
             if options.watches
@@ -837,9 +838,10 @@ class Daemon:
         if self._following:
             following = self._following
             self._start("following", lambda: following.run(self._stop))
-        if self._settings.flag("gateway.enabled"):
-            chatting = Chatting(self._settings, self._homes.lent, self._tell)
-            self._start("chatting", lambda: chatting.run(self._stop))
+        for name, make in plugins.load_plugins(plugins.DAEMON).items():
+            if work := make(self._settings, self._homes.lent, self._tell):
+                self._start(name, partial(work, self._stop))
+                self._serves_plugins = True
         self._tell(f"serves {self._settings.home}{self._http_summary()}; process {os.getpid()}")
         for problem in self._problems:
             self._tell(problem)
@@ -909,7 +911,7 @@ class Daemon:
         return False
 
     def _is_idle(self) -> bool:
-        is_needed = self._live.bus.listeners or self._settings.flag("gateway.enabled")
+        is_needed = self._live.bus.listeners or self._serves_plugins
         if not self._options.on_demand or self._server.at_work or is_needed:
             return False
         return self._rested() > self._options.idle_minutes * _MINUTE

@@ -1,0 +1,786 @@
+"""Channel interfaces, options and lookup, and the HTTP and WebSocket clients they share."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from urllib.parse import SplitResult, urlsplit
+
+import httpx2
+import msgspec
+
+from nacre.base.environment import install_hint, is_installed
+from nacre.base.files import new_file
+from nacre.base.lazy import Module, load
+from nacre.base.plugins import load_plugins
+from nacre.errors import ChannelRefused, ChannelUnavailable, NotFound, SettingsInvalid, Unavailable
+from nacre.llm.credentials import is_loopback
+from nacre.settings import Settings
+from nacre.values.gateway import Attachment, Chat, Incoming, Limits, Outgoing
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+
+class Inbox(Protocol):
+    """The receiving end for a channel's messages. All methods run in the gateway's event loop."""
+
+    def state(self, name: str) -> str:
+        """Return the value a channel stored under a name (such as an offset or a session to
+        resume), or an empty string.
+        """
+
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
+        """Store messages and channel state in one transaction. They are on disk when this returns.
+
+        Only then may a channel confirm them to its platform. Messages received before are skipped;
+        return the number of new ones. This waits while too many messages are pending.
+        """
+
+
+class Channel(Protocol):
+    """A connection to a platform for one of the owner's accounts.
+
+    A channel only converts. The gateway decides who may write, what is answered and how often
+    sending is retried.
+    """
+
+    limits: Limits
+
+    async def run(self, inbox: Inbox) -> None:
+        """Receive until cancelled. Reconnect after short interruptions, as the platform documents.
+
+        Raises ChannelUnavailable if it cannot continue for now (the gateway retries at growing
+        intervals) and ChannelRefused if retrying does not help, as with a wrong token.
+        """
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Send one part and return the platform's message id. The text is within ``limits``.
+
+        Raises ChannelUnavailable (with ``retry_after`` if the platform gives it) if sending may be
+        retried, ChannelRefused if this message can never be delivered.
+        """
+
+    async def show_typing(self, chat: Chat) -> None:
+        """Show that an answer is being written, for ``limits.typing_seconds``. Failures are ignored."""
+
+    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
+        """Write the file to a path in one of the gateway's folders. Raises ChannelUnavailable, ChannelRefused."""
+
+    async def close(self) -> None:
+        """Close connections."""
+
+
+@runtime_checkable
+class ServesHttp(Protocol):
+    """A channel that its platform calls. The gateway's listener (``gateway.listen``) serves its routes."""
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """Return routes below ``/<name of the channel>``. They check signatures before reading anything else."""
+
+
+@runtime_checkable
+class ShowsPieces(Protocol):
+    """A channel that shows an answer while it is written. The complete answer is sent at the end."""
+
+    async def show_piece(self, chat: Chat, piece: str) -> None:
+        """Show the next piece. Pieces come in order. Failures are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSetup:
+    """The name, option values and resolved secrets from which a channel is made.
+
+    ``folder`` is the channel's private folder in the home. ``tell`` writes a line to the gateway's
+    log.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    secrets: Mapping[str, str] = field(repr=False)
+    folder: Path
+    tell: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a kind of channel, in ``gateway.channels.<name>``."""
+
+    name: str
+    summary: str
+    default: Any = None
+    is_secret: bool = False
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelKind:
+    """A kind of channel. Third parties register theirs in the entry-point group ``nacre.channels``.
+
+    ``libraries`` are the importable names that it needs, ``extra`` the extra of nacre that installs
+    them. Secret ``options`` are written as ``env:NAME`` or ``file:PATH``. ``identity`` describes
+    the form of a sender's id to people.
+    """
+
+    name: str
+    label: str
+    make: Callable[[ChannelSetup], Channel]
+    options: tuple[Option, ...] = ()
+    libraries: tuple[str, ...] = ()
+    extra: str = ""
+    identity: str = ""
+
+
+# ----------------------------------------------------------------------------
+# Read untrusted data from a platform, of any size and shape.
+
+
+MAX_TEXT = 20_000
+"""Characters of one message, more than any platform allows."""
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_INTEGER_LIMIT = 2**63
+_MAX_FILE_NAME = 120
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
+
+
+class SkippedItems:
+    """Counts unreadable items and logs the first."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.count = 0
+        self._tell = tell
+
+    def note(self, item: str) -> None:
+        """Count an item."""
+        self.count += 1
+        if self.count == 1:
+            self._tell(f"{item} could not be read and was skipped; further ones are not logged")
+
+
+def decode(data: str | bytes) -> Any:
+    """Decode JSON. Raises ValueError."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ValueError("not JSON") from error
+
+
+def decode_object(data: str | bytes) -> Mapping[str, Any]:
+    """Decode a JSON object. Raises ValueError."""
+    value = decode(data)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
+
+
+def text(values: Mapping[str, Any], key: str, most: int = 200) -> str:
+    """Return a text, cut to ``most`` characters, or an empty one."""
+    value = values.get(key)
+    return value[:most].replace("\0", "") if isinstance(value, str) else ""
+
+
+def number(values: Mapping[str, Any], key: str) -> float | None:
+    """Return a finite number that is not negative, or ``None``."""
+    value = values.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e15 else None
+
+
+def whole(value: object) -> int | None:
+    """Return an integer of at most 64 bits, which may be written as text, or ``None``."""
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if -_INTEGER_LIMIT <= value < _INTEGER_LIMIT else None
+
+
+def moment(values: Mapping[str, Any], key: str) -> datetime | None:
+    """Return a time given in seconds since 1970, or ``None``."""
+    seconds = whole(values.get(key))
+    try:
+        return None if not seconds else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def file_name(values: Mapping[str, Any], key: str, default: str) -> str:
+    """Return a file name without folders and control characters."""
+    return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MAX_FILE_NAME:] or default
+
+
+def mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return an object, or an empty one."""
+    value = values.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(values: Mapping[str, Any], key: str, most: int = 50) -> list[Mapping[str, Any]]:
+    """Return the objects of a list, ``most`` at most."""
+    items = values.get(key)
+    return (
+        [item for item in items[:most] if isinstance(item, dict)] if isinstance(items, list) else []
+    )
+
+
+def identifier(values: Mapping[str, Any], key: str) -> str:
+    """Return a platform id that is safe in a URL. Raises ValueError."""
+    value = values.get(key)
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise ValueError(f"{key} is not a valid id")
+    return value
+
+
+# ----------------------------------------------------------------------------
+# A platform's HTTP interface: bounded responses, no redirects, and errors without addresses and secrets.
+
+
+_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_DOWNLOAD_SECONDS = 300.0
+_MAX_ANSWER_BYTES = 8 << 20
+"""Room for more than a hundred of the longest messages."""
+
+logging.getLogger("httpx2").setLevel(
+    logging.WARNING
+)  # lower levels log addresses, some of which contain a token
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response: status, headers (names in lower case) and JSON.
+
+    ``body`` is empty if it was not a JSON object. ``rows`` holds the objects of a list.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+    rows: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def retry_after(self) -> float | None:
+        """Return the seconds that the header of that name asks to wait."""
+        try:
+            return min(max(0.0, float(self.headers.get("retry-after", ""))), 86_400.0)
+        except ValueError:
+            return None
+
+
+class WebApi:
+    """Requests to one platform. Connections are made with the first request."""
+
+    def __init__(self, platform: str, address: str, headers: Mapping[str, str]) -> None:
+        """``address`` is the base of all paths; plain http is for loopback only. Raises SettingsInvalid."""
+        check_address(platform, address)
+        self.platform = platform
+        self._address = address.rstrip("/")
+        self._headers = dict(headers)
+        self._client: httpx2.AsyncClient | None = None
+
+    @property
+    def place(self) -> str:
+        """Return host and port of the address."""
+        return urlsplit(self._address).netloc
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = _SECONDS,
+    ) -> Reply:
+        """Send a request and return the response, whatever its status.
+
+        ``content`` is sent unchanged, ``json`` is encoded first. Raises ChannelUnavailable if there
+        is no response within ``seconds``.
+        """
+        sent = {**self._headers, **(headers or {})}
+        async with self._stream(
+            method,
+            f"{self._address}{path}",
+            seconds,
+            json=json,
+            content=content,
+            params=params,
+            headers=sent,
+        ) as response:
+            data = bytearray()
+            async for piece in response.aiter_bytes():
+                data += piece
+                if len(data) > _MAX_ANSWER_BYTES:
+                    raise ChannelUnavailable(
+                        f"{self.platform} sent a response larger than {_MAX_ANSWER_BYTES >> 20} MB"
+                    )
+            return _reply(
+                response.status_code,
+                {k.lower(): v for k, v in response.headers.items()},
+                bytes(data),
+            )
+
+    async def download(
+        self,
+        url: str,
+        target: Path,
+        most_bytes: int,
+        headers: Mapping[str, str],
+        server_name: str | None = None,
+    ) -> None:
+        """Download a URL to a file, ``most_bytes`` at most. The caller has checked the address.
+
+        ``server_name`` is the name the certificate must have if it differs from the host of the
+        address. Raises ChannelUnavailable, or ChannelRefused if the file is missing or too large.
+        """
+        plain = {
+            "accept-encoding": "identity",
+            **headers,
+        }  # a few compressed bytes may expand to more than the memory
+        more = {"extensions": {"sni_hostname": server_name}} if server_name else {}
+        async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain, **more) as response:
+            if response.status_code >= 500 or response.status_code == 429:
+                raise ChannelUnavailable(
+                    f"{self.platform} cannot send the file now (status {response.status_code})"
+                )
+            if (
+                response.status_code != 200
+                or response.headers.get("content-encoding", "identity") != "identity"
+            ):
+                raise ChannelRefused(
+                    f"{self.platform} refused to send the file (status {response.status_code})"
+                )
+            with new_file(target, overwrite=True) as file:
+                size = 0
+                async for piece in response.aiter_raw():
+                    size += len(piece)
+                    if size > most_bytes:
+                        raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
+                    file.write(piece)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    @asynccontextmanager
+    async def _stream(
+        self, method: str, url: str, seconds: float, **more: Any
+    ) -> AsyncIterator[httpx2.Response]:
+        if self._client is None:
+            # no proxy for this machine
+            here = is_loopback(urlsplit(self._address).hostname or "")
+            self._client = httpx2.AsyncClient(trust_env=not here, follow_redirects=False)
+        timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
+        try:
+            # the total timeout ends responses that send a byte now and then
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream(method, url, timeout=timeout, **more) as response,
+            ):
+                yield response
+        except (TimeoutError, httpx2.TimeoutException):
+            raise ChannelUnavailable(f"{self.platform} did not answer in time") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            # the library's message may contain the address, and with it a secret
+            raise ChannelUnavailable(
+                f"{self.platform} cannot be reached ({type(error).__name__})"
+            ) from None
+
+
+def split_address(address: str) -> SplitResult:
+    """The parts of an address that a platform sent. Raises ChannelRefused where it is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        raise ChannelRefused("the address of a file is malformed") from None
+
+
+def check_address(platform: str, address: str) -> None:
+    """Raise SettingsInvalid unless the address is encrypted or on this machine."""
+    try:
+        scheme, host = urlsplit(address).scheme, urlsplit(address).hostname or ""
+    except ValueError:
+        scheme, host = "", ""
+    if scheme in ("https", "wss") and host:
+        return
+    if scheme not in ("http", "ws") or not is_loopback(host):
+        hint = "https, or http on this machine"
+        raise SettingsInvalid(
+            f"the address configured for {platform} is not encrypted", hint=f"use {hint}"
+        )
+
+
+def _reply(status: int, headers: Mapping[str, str], data: bytes) -> Reply:
+    try:
+        value = decode(data)
+    except ValueError:
+        value = {}
+    if isinstance(value, list):
+        return Reply(status, headers, {}, tuple(item for item in value if isinstance(item, dict)))
+    return Reply(status, headers, value if isinstance(value, dict) else {})
+
+
+# ----------------------------------------------------------------------------
+# Fetch a file from an untrusted URL, only from public addresses and within bounds.
+
+
+_RESOLVE_SECONDS = 10.0
+_GLOBAL_V6 = ipaddress.ip_network("2000::/3")
+_HINT = "attachments are fetched from public https addresses"
+
+
+async def fetch_public(
+    url: str, target: Path, most_bytes: int, *, may_be_private: bool = False
+) -> None:
+    """Download a URL to a file. Redirects are not followed.
+
+    The name is resolved once, and the resulting address is checked and connected to, so a second
+    answer of its name server changes nothing. ``may_be_private`` admits all addresses, and http to
+    this machine.
+
+    Raises ChannelUnavailable, ChannelRefused.
+    """
+    address = _check_url(url, may_be_private)
+    ip = await _resolve_host(address, may_be_private)
+    place = f"[{ip}]" if ":" in ip else ip
+    pinned = address._replace(
+        netloc=f"{place}:{address.port}" if address.port else place, fragment=""
+    ).geturl()
+    host = WebApi("the attachment's host", pinned, {})
+    try:
+        await host.download(
+            pinned, target, most_bytes, {"host": address.netloc}, server_name=address.hostname
+        )
+    finally:
+        await host.close()
+
+
+def is_public(address: str) -> bool:
+    """Return True if an IP address is public. IPv6 addresses that embed an IPv4 address are not."""
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        return ip in _GLOBAL_V6 and not ip.sixtofour and not ip.teredo and ip.is_global
+    return ip.is_global and not ip.is_multicast
+
+
+def _check_url(url: str, may_be_private: bool) -> SplitResult:
+    try:
+        address = urlsplit(url)
+        host, _ = address.hostname, address.port
+    except ValueError:
+        host = None
+    if not host or address.username is not None:
+        raise ChannelRefused("an attachment has no valid URL", hint=_HINT)
+    if address.scheme != "https" and not (
+        address.scheme == "http" and may_be_private and is_loopback(host)
+    ):
+        raise ChannelRefused("an attachment has no https URL", hint=_HINT)
+    return address
+
+
+async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
+    try:
+        async with asyncio.timeout(_RESOLVE_SECONDS):
+            addresses = await asyncio.get_running_loop().getaddrinfo(
+                address.hostname, None, type=socket.SOCK_STREAM
+            )
+    except (OSError, UnicodeError):
+        raise ChannelUnavailable(
+            "the host of an attachment cannot be found", hint="fetching is retried"
+        ) from None
+    hosts = [str(info[4][0]) for info in addresses]
+    if not may_be_private and not all(is_public(host) for host in hosts):
+        raise ChannelRefused("an attachment has a private address", hint=_HINT)
+    return hosts[0]
+
+
+# ----------------------------------------------------------------------------
+# Find kinds of channels by name, including those of third parties, and open the configured channels.
+
+
+GROUP = "nacre.channels"
+"""The entry-point group in which a third party registers ``<kind> = "<module>:<kind record>"``."""
+
+BUILTINS: dict[str, str] = {
+    "telegram": "nacre_gateway.telegram:KIND",
+    "discord": "nacre_gateway.discord:KIND",
+    "slack": "nacre_gateway.slack:KIND",
+    "whatsapp": "nacre_gateway.whatsapp:KIND",
+    "webhook": "nacre_gateway.webhook:KIND",
+}
+
+COMMON = (
+    Option("kind", "kind of channel: telegram, discord, …; by default its name"),
+    Option("enabled", "false: the channel is not opened", default=True),
+    Option("allow", "ids of senders who need no pairing; * admits everyone", default=[]),
+    Option(
+        "groups",
+        "in groups, answer: mention (messages that mention it), all, or off",
+        default="mention",
+    ),
+    Option(
+        "hears",
+        "group messages it sees between answers: paired (of paired senders), or all",
+        default="paired",
+    ),
+    Option(
+        "memories",
+        "answers that use your memories: owner (to you, in direct chats), all, or none",
+        default="owner",
+    ),
+    Option("model", "model that answers here (provider:model); empty: models.chat", default=""),
+    Option("tools", "tools that the agent may use here, by the agent's names", default=[]),
+    Option("folder", "folder in which the agent uses tools", default=""),
+    Option(
+        "instructions",
+        "instructions for the agent here; empty: gateway.instructions",
+        default="",
+    ),
+    Option(
+        "session_hours",
+        "hours of silence after which a new conversation begins; 0: 4 hours",
+        default=0.0,
+    ),
+)
+"""Options of every kind."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
+_RESERVED_NAMES = ("agent", "terminal")
+"""Prefixes of conversation keys that do not name a channel."""
+
+_MAX_SECRET_CHARACTERS = 10_000
+
+
+def kinds() -> dict[str, str | ChannelKind]:
+    """Return all kinds by name. Those of third parties are only loaded by :func:`kind_of`."""
+    return {**BUILTINS, **load_plugins(GROUP, ChannelKind)}
+
+
+def kind_of(name: str) -> ChannelKind:
+    """Return a kind of channel. Raises NotFound, or Unavailable if it cannot be loaded or a library is missing."""
+    entry = kinds().get(name)
+    if entry is None:
+        raise NotFound(f"unknown kind of channel {name!r}", hint=f"kinds: {', '.join(kinds())}")
+    kind: ChannelKind = load(entry) if isinstance(entry, str) else entry
+    for library in kind.libraries:
+        if not is_installed(library):
+            hint = install_hint(kind.extra) if kind.extra else f"pip install {library}"
+            raise Unavailable(f"{kind.label} needs the library {library}", hint=hint)
+    return kind
+
+
+def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, Any]]:
+    """Return the kind of a configured channel and the values of all its options. Raises
+    SettingsInvalid, NotFound.
+    """
+    channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
+    own = channels.get(name)
+    if own is None:
+        hint = (
+            f"configured: {', '.join(channels)}"
+            if channels
+            else f"add [gateway.channels.{name}] to {settings.config}"
+        )
+        raise NotFound(f"no channel is called {name!r}", hint=hint)
+    if not _NAME.fullmatch(name):
+        raise SettingsInvalid(
+            f"a channel cannot be called {name!r}", hint="use lower-case letters, digits, - and _"
+        )
+    if name in _RESERVED_NAMES or str(own.get("kind", name)) != name in kinds():
+        hint = "choose another name: identities and conversation keys contain it"
+        raise SettingsInvalid(f"a channel of this kind cannot be called {name!r}", hint=hint)
+    kind = kind_of(str(own.get("kind", name)))
+    known = {option.name: option for option in (*COMMON, *kind.options)}
+    if unknown := next((key for key in own if key not in known), None):
+        raise SettingsInvalid(
+            f"gateway.channels.{name} has no option {unknown!r}",
+            hint=f"options: {', '.join(known)}",
+        )
+    values = {key: own.get(key, option.default) for key, option in known.items()}
+    for key, option in known.items():
+        if option.is_required and values[key] in (None, ""):
+            raise SettingsInvalid(
+                f"gateway.channels.{name} needs {key}: {option.summary}",
+                hint=_example(name, option),
+            )
+        if option.default is not None and not isinstance(
+            values[key], _accepted_types(option.default)
+        ):
+            raise SettingsInvalid(
+                f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=option.summary
+            )
+    return kind, values
+
+
+def open_channel(settings: Settings, name: str, tell: Callable[[str], None]) -> Channel:
+    """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and Unavailable."""
+    kind, values = options_of(settings, name)
+    secrets = {
+        option.name: resolve(
+            settings, f"gateway.channels.{name}.{option.name}", str(values[option.name])
+        )
+        for option in kind.options
+        if option.is_secret and values[option.name]
+    }
+    return kind.make(
+        ChannelSetup(name, values, secrets, settings.home / "gateway" / "channels" / name, tell)
+    )
+
+
+def resolve(settings: Settings, key: str, value: str) -> str:
+    """Return a secret. ``env:NAME`` and ``file:PATH`` name its location; anything else is the
+    secret itself.
+
+    Raises SettingsInvalid.
+    """
+    if value.startswith("env:"):
+        secret = settings.environ.get(value.removeprefix("env:"), "")
+        hint = f"set {value.removeprefix('env:')} in the environment in which the gateway runs"
+    elif value.startswith("file:"):
+        path = Path(value.removeprefix("file:")).expanduser()
+        hint = f"write the secret to {path}"
+        try:
+            with open(path, encoding="utf-8") as file:
+                secret = file.read(_MAX_SECRET_CHARACTERS).strip()
+        except OSError as error:
+            raise SettingsInvalid(
+                f"{key}: cannot read {path}: {error.strerror}", hint=hint
+            ) from error
+    else:
+        return value
+    if not secret:
+        raise SettingsInvalid(f"{key} is empty", hint=hint)
+    return secret
+
+
+def _accepted_types(default: object) -> tuple[type, ...]:
+    return (int, float) if isinstance(default, float) else (type(default),)
+
+
+def _example(name: str, option: Option) -> str:
+    value = f"env:{name.upper()}_{option.name.upper()}" if option.is_secret else "…"
+    return f'[gateway.channels.{name}] {option.name} = "{value}"'
+
+
+# ----------------------------------------------------------------------------
+# A platform's WebSocket: JSON objects in both directions, bounded.
+
+
+if TYPE_CHECKING:
+    import websockets.asyncio.client as client
+    import websockets.exceptions as problems
+else:
+    client = Module("websockets.asyncio.client")
+    problems = Module("websockets.exceptions")
+
+_CONNECT_SECONDS_SOCKET = 15.0
+_CLOSE_SECONDS = 1.0
+"""Maximum time for the closing handshake, which Slack does not always complete."""
+_MAX_FRAME_BYTES = 4 << 20
+_MAX_QUEUED_FRAMES = 256
+"""The platform has to wait while more frames are unread."""
+_MAX_BREAKS = 5
+
+
+class SocketClosed(ChannelUnavailable):
+    """The platform closed its WebSocket, or the connection broke. ``close_code`` is None without a code."""
+
+    def __init__(self, platform: str, close_code: int | None) -> None:
+        super().__init__(
+            f"{platform} closed the connection{f' (code {close_code})' if close_code else ''}"
+        )
+        self.close_code = close_code
+
+
+class Socket:
+    """An open WebSocket."""
+
+    def __init__(self, platform: str, connection: client.ClientConnection) -> None:
+        self._platform = platform
+        self._connection = connection
+
+    async def receive(self) -> Mapping[str, Any]:
+        """Return the next object. Raises ValueError if a frame holds none, and SocketClosed."""
+        try:
+            frame = await self._connection.recv()
+        except problems.ConnectionClosed as error:
+            raise SocketClosed(self._platform, error.rcvd.code if error.rcvd else None) from None
+        return decode_object(frame)
+
+    async def send(self, value: Mapping[str, Any]) -> None:
+        """Send an object. Raises SocketClosed."""
+        try:
+            await self._connection.send(msgspec.json.encode(value).decode())
+        except problems.ConnectionClosed as error:
+            raise SocketClosed(self._platform, error.rcvd.code if error.rcvd else None) from None
+
+    async def close(self, code: int = 1000) -> None:
+        """Close the socket if it is open."""
+        await self._connection.close(code)
+
+
+async def open_socket(platform: str, url: str, ping_seconds: float | None = None) -> Socket:
+    """Open a WebSocket. With ``ping_seconds`` it pings at that interval and breaks without a reply
+    in that time.
+
+    Raises ChannelUnavailable, also if the address is neither encrypted nor on this machine.
+    """
+    try:
+        check_address(platform, url)
+    except (SettingsInvalid, ValueError):
+        raise ChannelUnavailable(f"{platform} returned an address that is not encrypted") from None
+    here = is_loopback(urlsplit(url).hostname or "")
+    try:
+        connection = await client.connect(
+            url,
+            open_timeout=_CONNECT_SECONDS_SOCKET,
+            close_timeout=_CLOSE_SECONDS,
+            ping_interval=ping_seconds,
+            ping_timeout=ping_seconds,
+            max_size=_MAX_FRAME_BYTES,
+            max_queue=_MAX_QUEUED_FRAMES,
+            proxy=None if here else True,
+        )
+    except (OSError, ImportError, problems.WebSocketException) as error:
+        # the library's message may contain the address, and with it a ticket; ImportError: no SOCKS support
+        raise ChannelUnavailable(f"{platform} cannot be reached ({type(error).__name__})") from None
+    return Socket(platform, connection)
+
+
+@dataclass(slots=True)
+class Breaks:
+    """Consecutive connections to a platform that ended soon after they began.
+
+    The first is replaced at once, each later one after a growing ``pause`` (seconds). Connections
+    that lasted ``steady`` seconds or received something do not count.
+    """
+
+    platform: str
+    pause: float
+    steady: float
+    count: int = 0
+
+    async def ended(self, seconds: float, *, was_useful: bool) -> None:
+        """Count a connection that ended after ``seconds``. Raises ChannelUnavailable after too many."""
+        self.count = 0 if was_useful or seconds > self.steady else self.count + 1
+        if self.count > _MAX_BREAKS:
+            raise ChannelUnavailable(
+                f"{self.platform} keeps closing connections soon after they begin"
+            )
+        await asyncio.sleep(self.pause * max(self.count - 1, 0))

@@ -1,0 +1,580 @@
+"""``nacre gateway``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre import settings as nacre_settings
+from nacre.base import environment, ids
+from nacre.base.lazy import load
+from nacre.base.text import one_line
+from nacre.base.times import shown
+from nacre.care import watcher as watching_log
+from nacre.cli import output
+from nacre.cli.command import (
+    TEXT,
+    DefaultGroup,
+    Paper,
+    Run,
+    bold,
+    cut,
+    dim,
+    joined,
+    printable,
+)
+from nacre.cli.events import stopped_by_signals
+from nacre.cli.operations import ask, perform
+from nacre.cli.options import Record, argument, count, option, short_session, stamp, when
+from nacre.errors import NacreError
+from nacre.home import home
+from nacre.serve import homes as daemon_homes
+from nacre.values.memory import Face
+from nacre.values.session import Trust
+from nacre_gateway import engine
+
+if TYPE_CHECKING:
+    from nacre.serve.homes import Homes
+    from nacre.sessions.search import Passage, Passages
+    from nacre.values.gateway import Answer, ChatSession, Pairing
+    from nacre_gateway.engine import ChannelState, Chat, GatewayState, Paired, TerminalChat
+
+# ----------------------------------------------------------------------------
+# ``nacre gateway``.
+
+
+_CELLS = 60
+
+
+@click.group(
+    "gateway",
+    cls=DefaultGroup,
+    examples=["nacre gateway run", "nacre gateway pair K7QM-2XDP", "nacre gateway sessions"],
+)
+@click.pass_context
+def gateway(ctx: click.Context) -> None:
+    """Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks.
+
+    Channels are set in config.toml, as [gateway.channels.telegram], and the model that answers as models.chat. Without
+    a command it shows the channels, the model and pending messages, and exits with 1 if no gateway runs.
+    """
+    if not ctx.invoked_subcommand:
+        run: Run = ctx.obj
+        state: GatewayState = ask(run, "gateway-status")
+        run.exit_code = 0 if state.running else 1
+        run.answer(_state_record(state), lambda paper: _show_state(paper, state))
+
+
+def homes_of(run: Run) -> Homes:
+    """Open homes for threads that answer side by side."""
+    settings, environ = run.settings, environment.of_the_owner(run.settings.environ)
+    return daemon_homes.Homes(
+        lambda: home.open_home(
+            replace(nacre_settings.load_settings(settings.home, environ), face=Face.DAEMON)
+        ),
+        settings.home,
+        settings.config,
+    )
+
+
+@gateway.command("run", examples=["nacre gateway run", "nacre gateway run --log"])
+@click.option("--log", is_flag=True, help="Write into the home's logs/gateway.log instead of here.")
+@click.pass_obj
+def run_gateway(run: Run, log: bool) -> None:
+    """Serve the channels until Ctrl-C.
+
+    The daemon does it by itself where gateway.enabled is set. What is being answered as it ends is answered when it
+    runs again; nothing is lost.
+    """
+    write = watching_log.Log(run.settings.home, "gateway").write if log else click.echo
+
+    def tell(line: str) -> None:
+        with suppress(OSError):
+            write(
+                printable(
+                    f"{shown(ids.utc_now(), '%H:%M:%S')}  {output.redactor_of(run).clean(line)}"
+                )
+            )
+
+    run.settings.actor.require_owner("nacre gateway run")
+    run.keeps_history = False
+    with closing(homes_of(run)) as homes:
+        engine.serve(run.settings, homes.lent, tell, stopped_by_signals())
+
+
+@gateway.command(
+    "pair",
+    examples=[
+        "nacre gateway pair",
+        "nacre gateway pair K7QM-2XDP --me",
+        "nacre gateway pair telegram:4711",
+    ],
+)
+@click.argument("who", required=False, type=TEXT, metavar="[CODE|CHANNEL:ID]")
+@option("gateway-pair", "me", "--me")
+@click.pass_obj
+def pair(run: Run, who: str | None, me: bool) -> None:
+    """Allow a sender to write to the agent, by their pairing code.
+
+    Without an argument it lists who asks, and who was let in. With --me it is you: what you say there counts as your
+    own words, and your answers draw on your memories.
+    """
+    if who is None:
+        found: list[Pairing] = ask(run, "gateway-pairings")
+        run.answer(
+            {"pairings": [_pairing_record(pairing) for pairing in found]},
+            lambda paper: _show_pairings(paper, found),
+        )
+        return
+    paired: Paired = perform(run, "gateway-pair", who=who, me=me)
+    one = paired.pairing
+    told = f"{one.name or one.sender} may write in {one.channel}" + (
+        ", as you." if paired.identity else "."
+    )
+    run.answer(
+        {**_pairing_record(one), "identity": paired.identity}, lambda paper: paper.line(told)
+    )
+
+
+@gateway.command("unpair", examples=["nacre gateway unpair telegram:4711"])
+@argument("gateway-unpair", "who", metavar="CHANNEL:ID")
+@click.pass_obj
+def unpair(run: Run, who: str) -> None:
+    """Withdraw a sender's permission to write."""
+    perform(run, "gateway-unpair", who=who)
+    run.answer({"unpaired": who}, lambda paper: paper.line(f"{who} may write no more."))
+
+
+@gateway.command(
+    "sessions",
+    examples=["nacre gateway sessions", "nacre gateway sessions --channel telegram --closed"],
+)
+@option("gateway-sessions", "channel", "--channel")
+@option("gateway-sessions", "closed", "--closed")
+@option("gateway-sessions", "limit", "--limit", "-n")
+@click.pass_obj
+def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
+    """List conversations, most recently used first."""
+    found: list[ChatSession] = ask(
+        run, "gateway-sessions", channel=channel, closed=closed, limit=limit
+    )
+    run.answer(
+        {"sessions": [_session_record(session) for session in found]},
+        lambda paper: _show_sessions(paper, found),
+    )
+
+
+@gateway.command(
+    "show", examples=["nacre gateway show telegram:4711", "nacre gateway show 01a2 -n 50"]
+)
+@argument("gateway-session", "reference")
+@option("gateway-session", "limit", "--limit", "-n")
+@click.pass_obj
+def show(run: Run, reference: str, limit: int) -> None:
+    """Show the end of a conversation."""
+    found: Chat = ask(run, "gateway-session", reference=reference, limit=limit)
+    run.answer(_chat_record(found), lambda paper: _show_chat(paper, found))
+
+
+@gateway.command("end", examples=["nacre gateway end telegram:4711"])
+@argument("gateway-end", "reference")
+@click.pass_obj
+def end(run: Run, reference: str) -> None:
+    """End a conversation: the next message begins a new one.
+
+    In the chat itself /new does it.
+    """
+    found: ChatSession = perform(run, "gateway-end", reference=reference)
+    run.answer(
+        _session_record(found),
+        lambda paper: paper.line(f"The conversation with {found.name} ended."),
+    )
+
+
+def _state_record(state: GatewayState) -> dict[str, Any]:
+    return {
+        "running": state.running,
+        "model": state.model,
+        "channels": [
+            {
+                "name": channel.name,
+                "kind": channel.kind,
+                "enabled": channel.enabled,
+                "problem": channel.problem or None,
+                "waiting": channel.traffic.waiting,
+                "sending": channel.traffic.sending,
+                "sent": channel.traffic.sent,
+                "failed": channel.traffic.failed,
+                "doubled": channel.traffic.doubled,
+            }
+            for channel in state.channels
+        ],
+        "pairings": [_pairing_record(item) for item in state.waiting],
+        "undelivered": [
+            {
+                "channel": item.channel,
+                "key": item.key,
+                "state": item.state,
+                "problem": item.problem,
+                "created": stamp(item.created),
+                "attempts": item.attempts,
+            }
+            for item in state.undelivered
+        ],
+    }
+
+
+def _show_state(paper: Paper, state: GatewayState) -> None:
+    hint = "" if state.running else "  nacre gateway run starts it"
+    paper.line(bold("The gateway runs." if state.running else "No gateway runs."), dim(hint))
+    answers = (
+        "nobody yet: nacre config set models.chat claude-cli:"
+        if state.model == "none"
+        else state.model
+    )
+    paper.facts((("answers", answers),), indent=2)
+    if not state.channels:
+        paper.line(
+            dim(
+                "No channel is configured: docs/gateway.md tells how. nacre gateway chat works without one."
+            ),
+            indent=2,
+        )
+    paper.table([_channel_row(channel) for channel in state.channels], indent=2)
+    for item in state.waiting:
+        asks = f"{item.channel}:{item.sender} asks: nacre gateway pair {item.code}"
+        paper.line(asks, dim(f"  they call themselves {item.name}" * bool(item.name)), indent=2)
+    for lost in state.undelivered:
+        verb = "was given up" if lost.state == "failed" else "waits"
+        paper.line(f"An answer to {lost.key} {verb}: {lost.problem}", indent=2)
+
+
+def _channel_row(state: ChannelState) -> tuple[str, str, str]:
+    traffic = state.traffic
+    told = state.problem or (
+        "off" if not state.enabled else f"{count(traffic.waiting, 'message')} waiting"
+    )
+    sent = [f"{traffic.sent:,} sent"] if traffic.sent else []
+    sent += [f"{traffic.sending:,} being sent"] if traffic.sending else []
+    sent += [f"{traffic.failed:,} failed"] if traffic.failed else []
+    sent += [f"{traffic.doubled:,} perhaps twice"] if traffic.doubled else []
+    return state.name, told, ", ".join(sent)
+
+
+def _pairing_record(pairing: Pairing) -> dict[str, Any]:
+    return {
+        "channel": pairing.channel,
+        "sender": pairing.sender,
+        "name": pairing.name,
+        "code": pairing.code if not pairing.approved else None,
+        "asked": stamp(pairing.asked),
+        "approved": stamp(pairing.approved),
+    }
+
+
+def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
+    if not found:
+        paper.line(
+            dim(
+                "Nobody asks, and nobody was let in. Who writes to the agent is given a code for you."
+            )
+        )
+    paper.table(
+        [
+            (
+                f"{pairing.channel}:{pairing.sender}",
+                pairing.name,
+                f"since {when(pairing.approved)}" if pairing.approved else pairing.code,
+            )
+            for pairing in found
+        ]
+    )
+
+
+def _session_record(session: ChatSession) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "key": session.key,
+        "channel": session.chat.channel,
+        "kind": session.chat.kind.value,
+        "name": session.name,
+        "created": stamp(session.created),
+        "updated": stamp(session.updated),
+        "closed": stamp(session.closed),
+        "messages": session.messages,
+        "compactions": session.compactions,
+        "input_tokens": session.input_tokens,
+        "output_tokens": session.output_tokens,
+        "cost_usd": session.cost,
+    }
+
+
+def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
+    if not found:
+        paper.line(dim("No conversations yet."))
+    paper.table(
+        [
+            (
+                session.id[:13],
+                cut(session.name, 24),
+                session.key,
+                count(session.messages, "message"),
+                when(session.updated),
+                f"${session.cost:.2f}" if session.cost else "",
+            )
+            for session in found
+        ]
+    )
+
+
+def _chat_record(found: Chat) -> dict[str, Any]:
+    messages = [
+        {
+            "role": message.role,
+            "text": message.text,
+            "name": message.name or None,
+            "at": message.at,
+            "owner": message.is_owner,
+        }
+        for message in found.messages
+    ]
+    return {
+        **_session_record(found.session),
+        "summary": found.summary or None,
+        "path": found.path,
+        "said": messages,
+        "waiting": len(found.waiting),
+        "answering": found.is_answering,
+    }
+
+
+def _show_chat(paper: Paper, found: Chat) -> None:
+    paper.line(bold(found.session.name), dim(f"  {found.session.key}"))
+    if found.summary:
+        paper.line(dim(f"before: {cut(one_line(found.summary), _CELLS * 3)}"), hang=8)
+    for message in found.messages:
+        who = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
+        paper.line(bold(who), dim(f"  {message.at[:16].replace('T', ' ')}"))
+        paper.body(message.text, indent=2)
+    if found.waiting:
+        paper.line(dim(f"{count(len(found.waiting), 'message')} waiting"))
+    if found.is_answering:
+        paper.line(dim("An answer is being made."))
+
+
+# ----------------------------------------------------------------------------
+# ``nacre gateway chat``.
+
+
+_SHOWN = 4
+_LEAVES = ("/exit", "/quit", "/bye")
+_BEGINS = ("/new", "/reset")
+_PROMPT = "> "
+_WAITS, _WIPED = "…", "\r \r"
+"""Shown until the answer begins."""
+_OTHERS = "Another nacre gateway chat is open: this one is a conversation of its own."
+_KEPT = "What you said is kept, and goes with your next message."
+
+
+@gateway.command(
+    "chat",
+    examples=[
+        "nacre gateway chat",
+        'nacre gateway chat "what did we decide about uploads?"',
+        "git diff | nacre gateway chat -",
+    ],
+)
+@click.argument("message", nargs=-1, type=TEXT)
+@click.option(
+    "--model", type=TEXT, default="", help="Who answers (provider:model); else models.chat."
+)
+@click.option(
+    "--new",
+    is_flag=True,
+    help="Begin a new conversation; else the last one goes on for four hours.",
+)
+@click.pass_obj
+def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
+    """Talk to an agent that remembers.
+
+    What you say and what it answers is a session like any other: searchable, and a source of memories. With MESSAGE it
+    answers once; - reads standard input, too, as words that are not yours. In a conversation, /new begins another one
+    and /exit ends it.
+    """
+    text = " ".join(item for item in message if item != "-")
+    piped = sys.stdin.read() if "-" in message else ""
+    run.keeps_history = False
+    homes = homes_of(run)
+    talk = engine.TerminalChat(
+        run.settings,
+        homes.lent,
+        load("nacre_gateway.conversation:responder_for"),
+        model=model,
+        is_owner=not run.settings.actor.is_agent,
+    )
+    with closing(homes), closing(talk):
+        if talk.number > 1:
+            run.tell(_OTHERS)
+        if new:
+            talk.begin()
+        if (text + piped).strip():
+            _answer_once(run, talk, text, piped)
+        elif run.is_interactive and sys.stdout.isatty() and not run.as_json:
+            _converse(run, talk)
+        else:
+            raise click.UsageError("not interactive: pass MESSAGE, or - for standard input")
+
+
+def _answer_once(run: Run, talk: TerminalChat, text: str, piped: str) -> None:
+    if run.as_json or not sys.stdout.isatty():
+        answer = talk.ask(text, piped=piped)
+        run.answer(_record(talk, answer), lambda paper: paper.verbatim(answer.text))
+        return
+    _show(talk, text, piped)
+
+
+def _converse(run: Run, talk: TerminalChat) -> None:
+    run.show(lambda paper: _greet(paper, talk))
+    while True:
+        try:
+            text = input(_PROMPT).strip()
+        except EOFError:
+            click.echo()
+            return
+        if text in _LEAVES:
+            return
+        if text in _BEGINS:
+            talk.begin()
+            run.tell("A new conversation.")
+        elif text:
+            _try(run, talk, text)
+
+
+def _try(run: Run, talk: TerminalChat, text: str) -> None:
+    try:
+        _show(talk, text)
+    except NacreError as error:
+        click.echo(_WIPED, nl=False)
+        run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+        run.tell(_KEPT)
+    except KeyboardInterrupt:
+        click.echo(f"{_WIPED}Stopped.")
+        run.tell(_KEPT)
+
+
+def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
+    """Print an answer as it comes."""
+    heard: list[str] = []
+
+    def hear(piece: str) -> None:
+        click.echo(("" if heard else _WIPED) + printable(piece), nl=False)
+        heard.append(piece)
+
+    click.echo(_WAITS, nl=False)
+    answer = talk.ask(text, hear, piped=piped)
+    rest = "" if heard else _WIPED + printable(answer.text)
+    click.echo(f"{rest}\n")
+
+
+def _greet(paper: Paper, talk: TerminalChat) -> None:
+    said = talk.said(_SHOWN)
+    paper.line(bold("Talk to an agent that remembers."), dim("  /new begins anew, /exit ends"))
+    for role, text in said:
+        paper.line(dim(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}"), hang=5)
+
+
+def _record(talk: TerminalChat, answer: Answer) -> dict[str, object]:
+    return {
+        "session": talk.session.id,
+        "answer": answer.text,
+        "model": answer.model,
+        "tokens": {"input": answer.input_tokens, "output": answer.output_tokens},
+        "cost_usd": answer.cost,
+    }
+
+
+# ----------------------------------------------------------------------------
+# ``nacre gateway search``.
+
+
+@gateway.command(
+    "search",
+    examples=[
+        'nacre gateway search "which oil does the tractor take"',
+        "nacre gateway search boat house key --channel telegram --since march",
+    ],
+)
+@click.argument("question", nargs=-1, required=True, type=TEXT)
+@option("search-chats", "limit", "--limit", "-n")
+@option("search-chats", "channel")
+@option(
+    "search-chats",
+    "session",
+    help="Only this conversation (telegram:5054), or one session, by its id.",
+)
+@option("search-chats", "since")
+@option("search-chats", "until")
+@click.pass_obj
+def search_chats(
+    run: Run,
+    question: tuple[str, ...],
+    limit: int,
+    channel: str | None,
+    session: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> None:
+    """Search the conversations of channels."""
+    result: Passages = ask(
+        run,
+        "search-chats",
+        query=" ".join(question),
+        limit=limit,
+        channel=channel,
+        session=session,
+        since=since,
+        until=until,
+    )
+    record = {
+        "query": result.query,
+        "passages": [_passage_record(passage) for passage in result.passages],
+    }
+    run.answer(record, lambda paper: _render_passages(paper, result))
+
+
+def _passage_record(passage: Passage) -> Record:
+    return {
+        "text": passage.text,
+        "score": passage.score,
+        "session": passage.session,
+        "key": passage.key,
+        "channel": passage.channel,
+        "time": stamp(passage.time),
+        "trust": passage.trust,
+    }
+
+
+def _render_passages(paper: Paper, result: Passages) -> None:
+    if not result.passages:
+        paper.line(bold("No channel conversation matches. Try other words."))
+    for rank, passage in enumerate(result.passages, start=1):
+        tool, _, native = passage.session.partition(":")
+        place = joined(
+            (
+                passage.key,
+                f"{tool} {short_session(native)}",
+                when(passage.time),
+                f"{passage.score:.2f}",
+            )
+        )
+        paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=4)
+        if passage.trust is Trust.UNTRUSTED:
+            paper.framed(passage.text, f"from {passage.key}", indent=4)
+        else:
+            paper.body(passage.text, indent=4)
+        paper.blank()

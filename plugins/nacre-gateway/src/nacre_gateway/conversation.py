@@ -1,0 +1,759 @@
+"""Permission to write, options, responders, and the parts of an answer."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, Protocol
+
+from msgspec import Meta
+
+from nacre.base import files
+from nacre.base.request import Request
+from nacre.base.text import count_tokens, shorten
+from nacre.errors import (
+    ModelRefused,
+    ModelUnavailable,
+    NacreError,
+    NotFound,
+    QueryInvalid,
+    SettingsInvalid,
+)
+from nacre.home.home import Home
+from nacre.home.spending import NONE, name_for, tracing, wrapped
+from nacre.llm.credentials import provider_of
+from nacre.llm.providers import cost_of, full_name
+from nacre.protocols import LanguageModel
+from nacre.readers.nacre_chat import TOOL
+from nacre.sessions.find import ChatSearchRequest
+from nacre.sessions.search import search
+from nacre.settings import Settings, load_settings
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairing, Sender
+from nacre.values.models import Capabilities, Completion, Prompt, Step, TraceKind
+from nacre.values.session import Task
+from nacre_gateway.channels import Channel, options_of
+
+SESSION_HOURS = 4.0
+"""Hours of silence after which a new conversation begins."""
+
+CODE_MINUTES = 60
+"""Lifetime of a code. A sender gets a new one only afterwards."""
+
+_MAX_PENDING_CODES = 20
+"""Maximum number of a channel's senders with codes in that time."""
+
+_ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+_NAME_CHARACTERS = 80
+_CODE_PART = 4
+EVERYONE = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Who may write in a channel.
+
+    ``identities`` are the owner's (``telegram:4711``), ``allow`` lists senders who need no pairing.
+    In groups the agent answers when mentioned (``mention``), always (``all``) or never (``off``),
+    and sees messages of admitted senders (``hears = "paired"``) or of everyone.
+    """
+
+    channel: str
+    identities: frozenset[str] = frozenset()
+    allow: frozenset[str] = frozenset()
+    groups: str = "mention"
+    hears: str = "paired"
+
+    def is_owner(self, sender: Sender) -> bool:
+        """Return True for the owner's identities. They name the channel, because ids of other
+        channels may be equal.
+        """
+        return f"{self.channel}:{sender.id}" in self.identities
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision on a message: ``waiting``, ``heard`` or nothing, and the reply to its sender."""
+
+    state: str | None
+    is_owner: bool = False
+    reply: str = ""
+
+
+def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) -> frozenset[str]:
+    """Return the owner's identities by names of channels: ``telegram:4711`` is valid in each
+    channel of that kind. Ids are case-sensitive, because a program behind a webhook may distinguish
+    ``Otto`` from ``otto``.
+    """
+    pairs = [
+        (channel.casefold(), sender)
+        for channel, colon, sender in (identity.strip().partition(":") for identity in configured)
+        if colon
+    ]
+    spelled = {f"{channel}:{sender}" for channel, sender in pairs}
+    return frozenset(
+        spelled.union(
+            f"{name}:{sender}"
+            for name, kind in kinds
+            for channel, sender in pairs
+            if channel == kind
+        )
+    )
+
+
+def judge(
+    message: Incoming,
+    rules: Rules,
+    store: GatewayStore,
+    now: datetime,
+    new_code: Callable[[], str] | None = None,
+) -> Verdict:
+    """Decide about a message. A stranger in a direct chat receives a code for the owner."""
+    is_owner = rules.is_owner(message.sender)
+    is_admitted = is_owner or _is_admitted(message.sender, rules, store)
+    if message.chat.kind is ChatType.GROUP:
+        return _judge_in_group(message, rules, is_owner=is_owner, is_admitted=is_admitted)
+    if is_admitted:
+        return Verdict("waiting", is_owner)
+    return Verdict(
+        None, reply=_code_for(message.sender, rules.channel, store, now, new_code or make_code)
+    )
+
+
+def may_write(message: Incoming, rules: Rules, store: GatewayStore) -> bool:
+    """Return True if a sender's messages are accepted now. An admitted sender may have been removed."""
+    is_admitted = rules.is_owner(message.sender) or _is_admitted(message.sender, rules, store)
+    if message.chat.kind is ChatType.GROUP:
+        return (
+            _judge_in_group(message, rules, is_owner=False, is_admitted=is_admitted).state
+            is not None
+        )
+    return is_admitted
+
+
+def _judge_in_group(
+    message: Incoming, rules: Rules, *, is_owner: bool, is_admitted: bool
+) -> Verdict:
+    if rules.groups == "off" or not (is_admitted or rules.hears == "all"):
+        return Verdict(None)
+    is_asked = is_admitted and (message.to_agent or rules.groups == "all")
+    return Verdict("waiting" if is_asked else "heard", is_owner)
+
+
+def _is_admitted(sender: Sender, rules: Rules, store: GatewayStore) -> bool:
+    if EVERYONE in rules.allow or sender.id in rules.allow:
+        return True
+    pairing = store.pairing(rules.channel, sender.id)
+    return bool(pairing and pairing.approved)
+
+
+def _code_for(
+    sender: Sender, channel: str, store: GatewayStore, now: datetime, new_code: Callable[[], str]
+) -> str:
+    since = now - timedelta(minutes=CODE_MINUTES)
+    pairing = store.pairing(channel, sender.id)
+    if (pairing and pairing.asked > since) or store.asking_since(
+        channel, since
+    ) >= _MAX_PENDING_CODES:
+        return ""
+    code = new_code()
+    store.ask_pairing(Pairing(channel, sender.id, sender.name[:_NAME_CHARACTERS], code, now))
+    return (
+        f"This agent only answers people its owner has approved. Your code: {code}\n"
+        f"The owner can approve you within {CODE_MINUTES} minutes: nacre gateway pair {code}"
+    )
+
+
+def make_code() -> str:
+    """Return a code to read out: ``K7QM-2XDP``."""
+    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
+
+
+def is_current(pairing: Pairing, now: datetime) -> bool:
+    """Return True if a code can still be used."""
+    return pairing.approved is None and now - pairing.asked < timedelta(minutes=CODE_MINUTES)
+
+
+# ----------------------------------------------------------------------------
+# The owner's options for a channel.
+
+
+_CHOICES = {
+    "groups": ("mention", "all", "off"),
+    "hears": ("paired", "all"),
+    "memories": ("owner", "all", "none"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOptions:
+    """The owner's options for a channel. ``hours`` of silence end a conversation."""
+
+    rules: Rules
+    memories: str = "owner"
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    folder: Path | None = None
+    instructions: str = ""
+    hours: float = 4.0
+
+    @classmethod
+    def of(cls, settings: Settings, name: str) -> ChannelOptions:
+        """Return the options of a channel. Raises SettingsInvalid, NotFound, Unavailable."""
+        _, values = options_of(settings, name)
+        for key, choices in _CHOICES.items():
+            if values[key] not in choices:
+                hint = f"one of: {', '.join(choices)}"
+                raise SettingsInvalid(
+                    f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=hint
+                )
+        folder = Path(values["folder"]).expanduser() if values["folder"] else None
+        if values["tools"] and (folder is None or not folder.is_dir()):
+            hint = f'set folder = "…" in [gateway.channels.{name}], where the agent may use them'
+            raise SettingsInvalid(
+                f"gateway.channels.{name}: tools need an existing folder", hint=hint
+            )
+        rules = Rules(
+            name,
+            owner_identities(settings),
+            frozenset(map(str, values["allow"])),
+            values["groups"],
+            values["hears"],
+        )
+        return cls(
+            rules,
+            values["memories"],
+            values["model"],
+            tuple(values["tools"]),
+            folder,
+            values["instructions"] or settings.text("gateway.instructions"),
+            values["session_hours"] or SESSION_HOURS,
+        )
+
+    def sees_memories(self, chat: Chat, speakers: Iterable[bool]) -> bool:
+        """Return True if an answer may use the owner's memories, since everyone in the chat reads
+        it. ``speakers`` has for each message to answer whether the owner wrote it.
+        """
+        if self.memories == "owner":
+            return chat.kind is ChatType.DIRECT and all(speakers)
+        return self.memories == "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An open channel and its options."""
+
+    channel: Channel
+    options: ChannelOptions
+
+
+class LiveRules:
+    """The rules of a channel with the owner's current identities from the config file, so that
+    pairing as the owner needs no restart.
+    """
+
+    def __init__(self, settings: Settings, rules: Rules) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._stamp = _stamp(settings.config)
+
+    def __call__(self) -> Rules:
+        """Return the current rules, or the previous ones if the file cannot be read."""
+        stamp = _stamp(self._settings.config)
+        if stamp != self._stamp:
+            with suppress(NacreError):
+                owner = owner_identities(load_settings(self._settings.home, self._settings.environ))
+                self._rules, self._stamp = replace(self._rules, identities=owner), stamp
+        return self._rules
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_mtime_ns, status.st_size
+    return 0, 0
+
+
+def owner_identities(settings: Settings) -> frozenset[str]:
+    """Return the owner's identities by names of configured channels."""
+    channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
+    kinds = [(name, str(options.get("kind", name))) for name, options in channels.items()]
+    return identities(kinds, settings.texts("owner.identities"))
+
+
+# ----------------------------------------------------------------------------
+# Requests about the gateway.
+
+
+ChannelName = Annotated[
+    str, Meta(description="Name of a channel in gateway.channels.", max_length=60)
+]
+Reference = Annotated[
+    str,
+    Meta(
+        description="A conversation's id, the start of its id, or its key.",
+        min_length=1,
+        max_length=300,
+    ),
+]
+
+
+class ChatsRequest(Request, frozen=True, kw_only=True):
+    """Conversations of the gateway, the most recently used first."""
+
+    channel: ChannelName | None = None
+    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False
+    limit: Annotated[int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)] = 20
+    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
+
+
+class ChatRequest(Request, frozen=True, kw_only=True):
+    """A conversation with its last messages."""
+
+    reference: Reference
+    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20
+
+
+class EndChatRequest(Request, frozen=True, kw_only=True):
+    """End a conversation. The next message begins a new one."""
+
+    reference: Reference
+
+
+class PairRequest(Request, frozen=True, kw_only=True):
+    """Let a sender write to the agent, by their code or by channel and id."""
+
+    who: Annotated[
+        str,
+        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
+    ]
+    me: Annotated[
+        bool, Meta(description="The sender is you: these messages count as your own.")
+    ] = False
+
+
+class UnpairRequest(Request, frozen=True, kw_only=True):
+    """Stop a sender from writing."""
+
+    who: Annotated[
+        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
+    ]
+
+
+# ----------------------------------------------------------------------------
+# Relevant passages of earlier conversations.
+
+
+_QUERY_CHARACTERS = 2_000
+
+
+def passages_for(
+    home: Home, question: str, *, limit: int, budget_tokens: int, key: str | None, leave_out: str
+) -> Sequence[str]:
+    """Return the best passages within a budget from all conversations, or from one (``key``).
+
+    The current session (``leave_out``) is excluded, because its end is shown anyway.
+    """
+    if not limit or not question.strip():
+        return ()
+    request = ChatSearchRequest(
+        query=shorten(question, _QUERY_CHARACTERS),
+        limit=limit,
+        session=key,
+        leave_out=f"{TOOL}:{leave_out}",
+    )
+    try:
+        passages = [
+            passage for passage in search(home, request).passages if key in (None, passage.key)
+        ]
+    except (
+        NotFound,
+        QueryInvalid,
+    ):  # the conversation is not indexed yet, or the query has no words
+        return ()
+    fitting: list[str] = []
+    for passage in passages:
+        tokens = count_tokens(passage.text)
+        if tokens <= budget_tokens:
+            fitting.append(passage.text)
+            budget_tokens -= tokens
+    return fitting
+
+
+# ----------------------------------------------------------------------------
+# Responders: the interface between conversations and agents, implemented by nacre's language models.
+
+
+_WITH_TOOLS = ("claude-cli", "codex-cli")
+"""Formats whose tools can be limited without asking for permission."""
+_WINDOWS = {"claude-cli": 200_000, "codex-cli": 200_000, "gemini-cli": 1_000_000}
+"""Minimum windows of these commands' default models."""
+_CUT_MARK = " […]"
+"""Ends an answer that ran out of tokens."""
+_MODELS_SECONDS, _OWN_SECONDS = "models.timeout_seconds", "gateway.answer_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with instructions for the responder (``system``) and everything else (``text``).
+
+    ``tools`` are allowed by the owner in this channel, by the agent's names; it has no others.
+    ``folder`` is where it uses tools. ``seconds`` is the time limit.
+    """
+
+    system: str
+    text: str
+    tools: tuple[str, ...] = ()
+    folder: Path | None = None
+    seconds: float = 300.0
+
+
+class Responder(Protocol):
+    """Answers questions without memory of others. Safe to share between threads."""
+
+    name: str
+    """``provider:model``."""
+
+    window: int
+    """Maximum number of tokens for input and output."""
+
+    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+        """Answer in plain text.
+
+        ``hear`` receives pieces of the answer as they come if it can stream, else all of it at the
+        end. Another thread may call it, and it must not raise. Raises ModelUnavailable,
+        ModelRefused, BudgetSpent.
+        """
+
+    def close(self) -> None:
+        """Cancel answers in progress, which raise ModelUnavailable."""
+
+
+def responder_for(home: Home, model: str = "") -> Responder:
+    """Return the responder for a model (``provider:model``), by default ``models.chat``.
+
+    Its answers count against the daily budgets as background work, but do not need
+    ``models.background``, because the owner asked for them. Answers are not cached. Raises
+    ModelRefused.
+    """
+    name = full_name(model) if model else name_for(home, Task.CHAT)
+    if name == NONE:
+        hint = "run: nacre config set models.chat claude-cli: (or codex-cli:, or another from nacre writer models)"
+        raise ModelRefused("no model is set for conversations", hint=hint)
+    api = provider_of(home.settings, name.partition(":")[0]).api
+    opened = wrapped(home, home.load_model(home.settings, name), background=True)
+    return ModelResponder(home, opened, api)
+
+
+class ModelResponder:
+    """A language model that answers in conversations; implements Responder. ``api`` is its provider's format."""
+
+    def __init__(self, home: Home, model: LanguageModel, api: str) -> None:
+        capabilities = model.capabilities
+        self.name = model.name
+        is_known = capabilities.known or capabilities.window != Capabilities().window
+        self.window = capabilities.window if is_known else _WINDOWS.get(api, capabilities.window)
+        self._home = home
+        self._model = model
+        self._api = api
+
+    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+        """Answer in plain text. A partly heard answer is not retried.
+
+        Raises ModelUnavailable, ModelRefused, BudgetSpent.
+        """
+        self._check_tools(question)
+        pieces = _Pieces(hear)
+        prompt = Prompt(
+            Task.CHAT,
+            question.system,
+            question.text,
+            {},
+            timeout_seconds=question.seconds,
+            hear=pieces.hear if hear else None,
+            tools=question.tools,
+            folder=question.folder,
+        )
+        try:
+            return self._answer(prompt, pieces)
+        finally:
+            pieces.close()
+
+    def close(self) -> None:
+        """Cancel answers in progress."""
+        self._model.close()
+
+    def _answer(self, prompt: Prompt, pieces: _Pieces) -> Answer:
+        try:
+            with tracing(self._home, TraceKind.CHAT, self.name) as run:
+                completion = self._model.complete(prompt)
+                for step in completion.more.get("steps", ()):
+                    run.add(Step("used a tool", output=step))
+        except ModelUnavailable as error:
+            error.hint = (error.hint or "").replace(_MODELS_SECONDS, _OWN_SECONDS)
+            raise
+        if not completion.text.strip():
+            raise ModelUnavailable(
+                f"{self.name} gave an empty answer", hint="send the message again", retry=False
+            )
+        text = completion.text + (_CUT_MARK if completion.is_cut else "")
+        pieces.complete(text)
+        return self._to_answer(completion, text)
+
+    def _to_answer(self, completion: Completion, text: str) -> Answer:
+        tokens = completion.tokens
+        return Answer(
+            text,
+            self.name,
+            tokens.input + tokens.cached + tokens.written,
+            tokens.output,
+            float(cost_of(completion, self._model.capabilities) or 0),
+            tuple(completion.more.get("steps", ())),
+        )
+
+    def _check_tools(self, question: Question) -> None:
+        if not question.tools:
+            return
+        if self._api not in _WITH_TOOLS:
+            raise ModelRefused(
+                f"{self.name} cannot use tools here",
+                hint="use Claude Code (claude-cli:) or Codex (codex-cli:), or remove the channel's tools",
+            )
+        if question.folder is None or not question.folder.is_dir():
+            raise ModelRefused(
+                f"{self.name} may use tools, but has no folder for them: {question.folder or 'none is set'}",
+                hint="set the folder of the channel",
+            )
+
+
+class _Pieces:
+    """The pieces of an answer. None are passed on after its end, because a cancelled call may still send some."""
+
+    def __init__(self, hear: Callable[[str], None] | None) -> None:
+        self._hear = hear
+        self._heard = ""
+        self._lock = Lock()
+
+    def hear(self, piece: str) -> None:
+        """Pass on a piece."""
+        with self._lock:
+            if self._hear:
+                self._heard += piece
+                self._hear(piece)
+
+    def complete(self, text: str) -> None:
+        """Pass on the rest of the answer."""
+        if text.startswith(self._heard):
+            rest = text[len(self._heard) :]
+            if rest:
+                self.hear(rest)
+
+    def close(self) -> None:
+        """Stop passing on pieces."""
+        with self._lock:
+            self._hear = None
+
+
+# ----------------------------------------------------------------------------
+# Answers in parts within a platform's limits, cut at natural places.
+
+
+_FENCE = "```"
+_MIN_SHARE = 0.5
+"""A part is cut at a paragraph, line, sentence or word if it stays at least this full."""
+
+
+def split(text: str, limits: Limits) -> list[str]:
+    """Split a text into parts. A cut code block is closed and reopened in the next part."""
+    return list(_split(text.strip(), limits))
+
+
+def _split(text: str, limits: Limits) -> Iterator[str]:
+    opened = ""
+    while text:
+        text = opened + text
+        if length(text, limits) <= limits.characters:
+            yield text
+            return
+        room = limits.characters - len(_FENCE) - 1
+        end = _cut_position(text, _count_fitting(text, room, limits))
+        part, text = text[:end].rstrip(), text[end:].lstrip("\n")
+        opened = _open_fence(part, limits.characters // 4)
+        yield f"{part}\n{_FENCE}" if opened else part
+
+
+def length(text: str, limits: Limits) -> int:
+    """Return the length as the platform counts it."""
+    return len(text.encode("utf-16-le")) // 2 if limits.utf16 else len(text)
+
+
+def _count_fitting(text: str, room: int, limits: Limits) -> int:
+    """Return the number of characters that fit."""
+    if not limits.utf16:
+        return room
+    units = 0
+    for at, character in enumerate(text):
+        units += 2 if ord(character) > 0xFFFF else 1
+        if units > room:
+            return at
+    return len(text)
+
+
+def _cut_position(text: str, most: int) -> int:
+    least = int(most * _MIN_SHARE)
+    for mark in ("\n\n", "\n", ". ", " "):
+        position = text.rfind(mark, least, most)
+        if position > 0:
+            return position + len(mark)
+    return max(1, most)
+
+
+def _open_fence(part: str, most: int) -> str:
+    """Return the first line of an unclosed code block, or only the fence if it exceeds ``most``.
+
+    It is repeated in each part and must leave room for text.
+    """
+    fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
+    if len(fences) % 2 == 0:
+        return ""
+    return f"{fences[-1] if len(fences[-1]) <= most else _FENCE}\n"
+
+
+# ----------------------------------------------------------------------------
+# Files of messages: stored without secrets. The responder sees text files.
+
+
+MAX_CHARACTERS = 16_000
+"""Characters of all files of a turn that the responder sees."""
+
+_MAX_TEXT_BYTES = 2_000_000
+"""Maximum size of a text file."""
+
+
+class Cleans(Protocol):
+    """Removes secrets from texts."""
+
+    def clean(self, text: str) -> str:
+        """Return the text without secrets."""
+
+
+def redact(path: Path, redactor: Cleans) -> None:
+    """Remove secrets from a text file. Raises OSError."""
+    text = _read_text(path)
+    if text is None:
+        return
+    cleaned = redactor.clean(text)
+    if cleaned != text:
+        files.write_file(path, cleaned)
+
+
+def delete_oldest(folder: Path, most_bytes: int) -> None:
+    """Delete the oldest files of all conversations over the limit. Their names begin with the ids
+    of lines, which contain the time. Raises OSError.
+    """
+    room = most_bytes
+    for path in sorted(folder.glob("*/*"), key=lambda path: path.name, reverse=True):
+        room -= path.stat().st_size
+        if room < 0:
+            path.unlink(missing_ok=True)
+
+
+def texts(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, str]]:
+    """Yield name and beginning of each text file, within a total limit."""
+    room = MAX_CHARACTERS
+    for name, path in files:
+        text = _read_text(path) if room > 0 else None
+        if text and text.strip():
+            yield name, text[:room]
+            room -= len(text)
+
+
+def _read_text(path: Path) -> str | None:
+    """Return the content of a text file of limited size, or ``None``."""
+    try:
+        if path.stat().st_size > _MAX_TEXT_BYTES:
+            return None
+        data = path.read_bytes()
+        return None if b"\0" in data else data.decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+# ----------------------------------------------------------------------------
+# An answer in progress, passed on by lines and sentences without secrets.
+
+
+_AHEAD = 60
+"""Characters that must follow a sentence before it is passed on, to see any secret that begins in it."""
+
+_LONG = 200
+"""Characters without a sentence end that are passed on up to a space."""
+
+_CONTEXT = 2_000
+"""Minimum number of characters before the current line that are checked with it."""
+
+_STOP = re.compile(r"[.!?:;]\s|[。！？]")
+_KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
+
+
+class CleanStream:
+    """Passes on a model's pieces once they certainly contain no secret.
+
+    Nothing is cut within a word or within a match of the redactor. A private key is held back until
+    its end.
+    """
+
+    def __init__(self, redactor: Cleans, hear: Callable[[str], None]) -> None:
+        self._redactor = redactor
+        self._hear = hear
+        self._text = ""
+        self._passed_end = 0
+        self._heard = ""
+
+    def hear(self, piece: str) -> None:
+        """Add a piece."""
+        self._text += piece
+        end = self._passable_end()
+        if end > self._passed_end:
+            self._pass(end)
+
+    def finish(self) -> None:
+        """Pass on the rest."""
+        self._pass(len(self._text))
+
+    def _passable_end(self) -> int:
+        """Return the end of the text that may be passed on."""
+        text = self._text
+        end = text.rfind("\n") + 1
+        if end <= self._passed_end:
+            pending = text[self._passed_end : -_AHEAD]
+            stops = [stop.end() for stop in _STOP.finditer(pending)]
+            end = self._passed_end + (
+                stops[-1] if stops else pending.rfind(" ") + 1 if len(pending) > _LONG else 0
+            )
+        key = text.rfind(_KEY_BEGIN)
+        return min(end, key) if key >= 0 and _KEY_END not in text[key:] else end
+
+    def _pass(self, end: int) -> None:
+        head = self._redactor.clean(self._text[:end])
+        if end < len(self._text) and not self._redactor.clean(self._text).startswith(head):
+            return  # this would cut a secret
+        if fresh := head[_common_prefix_length(head, self._heard) :]:
+            self._hear(fresh)
+        if end > _CONTEXT and head == self._text[:end] and head.endswith("\n"):
+            self._text, head, end = self._text[end:], "", 0
+        self._passed_end, self._heard = end, head
+
+
+def _common_prefix_length(text: str, other: str) -> int:
+    """Return the number of leading characters two texts share."""
+    pairs = zip(text, other, strict=False)
+    return next(
+        (at for at, (own, others) in enumerate(pairs) if own != others), min(len(text), len(other))
+    )

@@ -1,0 +1,659 @@
+"""Discord: its gateway over a WebSocket, and version 10 of its HTTP interface."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from nacre import __version__
+from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError, SettingsInvalid
+from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
+from nacre_gateway.channels import (
+    Breaks,
+    ChannelKind,
+    ChannelSetup,
+    Inbox,
+    Option,
+    Reply,
+    SkippedItems,
+    Socket,
+    SocketClosed,
+    WebApi,
+    decode_object,
+    file_name,
+    identifier,
+    mapping,
+    mappings,
+    number,
+    open_socket,
+    split_address,
+    text,
+)
+
+MAX_CHARACTERS = 10_000
+"""Maximum of one message. People may write 4,000."""
+_MAX_FILES = 10
+_WRITTEN_TYPES = (None, 0, 19)
+"""Types of messages that people write: default and reply. Others report joins, pins and calls."""
+_GROUP_DM = 3
+
+
+def incoming(channel: str, message: Mapping[str, Any], bot: str) -> Incoming | None:
+    """Convert a message. Return ``None`` if no person wrote it or it is empty.
+
+    An edited message has its own id. Raises ValueError if it is malformed.
+    """
+    author = mapping(message, "author")
+    if author.get("bot") or message.get("webhook_id") or message.get("type") not in _WRITTEN_TYPES:
+        return None
+    sender, own_id = identifier(author, "id"), identifier(message, "id")
+    files = tuple(_parse_attachment(file) for file in mappings(message, "attachments", _MAX_FILES))
+    content = _readable(text(message, "content", MAX_CHARACTERS), message, bot)
+    edited = text(message, "edited_timestamp", 40)
+    if sender == bot or not (content or files):
+        return None
+    chat = _parse_chat(channel, message)
+    return Incoming(
+        id=f"{own_id}:{edited}" if edited else own_id,
+        chat=chat,
+        sender=Sender(sender, _name(author, mapping(message, "member"))),
+        text=content,
+        sent=_parse_time(edited or text(message, "timestamp", 40)),
+        attachments=files,
+        edits=own_id if edited else "",
+        to_agent=chat.kind is ChatType.DIRECT or _is_to(message, bot),
+    )
+
+
+def plain_id(message: str) -> str:
+    """Return Discord's id of a message. An edit has the id of its message."""
+    return message.partition(":")[0]
+
+
+def _parse_chat(channel: str, message: Mapping[str, Any]) -> Chat:
+    """Return the chat. Discord treats a thread as a channel, so it is a chat of its own here."""
+    guild = identifier(message, "guild_id") if message.get("guild_id") else ""
+    is_group = bool(guild) or message.get("channel_type") == _GROUP_DM
+    return Chat(
+        channel,
+        identifier(message, "channel_id"),
+        ChatType.GROUP if is_group else ChatType.DIRECT,
+        account=guild,
+    )
+
+
+def _is_to(message: Mapping[str, Any], bot: str) -> bool:
+    mentioned = any(user.get("id") == bot for user in mappings(message, "mentions", 100))
+    return mentioned or mapping(mapping(message, "referenced_message"), "author").get("id") == bot
+
+
+def _readable(words: str, message: Mapping[str, Any], bot: str) -> str:
+    """Return the text with names in place of ids, without a mention of the bot at its start."""
+    words = re.sub(rf"^\s*<@!?{re.escape(bot)}>\s*", "", words) if bot else words
+    names = {
+        str(user.get("id")): _name(user, mapping(user, "member"))
+        for user in mappings(message, "mentions", 100)
+    }
+    return re.sub(r"<@!?(\d+)>", lambda match: f"@{names.get(match[1]) or match[1]}", words).strip()
+
+
+def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+    return text(member, "nick") or text(user, "global_name") or text(user, "username")
+
+
+def _parse_attachment(file: Mapping[str, Any]) -> Attachment:
+    size = number(file, "size")
+    return Attachment(
+        name=file_name(file, "filename", "file"),
+        media_type=text(file, "content_type", 100),
+        size=None if size is None else int(size),
+        source=text(file, "url", 2_000),
+    )
+
+
+def _parse_time(value: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+# ----------------------------------------------------------------------------
+# The channel's state in its inbox: the session to resume and the last message of each chat.
+
+
+MAX_CHATS = 200
+"""Chats whose missed messages are fetched. The least recently active are dropped first."""
+
+
+class Records:
+    """The session's id, address, bot and last event number, and the chats, as stored."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+        session = _decode_record(inbox.state("session"))
+        self.session, self.url = text(session, "id"), text(session, "url", 500)
+        self.bot = text(session, "bot")
+        seq = inbox.state("seq")
+        self.seq = int(seq) if seq.isdecimal() else None
+        self.chats = {
+            chat: str(guild) for chat, guild in _decode_record(inbox.state("chats")).items()
+        }
+        """Servers by chat, the most recently active chat last."""
+        self._last = {chat: inbox.state(f"last_{chat}") for chat in self.chats}
+
+    def last(self, chat: str) -> str:
+        """Return the id of a chat's last stored message."""
+        return self._last.get(chat, "")
+
+    async def keep(self, messages: Sequence[Incoming], seq: int | None = None) -> None:
+        """Store messages and the number of the event that brought them."""
+        state = {} if seq is None else {"seq": str(seq)}
+        for message in messages:
+            state |= self._note(message)
+        if messages:
+            await self._inbox.receive(messages, **state)
+        if seq is not None:
+            self.seq = seq
+
+    async def begin(self, session: str, url: str, bot: str, seq: int | None) -> None:
+        """Store a session to resume. An empty one resumes none."""
+        self.session, self.url, self.bot, self.seq = session, url, bot, seq
+        record = msgspec.json.encode({"id": session, "url": url, "bot": bot}).decode()
+        await self._inbox.receive([], session=record, seq="" if seq is None else str(seq))
+
+    async def forget(self, chat: str) -> None:
+        """Stop fetching a deleted chat."""
+        self.chats.pop(chat, None)
+        self._last.pop(chat, None)
+        await self._inbox.receive([], chats=_encode_chats(self.chats), **{f"last_{chat}": ""})
+
+    def _note(self, message: Incoming) -> dict[str, str]:
+        chat, state = message.chat.id, {}
+        is_new = chat not in self.chats
+        self.chats[chat] = self.chats.pop(chat, message.chat.account)
+        if is_new:
+            if len(self.chats) > MAX_CHATS:
+                oldest = next(iter(self.chats))
+                del self.chats[oldest], self._last[oldest]
+                state[f"last_{oldest}"] = ""
+            state["chats"] = _encode_chats(self.chats)
+        self._last[chat] = state[f"last_{chat}"] = max(
+            self._last.get(chat, ""),
+            plain_id(message.id),
+            key=lambda message_id: (len(message_id), message_id),
+        )
+        return state
+
+
+def _encode_chats(chats: Mapping[str, str]) -> str:
+    return msgspec.json.encode(chats).decode()
+
+
+def _decode_record(record: str) -> Mapping[str, object]:
+    return decode_object(record) if record else {}
+
+
+# ----------------------------------------------------------------------------
+# Discord's gateway: one WebSocket at a time, kept alive, resumed where it breaks.
+
+
+INTENTS = (1 << 9) | (1 << 12) | (1 << 15)
+"""Messages in servers, direct messages, and their content (privileged: the owner has to allow it)."""
+
+_DISPATCH, _BEAT, _IDENTIFY, _RESUME, _RECONNECT, _INVALID, _HELLO, _BEAT_ACKNOWLEDGED = (
+    0,
+    1,
+    2,
+    6,
+    7,
+    9,
+    10,
+    11,
+)
+_RESUMABLE = 4000
+"""Any code but 1000 and 1001 keeps the session, so that it can be resumed."""
+_SESSION_OVER = (4003, 4007, 4009)
+_REFUSED = {
+    4004: (
+        "the token is wrong",
+        "copy the bot's token again from the Bot page of the developer portal",
+    ),
+    4010: ("the shard is wrong", None),
+    4011: ("the bot is in too many servers for one connection", "remove it from some servers"),
+    4012: (
+        "version 10 of the gateway is no longer supported",
+        "update nacre",
+    ),
+    4013: ("the intents are wrong", "update nacre"),
+    4014: (
+        "an intent is not allowed",
+        "turn on Message Content Intent on the Bot page of the developer portal",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in seconds.
+
+    They are the longest wait for hello, the maximum pause after an invalid session, the pause
+    between connections that keep breaking, and the duration after which a connection counts as
+    stable.
+    """
+
+    hello: float = 20.0
+    invalid: float = 5.0
+    pause: float = 1.0
+    steady: float = 60.0
+
+
+class Gateway:
+    """The channel's connection to Discord's gateway.
+
+    ``take`` receives each message event. ``catch_up`` is called when a session begins, before its
+    first event. ``skipped`` counts malformed frames.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        records: Records,
+        take: Callable[[Mapping[str, Any], int], Awaitable[None]],
+        catch_up: Callable[[], Awaitable[None]],
+        tell: Callable[[str], None],
+        skipped: SkippedItems,
+        timing: Timing,
+    ) -> None:
+        self._token = token
+        self._records = records
+        self._take = take
+        self._catch_up = catch_up
+        self._tell = tell
+        self._skipped = skipped
+        self._timing = timing
+        self._random = Random()  # noqa: S311 - spreads load, guards nothing
+        self._is_acknowledged = True
+        self._is_busy = False
+        self._seq: int | None = None
+        """Number of the last received event, for heartbeats. The records have the last stored one."""
+        self.is_ready = False
+
+    async def connect(self, url: str) -> None:
+        """Keep one connection until it ends. The way it ends decides whether the session can be
+        resumed.
+
+        Raises ChannelUnavailable if it could not connect, and ChannelRefused.
+        """
+        self.is_ready = False
+        socket = await open_socket("Discord", url)
+        try:
+            await self._converse(socket)
+        except SocketClosed as closed:
+            if closed.close_code in _REFUSED:
+                reason, hint = _REFUSED[closed.close_code]
+                raise ChannelRefused(
+                    f"Discord refused the connection: {reason}", hint=hint
+                ) from closed
+            if closed.close_code in _SESSION_OVER:
+                await self._records.begin("", "", self._records.bot, None)
+            elif not self.is_ready:
+                raise
+        finally:
+            await socket.close(_RESUMABLE)
+
+    async def _converse(self, socket: Socket) -> None:
+        hello = await self._hello(socket)
+        self._is_acknowledged, self._is_busy, self._seq = True, False, self._records.seq
+        seconds = max((number(mapping(hello, "d"), "heartbeat_interval") or 41_250) / 1000, 0.01)
+        beating = asyncio.create_task(self._beat(socket, seconds))
+        try:
+            await socket.send(self._greeting())
+            while await self._hear(socket):
+                pass
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError, ChannelUnavailable):
+                await beating
+
+    async def _hello(self, socket: Socket) -> Mapping[str, Any]:
+        try:
+            hello = await asyncio.wait_for(socket.receive(), self._timing.hello)
+        except (TimeoutError, ValueError):
+            raise ChannelUnavailable("Discord's gateway sent no greeting") from None
+        if hello.get("op") != _HELLO:
+            raise ChannelUnavailable("Discord's gateway sent no greeting")
+        return hello
+
+    def _greeting(self) -> dict[str, Any]:
+        records = self._records
+        if records.session and records.seq is not None:
+            return {
+                "op": _RESUME,
+                "d": {"token": self._token, "session_id": records.session, "seq": records.seq},
+            }
+        about = {"os": "any", "browser": "nacre", "device": "nacre"}
+        return {
+            "op": _IDENTIFY,
+            "d": {"token": self._token, "intents": INTENTS, "properties": about},
+        }
+
+    async def _beat(self, socket: Socket, seconds: float) -> None:
+        """Send heartbeats. If one is not acknowledged before the next, the connection is dead."""
+        await asyncio.sleep(seconds * self._random.random())
+        while True:
+            if not self._is_acknowledged and not self._is_busy:
+                self._tell("Discord's gateway stopped responding; reconnecting")
+                await socket.close(_RESUMABLE)
+                return
+            self._is_acknowledged = False
+            await socket.send({"op": _BEAT, "d": self._seq})
+            await asyncio.sleep(seconds)
+
+    async def _hear(self, socket: Socket) -> bool:
+        """Handle a frame. Return True to continue with this connection."""
+        try:
+            frame = await socket.receive()
+        except ValueError:
+            self._skipped.note("a frame from Discord")
+            return True
+        op = frame.get("op")
+        if op == _BEAT_ACKNOWLEDGED:
+            self._is_acknowledged = True
+        elif op == _BEAT:
+            await socket.send({"op": _BEAT, "d": self._seq})
+        elif op == _INVALID:
+            await self._end_session(may_resume=frame.get("d") is True)
+        elif op == _DISPATCH:
+            await self._dispatch(frame)
+        return op not in (_RECONNECT, _INVALID)
+
+    async def _end_session(self, *, may_resume: bool) -> None:
+        self.is_ready = True  # it responded: connect again at once
+        if not may_resume:
+            await self._records.begin("", "", self._records.bot, None)
+        await asyncio.sleep(self._timing.invalid * self._random.uniform(0.2, 1))
+
+    async def _dispatch(self, frame: Mapping[str, Any]) -> None:
+        seq, name, data = number(frame, "s"), text(frame, "t"), mapping(frame, "d")
+        if seq is None:
+            self._skipped.note("an event from Discord")
+            return
+        self._seq = int(seq)
+        # acknowledgements are not read while events are stored, which does not mean a dead connection
+        self._is_busy = True
+        try:
+            await self._event(name, data, int(seq))
+        finally:
+            self._is_busy, self._is_acknowledged = False, True
+
+    async def _event(self, name: str, data: Mapping[str, Any], seq: int) -> None:
+        if name == "READY":
+            self._records.bot = text(mapping(data, "user"), "id")
+            await self._catch_up()
+            url = text(data, "resume_gateway_url", 500)
+            await self._records.begin(text(data, "session_id"), url, self._records.bot, seq)
+            self.is_ready = True
+        elif name == "RESUMED":
+            self.is_ready = True
+        if name in ("MESSAGE_CREATE", "MESSAGE_UPDATE"):
+            await self._take(data, seq)
+        else:
+            self._records.seq = seq
+
+
+# ----------------------------------------------------------------------------
+# The channel: receives through the gateway, sends and fetches over HTTP.
+
+
+ADDRESS = "https://discord.com/api/v10"
+_FILES = ("cdn.discordapp.com", "media.discordapp.net")
+_NO_EMBEDS = 1 << 2
+"""Discord must not fetch links in answers: an address may reveal the conversation."""
+_MAX_NONCE = 25
+"""Maximum length of a nonce at Discord."""
+_PAGE, _MAX_PAGES = 100, 50
+_MAX_WAIT = 60.0
+_MAX_OWN = 1_000
+_DEFAULT_WAIT = 5.0
+
+
+class Discord:
+    """The owner's bot.
+
+    Discord merges messages with the same nonce for a few minutes, so ``is_idempotent`` holds that
+    long. A part sent again later appears twice, unless the gateway reported the first meanwhile.
+    """
+
+    limits = Limits(characters=2_000, seconds_between=1.0, typing_seconds=10.0, is_idempotent=True)
+
+    def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
+        """Raises SettingsInvalid."""
+        self.name = setup.name
+        self._token = setup.secrets["token"]
+        self.tell = setup.tell
+        self._timing = timing or Timing()
+        agent = f"DiscordBot (nacre, {__version__})"
+        headers = {"authorization": f"Bot {self._token}", "user-agent": agent}
+        if not (self._token.isascii() and self._token.isprintable()):
+            raise SettingsInvalid("the token of the Discord bot has invalid characters")
+        self._api = WebApi("Discord", str(setup.options["base_url"]), headers)
+        self.skipped = SkippedItems(setup.tell)
+        self._own: dict[str, str] = {}
+
+    async def run(self, inbox: Inbox) -> None:
+        """Receive until cancelled; see :class:`~nacre_gateway.channels.Channel`."""
+        records = Records(inbox)
+        intake = _Intake(self, records)
+        gateway = Gateway(
+            self._token,
+            records,
+            intake.take,
+            intake.catch_up,
+            self.tell,
+            self.skipped,
+            self._timing,
+        )
+        breaks = Breaks("Discord", self._timing.pause, self._timing.steady)
+        while True:
+            began, stored = _now(), intake.stored
+            try:
+                await gateway.connect(await self._address(records))
+            except ChannelUnavailable:
+                if records.url and not gateway.is_ready:  # try to resume at another address
+                    await records.begin(records.session, "", records.bot, records.seq)
+                raise
+            await breaks.ended(_now() - began, was_useful=intake.stored > stored)
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Send one part. Mentions in it notify no one, and its links are not previewed."""
+        nonce = sha256(outgoing.key.encode()).hexdigest()[:_MAX_NONCE]
+        if outgoing.attempt > 1 and nonce in self._own:
+            return self._own[nonce]
+        body: dict[str, Any] = {
+            "content": outgoing.text,
+            "nonce": nonce,
+            "enforce_nonce": True,
+            "allowed_mentions": {"parse": []},
+            "flags": _NO_EMBEDS,
+        }
+        if outgoing.reply_to:
+            body["message_reference"] = {
+                "message_id": plain_id(outgoing.reply_to),
+                "fail_if_not_exists": False,
+            }
+        reply = await self.ask("POST", f"/channels/{outgoing.chat.id}/messages", json=body)
+        return text(reply.body, "id")
+
+    async def show_typing(self, chat: Chat) -> None:
+        """Show that an answer is being written, for ten seconds."""
+        with suppress(NacreError):
+            await self.ask("POST", f"/channels/{chat.id}/typing")
+
+    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
+        """Download a message's file. Its address is valid for about a day."""
+        address = split_address(attachment.source)
+        is_discord = address.scheme == "https" and address.netloc in _FILES
+        if not is_discord and address.netloc != self._api.place:
+            raise ChannelRefused("the file is not on Discord's servers")
+        await self._api.download(attachment.source, target, most_bytes, {})
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._api.close()
+
+    async def _address(self, records: Records) -> str:
+        """Return the address to connect to: of the session to resume, or the one Discord names."""
+        url = records.url if records.session else ""
+        if not url:
+            gateway = (await self.ask("GET", "/gateway/bot")).body
+            url, starts = text(gateway, "url", 500), mapping(gateway, "session_start_limit")
+            if starts.get("remaining") == 0:
+                wait = (number(starts, "reset_after") or 0) / 1000
+                raise ChannelUnavailable(
+                    "Discord allows no more connections of this bot today", retry_after=wait
+                )
+        return f"{url.rstrip('/')}/?v=10&encoding=json"
+
+    async def ask(self, method: str, path: str, **more: Any) -> Reply:
+        """Return the response to a successful request. Raises ChannelUnavailable, ChannelRefused."""
+        reply = await self._api.ask(method, path, **more)
+        if reply.status < 300:
+            return reply
+        if reply.status == 429:
+            raise ChannelUnavailable(
+                "Discord limits the rate of requests", retry_after=_retry_seconds(reply)
+            )
+        if reply.status >= 500:
+            raise ChannelUnavailable(f"Discord cannot answer now (status {reply.status})")
+        code, reason = reply.body.get("code"), text(reply.body, "message") or "no reason"
+        problem = f"Discord refused the request: {reason} (status {reply.status}, code {code})"
+        raise ChannelRefused(
+            problem, hint=_HINTS.get(code if isinstance(code, int) else reply.status)
+        )
+
+    def note_own(self, message: Mapping[str, Any]) -> None:
+        """Record that the bot's message appeared, identified by its nonce."""
+        nonce = text(message, "nonce", _MAX_NONCE)
+        if nonce:
+            self._own[nonce] = text(message, "id")
+            if len(self._own) > _MAX_OWN:
+                del self._own[next(iter(self._own))]
+
+
+_HINTS = {
+    401: "copy the bot's token again from the Bot page of the developer portal",
+    0: "copy the bot's token again from the Bot page of the developer portal",
+    50001: "invite the bot to the server, and let it view the channel",
+    50007: "this person accepts no direct messages from the bot: they share no server or turned them off",
+    50013: "let the bot send messages in this channel",
+}
+"""Hints by Discord's code, or by the status."""
+
+
+class _Intake:
+    """Stores the messages of events."""
+
+    def __init__(self, channel: Discord, records: Records) -> None:
+        self._channel = channel
+        self._records = records
+        self.stored = 0
+
+    async def take(self, data: Mapping[str, Any], seq: int) -> None:
+        if mapping(data, "author").get("id") == self._records.bot:
+            self._channel.note_own(data)
+        message = self._convert(data)
+        await self._records.keep([message] if message else [], seq)
+        self.stored += message is not None
+
+    async def catch_up(self) -> None:
+        """Fetch messages written in known chats while no session could be resumed."""
+        for chat, guild in list(self._records.chats.items()):
+            try:
+                await self._fetch(chat, guild)
+            except ChannelRefused:
+                await self._records.forget(chat)
+
+    async def _fetch(self, chat: str, guild: str) -> None:
+        after = self._records.last(chat)
+        for _ in range(_MAX_PAGES if after else 0):
+            page = await self._page(chat, after)
+            rows = sorted(page, key=lambda row: (len(text(row, "id")), text(row, "id")))
+            if not rows:
+                return
+            messages = (
+                self._convert({**row, "channel_id": chat, "guild_id": guild}) for row in rows
+            )
+            await self._records.keep([message for message in messages if message])
+            after = text(rows[-1], "id")
+            if len(rows) < _PAGE:
+                return
+        if after:
+            missed = _PAGE * _MAX_PAGES
+            self._channel.tell(
+                f"more than {missed} messages were missed in a Discord chat; later ones are lost"
+            )
+
+    async def _page(self, chat: str, after: str) -> tuple[Mapping[str, Any], ...]:
+        while True:
+            try:
+                reply = await self._channel.ask(
+                    "GET",
+                    f"/channels/{chat}/messages",
+                    params={"after": after, "limit": str(_PAGE)},
+                )
+            except ChannelUnavailable as error:
+                if error.retry_after is None or error.retry_after > _MAX_WAIT:
+                    raise
+                await asyncio.sleep(error.retry_after)
+            else:
+                return reply.rows
+
+    def _convert(self, data: Mapping[str, Any]) -> Incoming | None:
+        try:
+            return incoming(self._channel.name, data, self._records.bot)
+        except ValueError:
+            self._channel.skipped.note("a message from Discord")
+            return None
+
+
+def _retry_seconds(reply: Reply) -> float:
+    """Return the seconds Discord asks to wait: in the response, or in a header if its proxy responded."""
+    seconds = number(reply.body, "retry_after")
+    if seconds is None:
+        seconds = reply.retry_after
+    if seconds is None:
+        with suppress(ValueError):
+            seconds = float(reply.headers.get("x-ratelimit-reset-after", ""))
+    return _DEFAULT_WAIT if seconds is None else seconds
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+KIND = ChannelKind(
+    "discord",
+    "Discord",
+    Discord,
+    options=(
+        Option("token", "bot token: env:NAME or file:PATH", is_secret=True, is_required=True),
+        Option("base_url", "address of Discord's HTTP interface", default=ADDRESS),
+    ),
+    libraries=("websockets",),
+    extra="web",
+    identity="a user's number: 80351110224678912",
+)
+
+
+__all__ = ["KIND"]

@@ -1,0 +1,1104 @@
+"""The gateway: receives messages from channels, makes answers and sends their parts in order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import traceback
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from nacre.base.ids import Clock, utc_now, uuid7_source
+from nacre.base.lazy import load
+from nacre.base.locks import FileLock, is_held
+from nacre.base.text import one_line
+from nacre.errors import ChannelRefused, ChannelUnavailable, Conflict, NacreError, NotFound
+from nacre.home.home import Home
+from nacre.home.spending import name_for
+from nacre.settings import Settings
+from nacre.setup.models import SetRequest, set_setting
+from nacre.store.gateway import DATABASE, FOLDER, PROBLEM, GatewayStore
+from nacre.values.gateway import (
+    Answer,
+    Attachment,
+    ChannelTraffic,
+    ChatSession,
+    Incoming,
+    Limits,
+    Outgoing,
+    Pairing,
+    Part,
+    Received,
+    Sender,
+    Undelivered,
+)
+from nacre.values.gateway import Chat as gateway_Chat
+from nacre.values.session import Task
+from nacre_gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, open_channel
+from nacre_gateway.conversation import (
+    SESSION_HOURS,
+    ChannelOptions,
+    ChatRequest,
+    ChatsRequest,
+    Cleans,
+    EndChatRequest,
+    LiveRules,
+    Open,
+    PairRequest,
+    Rules,
+    UnpairRequest,
+    is_current,
+    judge,
+    may_write,
+)
+from nacre_gateway.sessions import (
+    Answering,
+    ChatMessage,
+    Keeping,
+    Lend,
+    Respond,
+    Sessions,
+    Taken,
+    Transcripts,
+    Turns,
+    Work,
+    bounded,
+    edit_line,
+    excuse,
+    key_of,
+)
+
+SEND_SECONDS = 60.0
+MAX_SENDING_AGE = timedelta(hours=24)
+"""Age at which an unsent part is given up."""
+
+_MIN_PAUSE, _MAX_PAUSE = 1.0, 600.0
+_MAX_PARALLEL_CHATS = 8
+"""Conversations of a channel that are sent to at the same time."""
+
+_MAX_FAULTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The result of an attempt to send.
+
+    ``sent`` is the platform's id, ``problem`` the reason for a failure; ``final`` means no retry.
+    """
+
+    sent: str = ""
+    problem: str = ""
+    after: float = 0.0
+    final: bool = False
+
+
+class Delivery:
+    """Sends pending parts, with a task per conversation."""
+
+    def __init__(
+        self,
+        store: GatewayStore,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._channels = channels
+        self._clock = clock
+        self._tell = tell
+        self._room = {name: asyncio.Semaphore(_MAX_PARALLEL_CHATS) for name in channels}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._sent_at: dict[str, float] = {}
+
+    def send(self, key: str, channel: str) -> None:
+        """Start sending a conversation's pending parts."""
+        if channel in self._channels and key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(
+                self._deliver(key, channel), name=f"sending {key}"
+            )
+
+    async def stop(self, seconds: float) -> None:
+        """Let sends in progress finish for ``seconds``. The rest stays pending."""
+        tasks = list(self._tasks.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _deliver(self, key: str, channel: str) -> None:
+        try:
+            while part := self._store.next_part(key):
+                await self._wait_until(part.not_before)
+                async with self._room[channel]:
+                    await self._pace(key, channel)
+                    self._note(part, await self._try(part, channel))
+        except NacreError as error:  # for example a full disk: pending parts are sent later
+            self._tell(f"{key}: {error.message}")
+        finally:
+            del self._tasks[key]
+            self._sent_at.pop(key, None)
+
+    async def _try(self, part: Part, name: str) -> _Outcome:
+        channel = self._channels[name]
+        self._store.begin_part(part.seq, is_idempotent=channel.limits.is_idempotent)
+        try:
+            outgoing = replace(part.outgoing, attempt=part.attempts + 1)
+            return _Outcome(sent=await asyncio.wait_for(channel.send(outgoing), SEND_SECONDS))
+        except ChannelUnavailable as error:
+            return _Outcome(problem=error.message, after=error.retry_after or 0.0)
+        except TimeoutError:
+            return _Outcome(problem=f"no answer within {SEND_SECONDS:.0f} s")
+        except ChannelRefused as error:
+            return _Outcome(problem=error.message, final=True)
+        except Exception as error:  # noqa: BLE001 - a channel may be a third party's
+            self._tell("".join(traceback.format_exception(error)).rstrip())
+            return _Outcome(
+                problem=f"{type(error).__name__}", final=part.attempts + 1 >= _MAX_FAULTS
+            )
+
+    def _note(self, part: Part, outcome: _Outcome) -> None:
+        if not outcome.problem:
+            self._store.finish_part(part.seq, outcome.sent)
+            return
+        now = self._clock()
+        if outcome.final or now - part.created > MAX_SENDING_AGE:
+            self._tell(
+                f"{part.outgoing.chat.channel}: gave up sending a message: {outcome.problem}"
+            )
+            self._store.finish_part(part.seq, None, outcome.problem)
+            return
+        pause = outcome.after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
+        self._store.delay_part(part.seq, now + timedelta(seconds=pause), outcome.problem)
+
+    async def _wait_until(self, moment: datetime | None) -> None:
+        while moment and (left := (moment - self._clock()).total_seconds()) > 0:
+            await asyncio.sleep(min(left, _MAX_PAUSE))
+
+    async def _pace(self, key: str, channel: str) -> None:
+        """Wait for the pause the platform asks for between two messages to a chat."""
+        loop = asyncio.get_running_loop()
+        pause = (
+            self._sent_at.get(key, 0.0)
+            + self._channels[channel].limits.seconds_between
+            - loop.time()
+        )
+        if pause > 0:
+            await asyncio.sleep(pause)
+        self._sent_at[key] = loop.time()
+
+
+# ----------------------------------------------------------------------------
+# Received messages: redacted, judged, and on disk before they are confirmed to the platform.
+
+
+MAX_GROUPS_WITH_HISTORY = 1_000
+"""Groups whose history is kept (seed facts 4, OpenClaw's MAX_HISTORY_KEYS)."""
+
+MAX_CHARACTERS = 64_000
+"""Maximum of one message."""
+
+_MAX_ATTACHMENTS = 10
+_NAME_CHARACTERS = 80
+_PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class InboxContext:
+    """The state shared by all inboxes of a gateway.
+
+    ``wake`` and ``send`` are called for conversations with messages to answer and with parts to
+    send.
+    """
+
+    store: GatewayStore
+    redactor: Cleans
+    clock: Clock
+    new_id: Callable[[], str]
+    wake: Callable[[str, str], None]
+    send: Callable[[str, str], None]
+    most_waiting: int = 10_000
+    most_heard: int = 50
+
+
+class ChannelInbox:
+    """The inbox of a channel; implements Inbox."""
+
+    def __init__(self, context: InboxContext, rules: Callable[[], Rules]) -> None:
+        self._context = context
+        self._rules_now = rules
+
+    @property
+    def _rules(self) -> Rules:
+        return self._rules_now()
+
+    def state(self, name: str) -> str:
+        """Return the value stored under a name."""
+        return self._context.store.channel_value(self._rules.channel, name)
+
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
+        """Store messages and state, and return the number of new messages. Waits while too many are pending."""
+        while self._context.store.waiting(self._rules.channel) >= self._context.most_waiting:
+            await asyncio.sleep(_PAUSE_SECONDS)
+        # in a thread, because a long text takes seconds
+        cleaned = await asyncio.to_thread(lambda: [self._clean(message) for message in messages])
+        judged_messages: list[tuple[Received, str]] = []
+
+        def judged() -> Iterator[tuple[Received, str]]:
+            for item in self._judge_all(cleaned):
+                judged_messages.append(item)
+                yield item
+
+        new = self._context.store.receive(self._rules.channel, judged(), state)
+        self._notify(new)
+        return len(messages) - (len(judged_messages) - len(new))
+
+    def _judge_all(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
+        """Decide about each message in the transaction that stores them, because an edit may follow
+        its message at once.
+        """
+        for message in messages:
+            if message.edits:
+                yield from self._edit(message)
+                continue
+            verdict = judge(message, self._rules, self._context.store, self._context.clock())
+            key = key_of(message)
+            if verdict.reply:
+                self._reply(key, message, verdict.reply)
+            if verdict.state:
+                yield (
+                    Received(0, key, message, self._context.clock(), verdict.is_owner),
+                    verdict.state,
+                )
+
+    def _notify(self, kept: Sequence[tuple[Received, str]]) -> None:
+        context = self._context
+        for key in {received.key for received, state in kept if state == "heard"}:
+            context.store.trim_heard(key, context.most_heard, MAX_GROUPS_WITH_HISTORY)
+        for key in dict.fromkeys(received.key for received, state in kept if state == "waiting"):
+            context.wake(key, self._rules.channel)
+
+    def _edit(self, message: Incoming) -> Iterator[tuple[Received, str]]:
+        """Apply an edit: a pending message is answered as edited, else the edit is added to the transcript."""
+        store = self._context.store
+        earlier = store.find(self._rules.channel, message.edits)
+        if (
+            earlier is None
+            or earlier.sender != message.sender.id
+            or store.find(self._rules.channel, message.id)
+        ):
+            return
+        if not may_write(message, self._rules, store):
+            return
+        edited = Received(
+            0, earlier.key, message, self._context.clock(), self._rules.is_owner(message.sender)
+        )
+        if earlier.message and earlier.state in ("waiting", "heard"):
+            if not _is_before(message, earlier.message):
+                store.replace_text(
+                    earlier.seq, replace(earlier.message, text=message.text, sent=message.sent)
+                )
+        elif earlier.line and (session := store.session_of(earlier.key, earlier.line)):
+            store.add_lines(session.id, [edit_line(self._context.new_id(), edited, earlier.line)])
+        yield edited, "done"
+
+    def _reply(self, key: str, message: Incoming, text: str) -> None:
+        """Reply to a sender without access, in the same way as answers."""
+        part = Outgoing(f"pairing:{self._context.new_id()}", message.chat, text, message.id)
+        self._context.store.add_part(key, part, self._context.clock())
+        self._context.send(key, self._rules.channel)
+
+    def _clean(self, message: Incoming) -> Incoming:
+        """Remove secrets and apply limits."""
+        attachments = tuple(
+            Attachment(
+                self._name(file.name),
+                one_line(file.media_type)[:_NAME_CHARACTERS],
+                file.size,
+                file.source,
+            )
+            for file in message.attachments[:_MAX_ATTACHMENTS]
+        )
+        return replace(
+            message,
+            text=self._context.redactor.clean(message.text[:MAX_CHARACTERS]),
+            attachments=attachments,
+            sender=Sender(message.sender.id, self._name(message.sender.name)),
+        )
+
+    def _name(self, name: str) -> str:
+        """Reduce a name, which anyone may choose, to one line, so that it cannot look like another's message."""
+        return one_line(self._context.redactor.clean(name))[:_NAME_CHARACTERS]
+
+
+def _is_before(message: Incoming, other: Incoming) -> bool:
+    """Return True if a message was written before another. Redelivered messages may come late."""
+    return bool(message.sent and other.sent and message.sent < other.sent)
+
+
+# ----------------------------------------------------------------------------
+# The running gateway. Conversations are answered one turn at a time.
+
+
+_KEEP_DAYS = 7
+_MAX_ANSWERS_AT_ONCE = 3
+_INDEX_EVERY = 5
+"""Messages after which a conversation is made searchable."""
+
+_MAX_WAITING = 10_000
+_GROUP_HISTORY_MESSAGES = 50
+_TIDY_SECONDS = 60.0
+_END_SECONDS = 3.0
+_MIN_RESTART_PAUSE, _MAX_RESTART_PAUSE = 1.0, 300.0
+_MAX_DEBOUNCES = 10
+"""Maximum number of pauses before a sender who keeps writing is answered."""
+
+_MINUTE = 60.0
+_NO_REPLY = "NO_REPLY"
+"""A responder's answer to send nothing (OpenClaw)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The components of a gateway. ``tell`` writes to its log."""
+
+    settings: Settings
+    store: GatewayStore
+    channels: Mapping[str, Open]
+    answering: Answering
+    redactor: Cleans
+    clock: Clock
+    new_id: Callable[[], str]
+    tell: Callable[[str], None]
+    listen: Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]] | None = None
+    transcripts: Transcripts = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "transcripts", Transcripts(self.settings.home))
+
+
+class Gateway:
+    """Serves the channels of a home until stopped. Runs only once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        settings = parts.settings
+        sessions = Sessions(parts.store, parts.transcripts, parts.clock, parts.new_id)
+        self._turns = Turns(sessions, settings, parts.redactor)
+        self._debounce = settings.number("gateway.debounce_seconds")
+        self._at_once = _MAX_ANSWERS_AT_ONCE
+        self._a_minute = settings.whole("gateway.answers_a_minute")
+        self._pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="answering")
+        self._conversations: dict[str, asyncio.Task[None]] = {}
+        self._paces: OrderedDict[str, deque[float]] = OrderedDict()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until ``stop`` is set. Answers in progress are made again next time."""
+        parts = self._parts
+        self._room = asyncio.Semaphore(self._at_once)
+        open_channels = {name: opened.channel for name, opened in parts.channels.items()}
+        self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.tell)
+        self._keeping = Keeping(
+            self._turns.sessions,
+            parts.answering,
+            parts.tell,
+            index_every=_INDEX_EVERY,
+        )
+        context = InboxContext(
+            parts.store,
+            parts.redactor,
+            parts.clock,
+            parts.new_id,
+            self._wake,
+            self._delivery.send,
+            _MAX_WAITING,
+            _GROUP_HISTORY_MESSAGES,
+        )
+        tasks = [
+            asyncio.create_task(self._receive(name, opened, context))
+            for name, opened in parts.channels.items()
+        ]
+        tasks.append(asyncio.create_task(self._tidy()))
+        served = {
+            name: channel
+            for name, channel in open_channels.items()
+            if isinstance(channel, ServesHttp)
+        }
+        if served and parts.listen:
+            tasks.append(asyncio.create_task(self._guarded("listener", parts.listen(served))))
+        self._resume()
+        await stop.wait()
+        await self._end(tasks)
+
+    def _resume(self) -> None:
+        """Resume work that was pending at the gateway's end or blocked by an error."""
+        for session in self._parts.store.pending_sessions():
+            self._parts.transcripts.write_pending(self._parts.store, session)
+        for key, channel in self._parts.store.waiting_keys():
+            self._wake(key, channel)
+        for key, channel in self._parts.store.sending_keys():
+            self._delivery.send(key, channel)
+
+    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
+        conversations = list(self._conversations.values())
+        for task in (*tasks, *conversations):
+            task.cancel()
+        await asyncio.to_thread(self._parts.answering.close)
+        await asyncio.gather(*tasks, *conversations, return_exceptions=True)
+        self._parts.store.release()
+        await self._delivery.stop(_END_SECONDS)
+        for opened in self._parts.channels.values():
+            await self._guarded("closing", opened.channel.close())
+        await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+        await self._keeping.stop(_END_SECONDS)
+
+    # Receiving
+
+    async def _receive(self, name: str, opened: Open, context: InboxContext) -> None:
+        """Run a channel and restart it at growing intervals."""
+        pause = _MIN_RESTART_PAUSE
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            self._parts.store.note_problem(name, "")
+            try:
+                await opened.channel.run(
+                    ChannelInbox(context, LiveRules(self._parts.settings, opened.options.rules))
+                )
+                return
+            except ChannelRefused as error:
+                self._tell_problem(name, error)
+                return
+            except ChannelUnavailable as error:
+                self._tell_problem(name, error)
+                after = error.retry_after
+            except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others continue
+                self._parts.tell(f"{name}: " + "".join(traceback.format_exception(error)).rstrip())
+                after = None
+            pause = _MIN_RESTART_PAUSE if loop.time() - began > _MAX_RESTART_PAUSE else pause
+            await asyncio.sleep(after or pause)
+            pause = min(2 * pause, _MAX_RESTART_PAUSE)
+
+    def _tell_problem(self, name: str, error: NacreError) -> None:
+        problem = error.message + (f" ({error.hint})" if error.hint else "")
+        self._parts.tell(f"{name}: {problem}")
+        self._parts.store.note_problem(name, problem)
+
+    # Answering
+
+    def _wake(self, key: str, channel: str) -> None:
+        """Start answering a conversation's pending messages."""
+        if channel in self._parts.channels and key not in self._conversations:
+            self._conversations[key] = asyncio.create_task(
+                self._converse(key, channel), name=f"answering {key}"
+            )
+
+    async def _converse(self, key: str, channel: str) -> None:
+        try:
+            while await self._is_quiet(key):
+                await self._keep_pace(key)
+                async with self._room:
+                    await self._answer_next(key, channel)
+        except NacreError as error:  # for example a full disk: pending messages are answered later
+            self._parts.tell(f"{key}: {error.message}")
+        except OSError as error:
+            self._parts.tell(f"{key}: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - log it; other conversations continue
+            self._parts.tell(f"{key}: " + "".join(traceback.format_exception(error)).rstrip())
+        finally:
+            del self._conversations[key]
+
+    async def _is_quiet(self, key: str) -> bool:
+        """Wait for a pause in writing, to answer several messages in one turn. Return False if none are pending."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._debounce * _MAX_DEBOUNCES
+        while True:
+            last, count = self._parts.store.last_waiting(key)
+            if last is None or not count:
+                return bool(self._parts.store.is_taken(key))
+            left = self._debounce - (self._parts.clock() - last).total_seconds()
+            if left <= 0 or loop.time() >= until:
+                return True
+            await asyncio.sleep(min(left, self._debounce))
+
+    async def _keep_pace(self, key: str) -> None:
+        """Limit answers per minute. Messages arriving meanwhile are answered together."""
+        loop = asyncio.get_running_loop()
+        times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
+        self._paces.move_to_end(key)
+        if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
+            self._paces.popitem(last=False)
+        if len(times) == self._a_minute and (left := times[0] + _MINUTE - loop.time()) > 0:
+            await asyncio.sleep(left)
+        times.append(loop.time())
+
+    async def _answer_next(self, key: str, channel: str) -> None:
+        opened = self._parts.channels[channel]
+        taken = await self._turns.take(key, opened)
+        if taken is None:
+            self._delivery.send(key, channel)  # a command may have been answered
+            self._keeping.index(self._turns.ended)
+            self._turns.ended.clear()
+            return
+        pieces: asyncio.Queue[str] = asyncio.Queue()
+        shown = [
+            asyncio.create_task(self._show_typing(opened.channel, taken.chat)),
+            asyncio.create_task(self._show_pieces(opened.channel, taken.chat, pieces)),
+        ]
+        try:
+            answer, problem = await self._make_answer(taken, opened, pieces)
+        finally:
+            for task in shown:
+                task.cancel()
+        silent = answer.text.strip() == _NO_REPLY
+        self._turns.finish(taken, answer, opened.channel.limits, problem=problem, is_silent=silent)
+        self._delivery.send(key, channel)
+        self._keeping.look(taken.session.key, opened.options)
+
+    async def _make_answer(
+        self, taken: Taken, opened: Open, pieces: asyncio.Queue[str]
+    ) -> tuple[Answer, str]:
+        """Return the answer, or an excuse and the problem."""
+        if taken.is_hopeless:
+            return Answer(
+                "I cannot answer this message."
+            ), "the gateway stopped three times during the answer"
+        loop = asyncio.get_running_loop()
+        try:
+            work = Work(taken.session, opened.options, taken.turn)
+            hear = (
+                partial(_put_piece, loop, pieces)
+                if isinstance(opened.channel, ShowsPieces)
+                else None
+            )
+            return await loop.run_in_executor(
+                self._pool, self._parts.answering.answer, work, hear
+            ), ""
+        except NacreError as error:
+            self._parts.tell(f"{taken.session.key}: no answer: {error.message}")
+            if self._parts.answering.is_closed:
+                raise  # cancelled by the end, so answered next time
+            return Answer(excuse(error, is_owner=taken.is_owners)), error.message
+
+    async def _show_typing(self, channel: Channel, chat: gateway_Chat) -> None:
+        seconds = channel.limits.typing_seconds
+        while seconds > 0:
+            await self._guarded("", channel.show_typing(chat))
+            await asyncio.sleep(seconds * 0.8)
+
+    async def _show_pieces(
+        self, channel: Channel, chat: gateway_Chat, pieces: asyncio.Queue[str]
+    ) -> None:
+        while isinstance(channel, ShowsPieces):
+            await self._guarded("", channel.show_piece(chat, await pieces.get()))
+
+    # Tidying up
+
+    async def _tidy(self) -> None:
+        """Close silent conversations and delete old data."""
+        while True:
+            try:
+                for name, opened in self._parts.channels.items():
+                    self._keeping.close_stale(name, opened.options)
+                self._parts.store.prune(self._parts.clock() - timedelta(days=_KEEP_DAYS))
+                self._resume()
+            except (NacreError, OSError) as error:
+                self._parts.tell(f"cleaning up: {error}")
+            await asyncio.sleep(_TIDY_SECONDS)
+
+    async def _guarded(self, label: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Await a coroutine and log errors without ending anything else."""
+        try:
+            await coroutine
+        except Exception as error:  # noqa: BLE001 - a channel may be a third party's
+            if label:
+                self._parts.tell(f"{label}: {error}")
+
+
+def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str) -> None:
+    """Pass on a piece of an answer from the thread that makes it."""
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+
+# ----------------------------------------------------------------------------
+# Open the gateway of a home and run it: by ``nacre gateway run``, or in the daemon.
+
+
+LOCK = f"{FOLDER}/gateway.lock"
+_LOOK_SECONDS = 0.2
+
+Tell = Callable[[str], None]
+
+
+def is_running(settings: Settings) -> bool:
+    """Return True if a gateway serves this home."""
+    return is_held(settings.home / LOCK)
+
+
+def serve(
+    settings: Settings,
+    lend: Lend,
+    tell: Tell,
+    stop: threading.Event,
+    *,
+    respond: Respond | None = None,
+    ready: Callable[[], object] = lambda: None,
+) -> None:
+    """Serve the configured channels until ``stop`` is set. ``ready`` is called at the start.
+
+    A channel that cannot be opened is logged, and the others are served. Raises Conflict if another
+    gateway serves this home, NotFound if no channel is configured or none can be opened, and errors
+    of opening the store.
+    """
+    with closing(GatewayStore.open(settings.home)) as store:
+        lock = FileLock(settings.home / LOCK)
+        if not lock.acquire():
+            hint = "see nacre gateway; with gateway.enabled the daemon runs it"
+            raise Conflict(f"another gateway serves {settings.home}", hint=hint)
+        try:
+            channels = _open_channels(settings, store, tell)
+            answering = Answering(
+                settings, lend, respond or load("nacre_gateway.conversation:responder_for")
+            )
+            redactor = load("nacre.redact.redactor:Redactor")(*settings.redaction)
+            parts = Parts(
+                settings,
+                store,
+                channels,
+                answering,
+                redactor,
+                utc_now,
+                uuid7_source(),
+                tell,
+                _listener_of(settings, tell),
+            )
+            tell(f"answers in {', '.join(channels)}")
+            asyncio.run(_run(Gateway(parts), stop, ready))
+        finally:
+            lock.release()
+
+
+async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], object]) -> None:
+    stopping = asyncio.Event()
+
+    async def watch() -> None:
+        while not stop.is_set():
+            await asyncio.sleep(_LOOK_SECONDS)
+        stopping.set()
+
+    watching = asyncio.create_task(watch())
+    ready()
+    await gateway.run(stopping)
+    watching.cancel()
+
+
+def _open_channels(settings: Settings, store: GatewayStore, tell: Tell) -> Mapping[str, Open]:
+    names = [
+        name
+        for name, channel in settings["gateway.channels"].items()
+        if channel.get("enabled", True)
+    ]
+    opened: dict[str, Open] = {}
+    for name in names:
+        try:
+            options = ChannelOptions.of(settings, name)
+            opened[name] = Open(open_channel(settings, name, _with_name(name, tell)), options)
+        except (NacreError, ImportError) as error:
+            hint = f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
+            store.note_problem(name, f"{error}{hint}")
+            tell(f"{name}: {error}{hint}")
+    if not opened:
+        problem = "no channel can be opened" if names else "no channel is configured"
+        raise NotFound(
+            problem,
+            hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
+        )
+    return opened
+
+
+def _with_name(name: str, tell: Tell) -> Tell:
+    return lambda line: tell(f"{name}: {line}")
+
+
+def _listener_of(
+    settings: Settings, tell: Tell
+) -> Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]]:
+    def listen(channels: Mapping[str, ServesHttp]) -> Coroutine[Any, Any, None]:
+        listener = load("nacre_gateway.listener:Listener")(
+            settings.text("gateway.listen"), channels, tell
+        )
+        running: Coroutine[Any, Any, None] = listener.run()
+        return running
+
+    return listen
+
+
+# ----------------------------------------------------------------------------
+# A conversation in a terminal, with the same sessions, memory and answers as in channels.
+
+
+NAME = "terminal"
+_OWNER, _INPUT = "owner", "standard input"
+
+
+class TerminalChat:
+    """A conversation with a person at a terminal. ``is_owner``: no agent runs it, so the messages
+    count as the owner's.
+    """
+
+    def __init__(
+        self, settings: Settings, lend: Lend, respond: Respond, *, is_owner: bool, model: str = ""
+    ) -> None:
+        self._settings = settings
+        self._store = GatewayStore.open(settings.home)
+        self._redactor = load("nacre.redact.redactor:Redactor")(*settings.redaction)
+        self._new_id = uuid7_source()
+        self._answering = Answering(settings, lend, respond)
+        self._sessions = Sessions(self._store, Transcripts(settings.home), utc_now, self._new_id)
+        self._turns = Turns(self._sessions, settings, self._redactor)
+        name = _OWNER if is_owner else "agent"
+        self.number = next(number for number in count(1) if self._lock_name(f"{name}-{number}"))
+        """Number among simultaneous conversations: 1 if it is the only one."""
+        self._chat = gateway_Chat(NAME, name if self.number == 1 else f"{name}-{self.number}")
+        self._is_owner = is_owner
+        self._key = f"{NAME}:{self._chat.id}"
+        options = ChannelOptions(
+            Rules(NAME),
+            memories="all",
+            model=model,
+            instructions=settings.text("gateway.instructions"),
+            hours=SESSION_HOURS,
+        )
+        self._open = Open(_Screen(), options)
+
+    def _lock_name(self, name: str) -> bool:
+        self._lock = FileLock(self._settings.home / FOLDER / f"terminal-{name}.lock")
+        return self._lock.acquire()
+
+    @property
+    def session(self) -> ChatSession:
+        """Return the current conversation."""
+        return self._sessions.current(self._key, self._chat, NAME, self._open.options.hours)
+
+    def said(self, limit: int) -> Sequence[tuple[str, str]]:
+        """Return role and text of its last messages."""
+        return [
+            (message.role, message.text)
+            for message in self._sessions.transcripts.recent(self.session.id, limit).messages
+        ]
+
+    def ask(
+        self, text: str, hear: Callable[[str], None] | None = None, *, piped: str = ""
+    ) -> Answer:
+        """Answer a message.
+
+        Output of another program (``piped``) does not count as the owner's. Raises
+        ModelUnavailable, ModelRefused, BudgetSpent; the message is kept and answered with the next.
+        """
+        inputs = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
+        messages = [self._to_received(*item) for item in inputs if item[0].strip()]
+        self._store.receive(NAME, [(message, "waiting") for message in messages], {})
+        taken = asyncio.run(self._turns.take(self._key, self._open))
+        if taken is None:
+            return Answer("A new conversation.")
+        answer = self._answering.answer(Work(taken.session, self._open.options, taken.turn), hear)
+        self._turns.finish(taken, answer, self._open.channel.limits, is_silent=True)
+        return answer
+
+    def _to_received(self, text: str, sender: Sender, is_owner: bool) -> Received:
+        message = Incoming(
+            self._new_id(), self._chat, sender, self._redactor.clean(bounded(text, MAX_CHARACTERS))
+        )
+        return Received(0, self._key, message, utc_now(), is_owner)
+
+    def begin(self) -> None:
+        """Begin a new conversation."""
+        before = self._store.open_session(self._key)
+        self._sessions.reset(self._key)
+        if before and before.messages > before.indexed:
+            self._index(before)
+
+    def close(self) -> None:
+        """Index the conversation and close it."""
+        session = self._store.open_session(self._key)
+        if session and session.messages > session.indexed:
+            self._index(session)
+        self._answering.close()
+        self._store.close()
+        self._lock.release()
+
+    def _index(self, session: ChatSession) -> None:
+        self._answering.index(session)
+        self._store.note_indexed(session.id, session.messages)
+
+
+class _Screen:
+    """A terminal as a channel; implements Channel. Answers are printed as they come and never sent."""
+
+    limits = Limits(characters=1_000_000)
+
+    async def run(self, inbox: Inbox) -> None:
+        """Receive nothing."""
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Refuse to send."""
+        raise ChannelRefused(f"cannot send {outgoing.key} to a terminal")
+
+    async def show_typing(self, chat: gateway_Chat) -> None:
+        """Do nothing: the terminal shows its own progress."""
+
+    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
+        """Refuse to fetch files."""
+        raise ChannelRefused(
+            f"cannot fetch {attachment.name} ({target.name}, up to {most_bytes} bytes) from a terminal"
+        )
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+# ----------------------------------------------------------------------------
+# Operations on the gateway's database, from any process and also when no gateway runs.
+
+
+_CODE_LETTERS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelState:
+    """A channel: its configuration, any problem with opening it, and its pending work."""
+
+    name: str
+    kind: str
+    enabled: bool
+    problem: str
+    traffic: ChannelTraffic
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayState:
+    """State of the gateway. ``model`` answers (``none`` if not set); ``waiting`` are senders awaiting approval."""
+
+    running: bool
+    model: str
+    channels: tuple[ChannelState, ...]
+    waiting: tuple[Pairing, ...]
+    undelivered: tuple[Undelivered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation with its last messages, oldest first, and a summary of earlier ones.
+
+    ``waiting`` are messages not yet being answered; ``is_answering`` is True while an answer is
+    being made.
+    """
+
+    session: ChatSession
+    messages: tuple[ChatMessage, ...]
+    summary: str
+    path: str
+    waiting: tuple[ChatMessage, ...] = ()
+    is_answering: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """An approved sender. ``identity`` was added to ``owner.identities`` if it is the owner."""
+
+    pairing: Pairing
+    identity: str | None
+
+
+def gateway_status(home: Home) -> GatewayState:
+    """Return the state of the gateway."""
+    with _open_store(home.settings) as store:
+        traffic = {row.channel: row for row in store.traffic()}
+        channels: Mapping[str, Mapping[str, Any]] = home.settings["gateway.channels"]
+        states = [
+            ChannelState(
+                name,
+                str(options.get("kind", name)),
+                bool(options.get("enabled", True)),
+                _options_problem(home.settings, name) or store.channel_value(name, PROBLEM),
+                traffic.get(name, ChannelTraffic(name)),
+            )
+            for name, options in channels.items()
+        ]
+        now = home.clock()
+        waiting = tuple(row for row in store.pairings() if is_current(row, now))
+        return GatewayState(
+            is_running(home.settings),
+            name_for(home, Task.CHAT),
+            tuple(states),
+            waiting,
+            tuple(store.problems()),
+        )
+
+
+def list_chats(home: Home, request: ChatsRequest) -> list[ChatSession]:
+    """Return conversations, the most recently used first."""
+    with _open_store(home.settings) as store:
+        return store.sessions(
+            request.channel, closed=request.closed, limit=request.limit, offset=request.offset
+        )
+
+
+def show_chat(home: Home, request: ChatRequest) -> Chat:
+    """Return a conversation. Raises NotFound, Conflict."""
+    with _open_store(home.settings) as store:
+        session = _find_session(store, request.reference)
+        open_messages = store.open_messages(session.key) if session.closed is None else []
+    transcripts = Transcripts(home.settings.home)
+    recent = transcripts.recent(session.id, request.limit, failures=True)
+    waiting = tuple(
+        _pending_message(message.received)
+        for message in open_messages
+        if message.state == "waiting"
+    )
+    taken = [message.received for message in open_messages if message.state == "taken"]
+    return Chat(
+        session,
+        tuple(recent.messages),
+        recent.summary,
+        str(transcripts.path(session.id)),
+        waiting,
+        _is_answering(home, taken),
+    )
+
+
+def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
+    """End a conversation. Raises NotFound, Conflict."""
+    with _open_store(home.settings) as store:
+        session = _find_session(store, request.reference)
+        store.close_session(session.id, home.clock())
+        return _find_session(store, session.id)
+
+
+def list_pairings(home: Home) -> list[Pairing]:
+    """Return pending and approved senders."""
+    with _open_store(home.settings) as store:
+        return store.pairings()
+
+
+def pair(home: Home, request: PairRequest) -> Paired:
+    """Approve a sender. Raises NotFound for an unknown or expired code and for an unknown channel."""
+    with _open_store(home.settings, creates=True) as store:
+        pairing = _find_pairing(home, store, request.who.strip())
+        store.approve(pairing, home.clock())
+        paired = store.pairing(pairing.channel, pairing.sender) or pairing
+    return Paired(paired, _add_owner_identity(home.settings, paired) if request.me else None)
+
+
+def unpair(home: Home, request: UnpairRequest) -> bool:
+    """Revoke a sender's approval. Raises NotFound."""
+    channel, _, sender = request.who.strip().partition(":")
+    with _open_store(home.settings) as store:
+        if not store.drop_pairing(channel, sender):
+            raise NotFound(
+                f"no sender {request.who!r} is paired", hint="nacre gateway pair lists the senders"
+            )
+    return True
+
+
+def _find_pairing(home: Home, store: GatewayStore, who: str) -> Pairing:
+    channel, colon, sender = who.partition(":")
+    if colon:
+        if channel not in home.settings["gateway.channels"]:
+            names = ", ".join(home.settings["gateway.channels"]) or "none configured"
+            raise NotFound(f"there is no channel {channel!r}", hint=f"channels: {names}")
+        return store.pairing(channel, sender) or Pairing(
+            channel, sender, "", f"by hand {who}", home.clock()
+        )
+    pairing = store.pairing_of_code(_normalize_code(who))
+    if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
+        hint = "codes expire after an hour: ask the sender to write again, and use the new code"
+        raise NotFound(f"{who!r} is not a pending code", hint=hint)
+    return pairing
+
+
+def _normalize_code(text: str) -> str:
+    """Return a code in its usual form, however it was typed."""
+    letters = "".join(letter for letter in text.upper() if letter.isalnum())
+    half = _CODE_LETTERS // 2
+    return f"{letters[:half]}-{letters[half:]}"
+
+
+def _add_owner_identity(settings: Settings, pairing: Pairing) -> str:
+    identity = f"{pairing.channel}:{pairing.sender}"
+    identities = settings.texts("owner.identities")
+    if identity not in identities:
+        value = json.dumps(
+            [*identities, identity], ensure_ascii=False
+        )  # an id may contain characters that end a TOML string
+        set_setting(settings, SetRequest(key="owner.identities", value=value))
+    return identity
+
+
+def _pending_message(received: Received) -> ChatMessage:
+    sender = received.message.sender
+    at = received.received.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return ChatMessage(
+        f"waiting-{received.seq}",
+        "user",
+        received.message.text,
+        sender.name or sender.id,
+        at,
+        received.is_owner,
+    )
+
+
+def _is_answering(home: Home, taken: Sequence[Received]) -> bool:
+    """Return True if messages are being answered, not left over from a crash or a closed terminal."""
+    if not taken:
+        return False
+    if taken[-1].message.chat.channel != NAME:
+        return is_running(home.settings)
+    return home.clock() - taken[-1].received < timedelta(
+        seconds=home.settings.number("gateway.answer_seconds")
+    )
+
+
+def _find_session(store: GatewayStore, reference: str) -> ChatSession:
+    sessions = store.find_sessions(reference)
+    exact = [session for session in sessions if reference in (session.id, session.key)]
+    if not sessions:
+        raise NotFound(
+            f"there is no conversation {reference!r}",
+            hint="nacre gateway sessions lists conversations",
+        )
+    if len(sessions) > 1 and not exact:
+        raise Conflict(
+            f"several conversations begin with {reference!r}",
+            hint=", ".join(session.id for session in sessions),
+        )
+    return (exact or sessions)[0]
+
+
+def _options_problem(settings: Settings, name: str) -> str:
+    try:
+        ChannelOptions.of(settings, name)
+    except NacreError as error:
+        return error.message
+    return ""
+
+
+@contextmanager
+def _open_store(settings: Settings, *, creates: bool = False) -> Iterator[GatewayStore]:
+    """Open the gateway's store, or an empty one for reading if there is none."""
+    is_there = creates or (settings.home / DATABASE).exists()
+    store = GatewayStore.open(settings.home) if is_there else GatewayStore.empty()
+    try:
+        yield store
+    finally:
+        store.close()

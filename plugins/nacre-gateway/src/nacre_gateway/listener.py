@@ -1,0 +1,115 @@
+"""The HTTP server of the gateway: the endpoints that platforms call."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import cast
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nacre.base import listening, serving
+from nacre_gateway.channels import ServesHttp
+
+_MAX_MESSAGE = 262_144
+
+
+class Listener:
+    """Serves the routes of channels, on this machine only unless the place names another host.
+
+    Channels check signatures to decide who may call. It has no TLS; put a tunnel or proxy before
+    it.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        channels: Mapping[str, ServesHttp],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """``place``: ``[host:]port``, by default on loopback. Raises InvalidInput."""
+        self._host, self._port = serving.split_place(place)
+        self._tell = tell
+        routes = [route for channel in channels.values() for route in channel.routes()]
+        app = Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: _empty_response, Exception: self._failed},
+        )
+        app.router.redirect_slashes = False
+        self._config = listening.listening_config(_CapacityLimit(app), most_message=_MAX_MESSAGE)
+        self._listening: socket.socket | None = None
+
+    def open(self) -> str:
+        """Listen and return the address. Requests wait until it runs. Raises Unavailable if the port is taken."""
+        if self._listening is None:
+            self._listening = serving.listen_at(
+                self._host, self._port, "set gateway.listen to another port"
+            )
+            if serving.names_of(self._host):
+                self._tell(
+                    f"other machines can reach the webhooks at {self._host} without encryption"
+                )
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{shown}:{self._listening.getsockname()[1]}"
+
+    async def run(self) -> None:
+        """Serve until cancelled. Responses in progress then have a second. Raises Unavailable."""
+        self.open()
+        server = _Server(self._config)
+        serving = asyncio.create_task(server.serve(sockets=[cast(socket.socket, self._listening)]))
+        try:
+            await asyncio.shield(serving)
+        finally:
+            server.should_exit = True
+            await asyncio.wait({serving})
+            self._listening = None
+
+    async def _failed(self, _: Request, error: Exception) -> Response:
+        self._tell(f"a webhook failed: {type(error).__name__}")
+        return Response(status_code=500)
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the gateway."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """See uvicorn."""
+        yield
+
+
+class _CapacityLimit:
+    """Refuses requests over capacity."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        admit = (
+            cast("serving.Admit | None", scope.get("state", {}).get(serving.ADMIT))
+            if scope["type"] == "http"
+            else None
+        )
+        if admit is None or admit(False):
+            await self._app(scope, receive, send)
+            return
+        await send(
+            {
+                "type": "http.response.start",
+                "status": serving.TOO_MANY.status,
+                "headers": serving.TOO_MANY.headers,
+            }
+        )
+        await send({"type": "http.response.body", "body": serving.TOO_MANY.body})
+
+
+async def _empty_response(_: Request, error: Exception) -> Response:
+    status = cast(HTTPException, error).status_code
+    return Response(status_code=404 if status == 405 else status)

@@ -1,0 +1,772 @@
+"""The channel for any program that knows a secret, over HTTP or a WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import re
+import secrets
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from nacre.base import json as json_values
+from nacre.base.serving import Refusal
+from nacre.errors import (
+    ChannelRefused,
+    ChannelUnavailable,
+    InvalidInput,
+    NacreError,
+    SettingsInvalid,
+)
+from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
+from nacre_gateway.channels import ChannelKind, ChannelSetup, Inbox, Option, WebApi, fetch_public
+
+TAKE_SECONDS = 10.0
+"""Longest time a program may take to receive an answer."""
+
+_MAX_WAITING = 50
+"""Waiting requests, of the 64 that the server handles at a time."""
+
+
+class Listener(Protocol):
+    """A program that listens to a chat."""
+
+    async def give(self, answer: Mapping[str, Any]) -> bool:
+        """Return True if it took the answer."""
+
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+        """Show the progress of an answer: ``typing``, or a ``piece`` of it."""
+
+
+class Listeners:
+    """Programs by the chats that they listen to."""
+
+    def __init__(self) -> None:
+        self._by_chat: dict[tuple[str, str], list[Listener]] = {}
+        self._waiting = 0
+
+    def add(self, chat: Chat, listener: Listener) -> None:
+        """Send a chat's answers to a program."""
+        self._by_chat.setdefault((chat.id, chat.thread), []).append(listener)
+
+    def remove(self, chat: Chat, listener: Listener) -> None:
+        """Stop sending a chat's answers to a program."""
+        listeners = self._by_chat[chat.id, chat.thread]
+        listeners.remove(listener)
+        if not listeners:
+            del self._by_chat[chat.id, chat.thread]
+
+    async def give(self, chat: Chat, answer: Mapping[str, Any]) -> bool:
+        """Return True if any program took the answer."""
+        return any(await asyncio.gather(*(listener.give(answer) for listener in self._of(chat))))
+
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+        """Show the progress of an answer to a chat's listeners."""
+        await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
+
+    @contextmanager
+    def waiting(self, chat: Chat, *, wanted: bool) -> Iterator[Waiter | None]:
+        """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many wait."""
+        if not wanted or self._waiting >= _MAX_WAITING:
+            yield None
+            return
+        waiter = Waiter()
+        self._waiting += 1
+        self.add(chat, waiter)
+        try:
+            yield waiter
+        finally:
+            self._waiting -= 1
+            self.remove(chat, waiter)
+
+    def _of(self, chat: Chat) -> tuple[Listener, ...]:
+        return tuple(self._by_chat.get((chat.id, chat.thread), ()))
+
+
+class Waiter:
+    """A request that waits for an answer."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Mapping[str, Any]] = loop.create_future()
+        self._was_taken: asyncio.Future[bool] = loop.create_future()
+
+    async def give(self, answer: Mapping[str, Any]) -> bool:
+        """See Listener."""
+        if self.answer.done():
+            return False
+        self.answer.set_result(answer)
+        done, _ = await asyncio.wait({self._was_taken}, timeout=TAKE_SECONDS)
+        return bool(done) and self._was_taken.result()
+
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+        """See Listener. A request shows no progress."""
+
+    def settle(self, *, was_taken: bool) -> None:
+        """Record whether the answer was written to the program."""
+        self._was_taken.set_result(was_taken)
+
+
+# ----------------------------------------------------------------------------
+# The JSON exchanged with programs.
+
+
+MAX_BYTES = 262_144
+"""The largest body of a request, and the largest message over a WebSocket."""
+
+_NO_CONTROLS = r"\A[^\x00-\x1f\x7f]*\Z"
+_PLAIN = r"\A(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?<!\s)\Z"
+"""No invisible characters in an id: the owner reads and types it."""
+
+_MAX_ERROR_CHARACTERS = 200
+
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_PLAIN)]
+Name = Annotated[str, msgspec.Meta(max_length=200, pattern=_NO_CONTROLS)]
+Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, pattern=_NO_CONTROLS)]
+Text = Annotated[str, msgspec.Meta(max_length=32_000)]
+
+T = TypeVar("T")
+
+
+class _Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An object without unknown fields, so that nothing is nested deeper than the fields listed here."""
+
+
+class SenderFields(_Object, frozen=True):
+    """The sender, with an id that the program vouches for."""
+
+    id: Id
+    name: Name = ""
+
+
+class ChatFields(_Object, frozen=True):
+    """The chat of a message."""
+
+    id: Id
+    kind: ChatType = ChatType.DIRECT
+    thread: Name = ""
+
+
+class AttachmentFields(_Object, frozen=True):
+    """A file at a URL."""
+
+    name: Id
+    url: Url
+    media_type: Name = ""
+
+
+class Message(_Object, frozen=True):
+    """A message. Without ``chat`` it belongs to the sender's direct chat."""
+
+    id: Id
+    text: Text
+    sender: SenderFields
+    chat: ChatFields | None = None
+    attachments: Annotated[tuple[AttachmentFields, ...], msgspec.Meta(max_length=10)] = ()
+    to_agent: bool = True
+
+    def incoming(self, channel: str) -> Incoming:
+        """Convert the message to the form all channels use."""
+        chat = self.chat or ChatFields(self.sender.id)
+        return Incoming(
+            self.id,
+            Chat(channel, chat.id, chat.kind, thread=chat.thread),
+            Sender(self.sender.id, self.sender.name),
+            self.text,
+            to_agent=self.to_agent,
+            attachments=tuple(
+                Attachment(file.name, file.media_type, source=file.url) for file in self.attachments
+            ),
+        )
+
+
+class AuthFrame(_Object, frozen=True, tag_field="type", tag="auth"):
+    """The first frame of a connection."""
+
+    t: Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+    v1: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+
+
+class MessageFrame(Message, frozen=True, tag_field="type", tag="message"):
+    """A message over a WebSocket."""
+
+
+class ReceivedFrame(_Object, frozen=True, tag_field="type", tag="received"):
+    """Confirms that the program received the answer with that key."""
+
+    key: Id
+
+
+def decode(data: bytes, kind: type[T] | Any) -> T:
+    """Decode and check data from a program. Raises InvalidInput."""
+    try:
+        value: T = json_values.parse_json_tree(data, kind)
+        return value
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(
+            str(error)[:_MAX_ERROR_CHARACTERS], hint="docs/gateway-channels.md has the fields"
+        ) from error
+
+
+def answer_of(outgoing: Outgoing) -> dict[str, Any]:
+    """Return a part of an answer as it is sent to programs."""
+    return {
+        "key": outgoing.key,
+        "chat": chat_of(outgoing.chat),
+        "text": outgoing.text,
+        "reply_to": outgoing.reply_to,
+    }
+
+
+def chat_of(chat: Chat) -> dict[str, str]:
+    """Return a chat as it is sent to programs."""
+    return {"id": chat.id, "kind": chat.kind.value, "thread": chat.thread}
+
+
+# ----------------------------------------------------------------------------
+# ``Nacre-Signature: t=<unix time>,v1=<HMAC-SHA256>`` proves that the sender knows the secret.
+
+
+HEADER = "Nacre-Signature"
+
+WINDOW_SECONDS = 300
+"""Maximum difference between a signature's time and now, in both directions."""
+
+_FORM = re.compile(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A received signature: its time (Unix time) and its value in hexadecimal."""
+
+    moment: int
+    mac: str
+
+
+class Signatures:
+    """Signs with a secret and checks signatures made with it."""
+
+    def __init__(self, secret: str, clock: Callable[[], float]) -> None:
+        self._secret = secret.encode()
+        self._clock = clock
+        self._began = int(clock())
+        self._seen: dict[str, int] = {}
+
+    def header(self, body: bytes) -> str:
+        """Return the header's value for a body that is sent now."""
+        moment = int(self._clock())
+        return f"t={moment},v1={self._mac(moment, body)}"
+
+    def is_valid(self, stamp: Stamp, message: bytes) -> bool:
+        """Return True if a message was signed with the secret, within the window."""
+        is_now = abs(self._clock() - stamp.moment) <= WINDOW_SECONDS
+        return (
+            hmac.compare_digest(self._mac(stamp.moment, message).encode(), stamp.mac.encode())
+            and is_now
+        )
+
+    def is_first(self, stamp: Stamp) -> bool:
+        """Return True if a valid signature is new and was made after the start."""
+        now = self._clock()
+        while self._seen and (oldest := next(iter(self._seen.items())))[1] < now - WINDOW_SECONDS:
+            del self._seen[oldest[0]]
+        is_first = stamp.mac not in self._seen and stamp.moment >= self._began
+        self._seen.setdefault(stamp.mac, stamp.moment)
+        return is_first
+
+    def _mac(self, moment: int, message: bytes) -> str:
+        return hmac.digest(self._secret, b"%d.%b" % (moment, message), "sha256").hex()
+
+
+def stamp_of(headers: Sequence[str]) -> Stamp | None:
+    """Return the signature among the header's values, or ``None`` without exactly one well-formed signature."""
+    match = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
+    return Stamp(int(match[1]), match[2]) if match else None
+
+
+# ----------------------------------------------------------------------------
+# ``/<name>/ws``: messages and answers as frames of a WebSocket.
+
+
+MAX_CONNECTIONS = 50
+"""Limit of authenticated connections, and also of those still authenticating."""
+
+_PATIENCE_SECONDS = 10.0
+_TYPING_SECONDS = 1.0
+_MAX_CHATS = 1_000
+_MAX_UNSTORED = 10
+_POLICY, _TRY_LATER = 1008, 1013
+
+Keep = Callable[[Incoming], Awaitable[bool]]
+"""Stores a message and returns True if it is new. Raises NacreError."""
+
+
+class Connections:
+    """The WebSockets of a channel. Authenticated programs write, and receive the answers of the
+    chats they wrote in.
+    """
+
+    def __init__(self, name: str, signatures: Signatures, listeners: Listeners, keep: Keep) -> None:
+        self._name = name
+        self._signatures = signatures
+        self._listeners = listeners
+        self._keep = keep
+        self._open = 0
+        self._unauthenticated: deque[asyncio.Timeout] = deque()
+
+    async def serve(self, websocket: WebSocket) -> None:
+        """Serve a connection until it ends."""
+        with suppress(WebSocketDisconnect):
+            await websocket.accept()
+            if not await self._authenticate(websocket):
+                await websocket.close(_POLICY)
+            elif self._open >= MAX_CONNECTIONS:
+                await websocket.close(_TRY_LATER)
+            else:
+                await self._serve_authenticated(websocket)
+
+    async def _serve_authenticated(self, websocket: WebSocket) -> None:
+        connection = _Connection(websocket, self._name, self._listeners, self._keep)
+        self._open += 1
+        try:
+            await connection.run()
+        finally:
+            self._open -= 1
+            connection.leave()
+
+    async def _authenticate(self, websocket: WebSocket) -> bool:
+        """Return True if the client signs a new random number. Beyond the limit, the oldest waiting
+        client is rejected.
+        """
+        nonce = secrets.token_urlsafe(16)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS) as patience:
+                self._unauthenticated.append(patience)
+                if len(self._unauthenticated) > MAX_CONNECTIONS:
+                    self._unauthenticated[0].reschedule(0)
+                await websocket.send_json({"type": "hello", "nonce": nonce})
+                auth: AuthFrame = decode(await _next_frame(websocket), AuthFrame)
+        except (TimeoutError, InvalidInput):
+            return False
+        finally:
+            self._unauthenticated.remove(patience)
+        return self._signatures.is_valid(
+            Stamp(auth.t, auth.v1), f"ws.{self._name}.{nonce}".encode()
+        )
+
+
+class _Connection:
+    """A connected program. Frames are read while messages are stored, because answers wait for received frames."""
+
+    def __init__(self, websocket: WebSocket, name: str, listeners: Listeners, keep: Keep) -> None:
+        self._websocket = websocket
+        self._name = name
+        self._listeners = listeners
+        self._keep = keep
+        self._chats: dict[tuple[str, str], Chat] = {}
+        self._unstored: asyncio.Queue[Incoming] = asyncio.Queue(_MAX_UNSTORED)
+        self._receipts: dict[str, asyncio.Future[bool]] = {}
+
+    async def run(self) -> None:
+        """Serve until the program disconnects. Raises WebSocketDisconnect."""
+        await self._send({"type": "ready"})
+        tasks = {asyncio.create_task(self._read_all()), asyncio.create_task(self._keep_all())}
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        done.pop().result()
+
+    def leave(self) -> None:
+        """Stop receiving answers."""
+        for chat in self._chats.values():
+            self._listeners.remove(chat, self)
+        for receipt in self._receipts.values():
+            if not receipt.done():
+                receipt.set_result(False)
+
+    async def give(self, answer: Mapping[str, Any]) -> bool:
+        """See Listener."""
+        receipt: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._receipts[answer["key"]] = receipt
+        try:
+            async with asyncio.timeout(TAKE_SECONDS):
+                await self._send({"type": "answer", **answer})
+                return await receipt
+        except (TimeoutError, WebSocketDisconnect):
+            return False
+        finally:
+            self._receipts.pop(answer["key"], None)
+
+    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+        """See Listener."""
+        with suppress(TimeoutError, WebSocketDisconnect):
+            async with asyncio.timeout(_TYPING_SECONDS):
+                await self._send({**event, "chat": chat_of(chat)})
+
+    async def _read_all(self) -> None:
+        while True:
+            frame = await _next_frame(self._websocket)
+            try:
+                await self._take(decode(frame, MessageFrame | ReceivedFrame))
+            except InvalidInput as error:
+                await self._refuse(error)
+
+    async def _take(self, frame: MessageFrame | ReceivedFrame) -> None:
+        if isinstance(frame, ReceivedFrame):
+            receipt = self._receipts.get(frame.key)
+            if receipt and not receipt.done():
+                receipt.set_result(True)
+            return
+        message = frame.incoming(self._name)
+        try:
+            self._unstored.put_nowait(message)
+        except asyncio.QueueFull:
+            hint = "send it again after another is accepted"
+            await self._refuse(
+                ChannelUnavailable("too many messages are waiting to be accepted", hint=hint),
+                message.id,
+            )
+
+    async def _keep_all(self) -> None:
+        while True:
+            message = await self._unstored.get()
+            try:
+                self._listen(message.chat)
+                is_new = await self._keep(message)
+            except NacreError as error:
+                await self._refuse(error, message.id)
+            else:
+                accepted = {"type": "accepted", "id": message.id, "duplicate": not is_new}
+                await self._send(accepted)
+
+    def _listen(self, chat: Chat) -> None:
+        if (chat.id, chat.thread) in self._chats:
+            return
+        if len(self._chats) >= _MAX_CHATS:
+            raise InvalidInput(
+                f"a connection may write in at most {_MAX_CHATS:,} chats",
+                hint="open another connection",
+            )
+        self._chats[chat.id, chat.thread] = chat
+        self._listeners.add(chat, self)
+
+    async def _send(self, frame: Mapping[str, Any]) -> None:
+        try:
+            await self._websocket.send_json(frame)
+        except RuntimeError as error:  # the server is closing it
+            raise WebSocketDisconnect from error
+
+    async def _refuse(self, error: NacreError, message: str = "") -> None:
+        frame = {"type": "error", "code": error.code, "message": str(error), "hint": error.hint}
+        await self._send(frame | ({"id": message} if message else {}))
+
+
+async def _next_frame(websocket: WebSocket) -> bytes:
+    received = await websocket.receive()
+    if received["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(received.get("code", 1005))
+    return (received.get("text") or "").encode() or received.get("bytes") or b""
+
+
+# ----------------------------------------------------------------------------
+# Answers posted to the owner's URL.
+
+
+_SECONDS = 10.0
+_RETRIED = frozenset({408, 409, 425, 429})
+
+
+class Delivery:
+    """Posts answers, each with its key so that duplicates can be detected."""
+
+    def __init__(self, url: str, signatures: Signatures) -> None:
+        """Raises SettingsInvalid for a URL that is not encrypted."""
+        try:
+            address = urlsplit(url)
+            self._api = WebApi(
+                "deliver_to", f"{address.scheme}://{address.netloc}", {"user-agent": "nacre"}
+            )
+        except ValueError as error:
+            raise SettingsInvalid(
+                "deliver_to is not a valid URL", hint="use https://host/path"
+            ) from error
+        self._path = address._replace(scheme="", netloc="", fragment="").geturl()
+        self._signatures = signatures
+
+    async def post(self, answer: Mapping[str, Any]) -> None:
+        """Post an answer. Errors do not contain the URL, which may hold a token. Raises
+        ChannelUnavailable, ChannelRefused.
+        """
+        body = json.dumps(answer).encode()
+        headers = {
+            "content-type": "application/json",
+            "idempotency-key": answer["key"],
+            HEADER: self._signatures.header(body),
+        }
+        reply = await self._api.ask(
+            "POST", self._path, content=body, headers=headers, seconds=_SECONDS
+        )
+        if reply.status in _RETRIED or reply.status >= 500:
+            problem = f"deliver_to returned status {reply.status}"
+            raise ChannelUnavailable(
+                problem,
+                hint="check that server; sending is retried",
+                retry_after=reply.retry_after,
+            )
+        if not 200 <= reply.status < 300:
+            raise ChannelRefused(
+                f"deliver_to returned status {reply.status}",
+                hint="check the channel's option deliver_to",
+            )
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._api.close()
+
+
+# ----------------------------------------------------------------------------
+# The channel: messages come from signed requests, answers go to listeners and to the owner's URL.
+
+
+_MIN_SECRET = 16
+_KEEP_SECONDS = 20.0
+_SOON_SECONDS, _LATER_SECONDS = 15.0, 300.0
+_MAX_SOON_ATTEMPTS = 240
+"""An answer without a listener is retried every 15 seconds for an hour, then every 5 minutes. The gateway gives up
+after a day."""
+
+_MAX_WAIT_SECONDS = 120
+_WAIT = re.compile(r"(?:^|[,;\s])wait=([0-9]{1,6})(?=$|[,;\s])", re.IGNORECASE)
+
+UNSIGNED = Refusal.of(
+    401,
+    "unsigned",
+    "the signature is missing, wrong or expired",
+    f"sign with {HEADER}: t=…,v1=…",
+)
+TOO_LARGE = Refusal.of(
+    413,
+    "too_large",
+    f"a message may have at most {MAX_BYTES:,} bytes",
+    "send files as attachments",
+    (b"connection", b"close"),  # the rest of the body is not read
+)
+
+
+class Webhook:
+    """See Channel and ServesHttp.
+
+    An answer is one part, so that a waiting request gets all of it. Its length stays below the
+    megabyte that WebSocket clients accept.
+    """
+
+    limits = Limits(characters=200_000, typing_seconds=5.0, is_idempotent=True, always_replies=True)
+
+    def __init__(self, setup: ChannelSetup, clock: Callable[[], float] = time.time) -> None:
+        """``clock``: Unix time. Raises SettingsInvalid for a weak secret or a URL that is not encrypted."""
+        secret = setup.secrets["secret"]
+        if len(secret) < _MIN_SECRET:
+            problem = f"gateway.channels.{setup.name}.secret is too short"
+            raise SettingsInvalid(problem, hint=f"use at least {_MIN_SECRET} random characters")
+        self._setup = setup
+        self._signatures = Signatures(secret, clock)
+        self._listeners = Listeners()
+        self._connections = Connections(setup.name, self._signatures, self._listeners, self._keep)
+        target = str(setup.options["deliver_to"])
+        self._delivery = Delivery(target, self._signatures) if target else None
+        self._inbox: Inbox | None = None
+        self._logged_statuses: set[int] = set()
+
+    async def run(self, inbox: Inbox) -> None:
+        """See Channel. Messages come from requests."""
+        self._inbox = inbox
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._inbox = None
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """See ServesHttp."""
+        name = self._setup.name
+        return [
+            Route(f"/{name}", self._post, methods=["POST"]),
+            WebSocketRoute(f"/{name}/ws", self._connections.serve),
+        ]
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """See Channel. Send to all listeners of the chat and to ``deliver_to``, which alone counts if it is set."""
+        answer = answer_of(outgoing)
+        was_taken = await self._listeners.give(outgoing.chat, answer)
+        if self._delivery:
+            await self._delivery.post(answer)
+        elif not was_taken:
+            after = _SOON_SECONDS if outgoing.attempt <= _MAX_SOON_ATTEMPTS else _LATER_SECONDS
+            hint = "it is sent after a program writes in the chat"
+            raise ChannelUnavailable("no program listens to the chat", hint=hint, retry_after=after)
+        return outgoing.key
+
+    async def show_typing(self, chat: Chat) -> None:
+        """See Channel."""
+        await self._listeners.show(chat, {"type": "typing"})
+
+    async def show_piece(self, chat: Chat, piece: str) -> None:
+        """See ShowsPieces."""
+        await self._listeners.show(chat, {"type": "piece", "text": piece})
+
+    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
+        """See Channel."""
+        may_be_private = bool(self._setup.options["fetch_private"])
+        await fetch_public(attachment.source, target, most_bytes, may_be_private=may_be_private)
+
+    async def close(self) -> None:
+        """See Channel."""
+        if self._delivery:
+            await self._delivery.close()
+
+    async def _post(self, request: Request) -> Response:
+        try:
+            signed = await self._signed_body(request)
+            if isinstance(signed, Refusal):
+                return self._refused(signed)
+            body, is_first = signed
+            message: Message = decode(body, Message)
+            return await self._accept(
+                request,
+                message.incoming(self._setup.name),
+                _wait_seconds(request) if is_first else 0,
+            )
+        except InvalidInput as error:
+            return self._refused(Refusal.of(400, error.code, str(error), error.hint or ""))
+        except NacreError as error:
+            headers = (b"retry-after", b"%d" % _SOON_SECONDS)
+            return self._refused(Refusal.of(503, error.code, str(error), error.hint or "", headers))
+        except ClientDisconnect:
+            return Response(status_code=400)
+
+    async def _signed_body(self, request: Request) -> tuple[bytes, bool] | Refusal:
+        """Return the body, and True if its signature is new."""
+        stamp = stamp_of(request.headers.getlist(HEADER))
+        if stamp is None:
+            return UNSIGNED
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BYTES:
+                return TOO_LARGE
+        if not self._signatures.is_valid(stamp, body):
+            return UNSIGNED
+        return body, self._signatures.is_first(stamp)
+
+    async def _accept(self, request: Request, message: Incoming, wait: int) -> Response:
+        with self._listeners.waiting(message.chat, wanted=wait > 0) as waiter:
+            is_new = await self._keep(message)
+            if waiter and await _await_answer(request, waiter, wait):
+                return _Answered(waiter)
+        return JSONResponse({"accepted": True} | ({} if is_new else {"duplicate": True}), 202)
+
+    async def _keep(self, message: Incoming) -> bool:
+        if self._inbox is None:
+            raise ChannelUnavailable(
+                "the gateway is starting or stopping", hint="send it again later"
+            )
+        try:
+            async with asyncio.timeout(_KEEP_SECONDS):
+                return await self._inbox.receive([message]) > 0
+        except TimeoutError as error:
+            raise ChannelUnavailable(
+                "too many messages are waiting for answers", hint="send it again later"
+            ) from error
+
+    def _refused(self, refusal: Refusal) -> Response:
+        if refusal.status not in self._logged_statuses:
+            self._logged_statuses.add(refusal.status)
+            phrase = HTTPStatus(refusal.status).phrase
+            self._setup.tell(f"the first request was refused with {refusal.status} {phrase}")
+        return Response(
+            refusal.body, refusal.status, {k.decode(): v.decode() for k, v in refusal.headers}
+        )
+
+
+class _Answered(JSONResponse):
+    """An answer that counts as received once it is written."""
+
+    def __init__(self, waiter: Waiter) -> None:
+        answer: Mapping[str, Any] = waiter.answer.result()
+        super().__init__({"parts": [answer]})
+        self._waiter = waiter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        was_taken = False
+        try:
+            await super().__call__(scope, receive, send)
+            was_taken = True
+        finally:
+            self._waiter.settle(was_taken=was_taken)
+
+
+async def _await_answer(request: Request, waiter: Waiter, seconds: int) -> bool:
+    """Return True if an answer came in time while the client was connected. Raises ClientDisconnect."""
+    gone: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait(
+            {gone, waiter.answer}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not gone.done():
+            return waiter.answer.done()
+    finally:
+        gone.cancel()
+    if waiter.answer.done():
+        waiter.settle(was_taken=False)
+    raise ClientDisconnect
+
+
+def _wait_seconds(request: Request) -> int:
+    """Return the number of seconds a program wants to wait (RFC 7240), within the limit."""
+    match = _WAIT.search(", ".join(request.headers.getlist("prefer")))
+    return min(int(match[1]), _MAX_WAIT_SECONDS) if match else 0
+
+
+# ----------------------------------------------------------------------------
+# The kind ``webhook``.
+
+
+KIND = ChannelKind(
+    name="webhook",
+    label="Webhook",
+    make=Webhook,
+    options=(
+        Option(
+            "secret",
+            "secret that signs messages, at least 16 characters",
+            is_secret=True,
+            is_required=True,
+        ),
+        Option("deliver_to", "URL to which answers are also posted", default=""),
+        Option(
+            "fetch_private",
+            "true: attachments may come from private addresses, and from loopback over http",
+            default=False,
+        ),
+    ),
+    libraries=("starlette", "uvicorn", "websockets"),
+    extra="web",
+    identity="the sender's id as given by the program",
+)

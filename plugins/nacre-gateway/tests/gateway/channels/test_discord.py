@@ -1,0 +1,664 @@
+"""The Discord channel, against a gateway and an HTTP interface on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.channels.scenes import is_told_when, play, running, setup_of, until
+from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
+from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
+from nacre_gateway.discord import KIND, MAX_CHATS, Discord, Timing
+from tests.fakes.discord import BOT, TOKEN, FakeDiscord
+from tests.fakes.memory_inbox import MemoryInbox
+
+FAST = Timing(hello=2.0, invalid=0.01, pause=0.01)
+CHAT = Chat("discord", "300")
+
+
+@pytest.fixture
+def server() -> Iterator[FakeDiscord]:
+    with FakeDiscord() as server:
+        yield server
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def channel(server: FakeDiscord, tmp_path: Path, told: list[str]) -> Discord:
+    return channel_of(server, tmp_path, told)
+
+
+def channel_of(server: FakeDiscord, tmp_path: Path, told: list[str], token: str = TOKEN) -> Discord:
+    return Discord(setup_of(KIND, tmp_path, {"token": token}, base_url=server.url, told=told), FAST)
+
+
+def out(text: str = "an answer", key: str = "k1", **more: Any) -> Outgoing:
+    return Outgoing(key, CHAT, text, **more)
+
+
+def test_a_direct_message_comes_with_its_sender_time_and_files(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            file = {
+                "id": "1",
+                "filename": "plan.pdf",
+                "content_type": "application/pdf",
+                "size": 12,
+                "url": "https://x",
+            }
+            author = {"id": "5054", "username": "otto", "global_name": "Otto"}
+            message = server.say(
+                "300",
+                "5054",
+                "hello <@77>",
+                author=author,
+                attachments=[file],
+                mentions=[{"id": "77", "username": "ada"}],
+            )
+            await inbox.wait_for(lambda: bool(inbox.messages))
+        [found] = inbox.messages
+        assert (found.id, found.chat, found.text, found.to_agent) == (
+            message,
+            CHAT,
+            "hello @ada",
+            True,
+        )
+        assert (found.sender.id, found.sender.name) == ("5054", "Otto")
+        assert found.sent is not None
+        assert found.sent.isoformat() == "2026-11-22T15:00:00+00:00"
+        assert found.attachments == (Attachment("plan.pdf", "application/pdf", 12, "https://x"),)
+
+    play(scene())
+
+
+def test_in_a_server_only_mentions_and_replies_are_to_the_agent(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            me = [{"id": BOT, "username": "nacre"}]
+            server.say("400", "5", "talk", guild="70")
+            server.say("400", "5", f"<@{BOT}> /new", guild="70", mentions=me)
+            server.say(
+                "400", "5", "and?", guild="70", type=19, referenced_message={"author": {"id": BOT}}
+            )
+            server.say(
+                "400", "5", "yes", guild="70", type=19, referenced_message={"author": {"id": "6"}}
+            )
+            server.say("500", "5", "in a group of friends", channel_type=3)
+            await inbox.wait_for(lambda: len(inbox.messages) == 5)
+        assert [(one.text, one.to_agent) for one in inbox.messages] == [
+            ("talk", False),
+            ("/new", True),
+            ("and?", True),
+            ("yes", False),
+            ("in a group of friends", False),
+        ]
+        assert inbox.messages[0].chat == Chat("discord", "400", ChatType.GROUP, account="70")
+        assert inbox.messages[4].chat.kind is ChatType.GROUP
+
+    play(scene())
+
+
+def test_what_no_person_wrote_is_passed_over(channel: Discord, server: FakeDiscord) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            server.say("300", BOT, "mine", author={"id": BOT, "bot": True})
+            server.say("300", BOT, "mine, unmarked", author={"id": BOT})
+            server.say("300", "8", "a bot's", author={"id": "8", "bot": True})
+            server.say("300", "9", "a webhook's", webhook_id="9")
+            server.say("300", "5", "joined", type=7)
+            server.say("300", "5", "")
+            await channel.send(out())
+            server.say("300", "5", "a person's")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+        assert inbox.texts == ["a person's"]
+
+    play(scene())
+
+
+def test_an_edit_replaces_its_message_and_an_embed_does_not(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            message = server.say("300", "5", "first")
+            server.dispatch(
+                "MESSAGE_UPDATE", server.history["300"][0] | {"embeds": [{"url": "https://x"}]}
+            )
+            server.edit("300", message, "second")
+            server.edit("300", message, "second")
+            server.say("300", "5", "last")
+            await inbox.wait_for(lambda: "last" in inbox.texts)
+            await channel.send(out(reply_to=inbox.messages[1].id))
+        assert inbox.texts == ["first", "second", "last"]
+        assert inbox.messages[1].edits == message
+        assert server.sent[0]["message_reference"] == {
+            "message_id": message,
+            "fail_if_not_exists": False,
+        }
+
+    play(scene())
+
+
+def test_a_dropped_connection_is_resumed_and_nothing_is_lost(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        server.heartbeat_seconds = 0.5
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            for number in range(8):
+                server.say("300", "5", f"before {number}")
+                await inbox.wait_for(lambda number=number: f"before {number}" in inbox.texts)
+                server.drop(None if number % 2 else 4000)
+                server.say("300", "5", f"after {number}")
+                await inbox.wait_for(lambda number=number: f"after {number}" in inbox.texts)
+        assert inbox.texts == [
+            f"{when} {number}" for number in range(8) for when in ("before", "after")
+        ]
+        assert len(server.identified) == 1
+        assert server.late_beats == 0
+
+    play(scene())
+
+
+def test_a_session_outlives_the_process(
+    server: FakeDiscord, tmp_path: Path, told: list[str]
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel_of(server, tmp_path, told), inbox):
+            await until(server, lambda: server.identified)
+            server.say("300", "5", "one")
+            await inbox.wait_for(lambda: "one" in inbox.texts)
+        await until(server, lambda: not server.connections)
+        server.say("300", "5", "while it was away")
+        server.say("300", BOT, "mine", author={"id": BOT})
+        async with running(channel_of(server, tmp_path, told), inbox):
+            await inbox.wait_for(lambda: len(inbox.messages) == 2)
+        assert inbox.texts == ["one", "while it was away"]
+        assert server.identified == ["session-1"]
+        assert server.resumed == [("session-1", 2)], "from the last event that is on disk"
+
+    play(scene())
+
+
+def test_what_came_and_was_not_stored_comes_again_in_the_next_process(
+    server: FakeDiscord, tmp_path: Path, told: list[str]
+) -> None:
+    async def scene() -> None:
+        inbox, entered = MemoryInbox(), asyncio.Event()
+        async with running(channel_of(server, tmp_path, told), inbox):
+            await until(server, lambda: server.identified)
+            server.say("300", "5", "stored")
+            await inbox.wait_for(lambda: "stored" in inbox.texts)
+
+            async def block() -> None:
+                entered.set()
+                await asyncio.Event().wait()
+
+            inbox.before = block
+            server.say("300", "5", "on its way")
+            await entered.wait()
+        inbox.before = None
+        async with running(channel_of(server, tmp_path, told), inbox):
+            await inbox.wait_for(lambda: "on its way" in inbox.texts)
+        assert inbox.texts == ["stored", "on its way"]
+
+    play(scene())
+
+
+def test_beyond_a_resume_missed_messages_are_fetched_in_order(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            server.say("300", "5", "direct")
+            server.say("400", "5", "in a server", guild="70")
+            server.say("gone", "5", "in a channel that is deleted", guild="70")
+            await inbox.wait_for(lambda: len(inbox.messages) == 3)
+            with server.changed:
+                server.forget_sessions()
+                for number in range(250):
+                    server.say("300", "5", f"missed {number}", is_live=False)
+                server.say("400", "6", "missed, too", is_live=False)
+                server.fail_next(404, {"code": 10003}, path="/channels/gone/")
+                server.fail_next(429, {"retry_after": 0.01}, path="/channels/300/", times=2)
+            await until(server, lambda: len(server.identified) == 2)
+            server.say("300", "5", "live")
+            await inbox.wait_for(lambda: {"live", "missed, too"} <= set(inbox.texts))
+            await inbox.wait_for(lambda: "gone" not in inbox.kept["chats"])
+        assert [text for text in inbox.texts if text.startswith("missed ")] == [
+            f"missed {n}" for n in range(250)
+        ]
+        assert inbox.texts.count("live") == 1
+        missed = next(one for one in inbox.messages if one.text == "missed, too")
+        assert missed.chat == Chat("discord", "400", ChatType.GROUP, account="70")
+        assert set(json.loads(inbox.kept["chats"])) == {"300", "400"}
+
+    play(scene())
+
+
+def test_what_is_fetched_of_one_chat_is_bounded_and_told(
+    channel: Discord, server: FakeDiscord, told: list[str]
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            server.say("300", "5", "first")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+            with server.changed:
+                server.forget_sessions()
+                for number in range(5_010):
+                    server.say("300", "5", f"missed {number}", is_live=False)
+            await inbox.wait_for(lambda: len(inbox.messages) == 5_001)
+            await until(server, lambda: len(server.identified) == 2)
+            server.say("300", "5", "live")
+            await inbox.wait_for(lambda: "live" in inbox.texts)
+        assert inbox.texts == ["first", *(f"missed {number}" for number in range(5_000)), "live"]
+        assert any("more than 5000 messages" in line for line in told)
+
+    play(scene())
+
+
+def test_a_new_session_counts_only_when_what_was_missed_is_fetched(
+    server: FakeDiscord, tmp_path: Path, told: list[str]
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        channel = channel_of(server, tmp_path, told)
+        async with running(channel, inbox) as task:
+            await until(server, lambda: server.identified)
+            server.say("300", "5", "first")
+            await inbox.wait_for(lambda: "first" in inbox.texts)
+            with server.changed:
+                server.forget_sessions()
+                server.say("300", "5", "missed", is_live=False)
+                server.fail_next(500, path="/channels/300/")
+            with pytest.raises(ChannelUnavailable):
+                await task
+        async with running(channel_of(server, tmp_path, told), inbox):
+            await inbox.wait_for(lambda: "missed" in inbox.texts)
+        assert len(server.identified) == 3
+
+    play(scene())
+
+
+def test_heartbeats_name_the_last_event_and_are_sent_when_asked_for(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        server.heartbeat_seconds = 0.1
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            server.say("300", "5", "hello")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+            await until(server, lambda: len(server.beats) > 3 and server.beats[-1] == 2)
+        server.heartbeat_seconds = 60.0
+        server.beats.clear()
+        async with running(channel, MemoryInbox()):
+            await until(server, lambda: len(server.identified) == 2)
+            server.push({"op": 1, "d": None})
+            server.push({"op": 1, "d": None})
+            await until(server, lambda: len(server.beats) >= 2)
+
+    play(scene())
+
+
+def test_a_connection_that_stopped_answering_is_replaced(
+    channel: Discord, server: FakeDiscord, told: list[str]
+) -> None:
+    async def scene() -> None:
+        server.heartbeat_seconds = 0.1
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            server.is_deaf = True
+            await until(server, lambda: server.resumed)
+            server.is_deaf = False
+            server.say("300", "5", "hello")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+        assert len(server.identified) == 1
+        assert any("stopped responding" in line for line in told)
+
+    play(scene())
+
+
+def test_a_slow_inbox_is_no_dead_connection(channel: Discord, server: FakeDiscord) -> None:
+    async def scene() -> None:
+        server.heartbeat_seconds = 0.4
+        inbox, beats = MemoryInbox(), [0]
+
+        async def slow() -> None:
+            wanted = beats[0] + 2
+            await until(server, lambda: len(server.beats) >= wanted)
+            beats[0] = len(server.beats)
+
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            inbox.before = slow
+            for number in range(3):
+                server.say("300", "5", f"{number}")
+            await inbox.wait_for(lambda: len(inbox.messages) == 3)
+        assert (inbox.texts, server.resumed) == (["0", "1", "2"], [])
+
+    play(scene())
+
+
+def test_discord_may_ask_for_another_connection(channel: Discord, server: FakeDiscord) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            server.push({"op": 7, "d": None})
+            await until(server, lambda: len(server.resumed) == 1)
+            server.push({"op": 9, "d": True})
+            await until(server, lambda: len(server.resumed) == 2)
+            server.push({"op": 9, "d": False})
+            await until(server, lambda: len(server.identified) == 2)
+            server.drop(4009)
+            await until(server, lambda: len(server.identified) == 3)
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"), [(4004, "token"), (4013, "update nacre"), (4014, "Message Content Intent")]
+)
+def test_close_codes_that_stay_are_refusals(
+    channel: Discord, server: FakeDiscord, code: int, hint: str
+) -> None:
+    async def scene() -> None:
+        server.close_at_identify = code
+        with pytest.raises(ChannelRefused) as refused:
+            await channel.run(MemoryInbox())
+        assert hint in str(refused.value.hint)
+        assert TOKEN not in repr(refused.value)
+        await channel.close()
+
+    play(scene())
+
+
+def test_a_wrong_token_is_refused_and_never_told(
+    server: FakeDiscord, tmp_path: Path, told: list[str]
+) -> None:
+    async def scene() -> None:
+        channel = channel_of(server, tmp_path, told, token="wrong-secret")
+        with pytest.raises(ChannelRefused) as refused:
+            await channel.run(MemoryInbox())
+        with pytest.raises(ChannelRefused):
+            await channel.send(out())
+        assert "token" in str(refused.value.hint)
+        assert "wrong-secret" not in f"{refused.value!r} {refused.value.__cause__!r} {told}"
+        await channel.close()
+
+    play(scene())
+
+
+def test_connections_that_all_end_at_once_are_given_up_for_now(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        server.close_at_identify = 4009
+        with pytest.raises(ChannelUnavailable, match="soon after"):
+            await channel.run(MemoryInbox())
+        server.close_at_identify = 4000
+        with pytest.raises(ChannelUnavailable, match="4000"):
+            await channel.run(MemoryInbox())
+        for url in ("ws://gateway.example.org", "wss://[", "", "http://x"):
+            server.fail_next(200, {"url": url}, path="/gateway/bot")
+            with pytest.raises(ChannelUnavailable, match="not encrypted"):
+                await channel.run(MemoryInbox())
+        server.starts_left = 0
+        with pytest.raises(ChannelUnavailable) as spent:
+            await channel.run(MemoryInbox())
+        assert spent.value.retry_after == 3_600
+        await channel.close()
+
+    play(scene())
+
+
+def test_an_address_for_resuming_that_is_gone_is_not_tried_for_ever(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            server.say("300", "5", "one")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+        kept = json.loads(inbox.kept["session"])
+        inbox.kept["session"] = json.dumps(kept | {"url": "ws://127.0.0.1:9"})
+        with pytest.raises(ChannelUnavailable):
+            await channel.run(inbox)
+        async with running(channel, inbox):
+            await until(server, lambda: server.resumed)
+
+    play(scene())
+
+
+def test_garbage_is_told_once_and_passed_over(
+    channel: Discord, server: FakeDiscord, told: list[str]
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            for frame in (
+                "{",
+                "[]",
+                "null",
+                b"\xff\x00",
+                '"\\ud800"',
+                "[" * 100_000,
+                {"op": 99},
+                {"op": "x", "d": 5},
+            ):
+                server.push(frame)
+            for data in (None, [], "x", {}, {"author": 5}, {"author": {"id": 5}, "id": "1"}):
+                server.dispatch("MESSAGE_CREATE", data)
+                server.push({"op": 0, "t": "MESSAGE_CREATE", "d": data})
+                server.push({"op": 0, "s": -1, "t": ["?"], "d": data})
+            server.say("../../x", "5", "a channel that is no id")
+            server.say(
+                "300",
+                "5",
+                "x" * 50_000,
+                attachments=[{"size": -1}] * 100,
+                mentions="none",
+                timestamp=5,
+            )
+            await inbox.wait_for(lambda: bool(inbox.messages))
+        assert len(inbox.messages[0].text) == 10_000
+        assert (len(inbox.messages[0].attachments), inbox.messages[0].sent) == (10, None)
+        assert (len(server.identified), server.resumed) == (1, [])
+        assert len(told) == 1
+        assert channel.skipped.count > 10
+
+    play(scene())
+
+
+def test_repeated_and_disordered_events_are_one_message_each(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            for number in range(4):
+                server.say("300", "5", f"{number}")
+            server.repeat([3, 1, 4, 2, 1])
+            server.say("301", "5", "end")
+            await inbox.wait_for(lambda: "end" in inbox.texts)
+            last = server.history["300"][-1]["id"]
+        assert inbox.texts == ["0", "1", "2", "3", "end"]
+        assert inbox.kept["last_300"] == last
+
+    play(scene())
+
+
+def test_chats_that_are_remembered_are_bounded(channel: Discord, server: FakeDiscord) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            for number in range(MAX_CHATS + 10):
+                server.say(f"{number + 1000}", "5", "hello")
+            await inbox.wait_for(lambda: len(inbox.messages) == MAX_CHATS + 10)
+        chats = json.loads(inbox.kept["chats"])
+        assert list(chats) == [f"{number + 1010}" for number in range(MAX_CHATS)]
+        assert {
+            name for name, value in inbox.kept.items() if name.startswith("last_") and value
+        } == {f"last_{chat}" for chat in chats}
+
+    play(scene())
+
+
+def test_a_part_that_the_gateway_told_of_is_not_sent_again(
+    channel: Discord, server: FakeDiscord
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.identified)
+            first = await channel.send(out())
+            server.say("300", "5", "hello")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+            server.forget_nonces()
+            assert await channel.send(out(attempt=2)) == first
+            assert await channel.send(out(key="k2", attempt=2)) != first
+        assert len(server.sent) == 2
+
+    play(scene())
+
+
+def test_an_answer_notifies_nobody_and_appears_once(channel: Discord, server: FakeDiscord) -> None:
+    async def scene() -> None:
+        first = await channel.send(out("@everyone <@5> look: https://example.org/?leak"))
+        again = await channel.send(
+            replace(out("@everyone <@5> look: https://example.org/?leak"), attempt=2)
+        )
+        other = await channel.send(out("another", key="k2"))
+        assert first == again != other
+        assert [one["content"] for one in server.sent] == [
+            "@everyone <@5> look: https://example.org/?leak",
+            "another",
+        ]
+        assert all(
+            one["allowed_mentions"] == {"parse": []} and one["flags"] == 4 for one in server.sent
+        )
+        await channel.show_typing(CHAT)
+        server.fail_next(500)
+        await channel.show_typing(CHAT)
+        assert server.typing == ["300"]
+        await channel.close()
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "retry_after"),
+    [
+        (429, {"retry_after": 1.5, "global": False}, {"retry-after": "9"}, 1.5),
+        (429, b"<html>", {"retry-after": "7"}, 7.0),
+        (429, {}, {"x-ratelimit-reset-after": "0.4"}, 0.4),
+        (429, {"retry_after": "soon"}, {}, 5.0),
+        (502, b"<html>", {}, None),
+    ],
+)
+def test_what_may_be_tried_again_says_when(
+    channel: Discord,
+    server: FakeDiscord,
+    status: int,
+    body: Any,
+    headers: dict[str, str],
+    retry_after: float | None,
+) -> None:
+    server.fail_next(status, body, headers)
+    play(is_told_when(channel, server, out(), retry_after))
+    assert len(server.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "hint"),
+    [
+        (403, 50007, "direct messages"),
+        (403, 50013, "send messages"),
+        (404, 10003, "None"),
+        (400, 50035, "None"),
+    ],
+)
+def test_what_can_never_be_delivered_is_refused(
+    channel: Discord, server: FakeDiscord, status: int, code: int, hint: str
+) -> None:
+    async def scene() -> None:
+        server.fail_next(status, {"code": code, "message": "no"})
+        with pytest.raises(ChannelRefused, match=str(code)) as refused:
+            await channel.send(out())
+        assert hint in str(refused.value.hint)
+        await channel.close()
+
+    play(scene())
+
+
+def test_files_are_fetched_from_discord_alone_within_a_bound(
+    channel: Discord, server: FakeDiscord, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        server.files["plan.txt"] = b"x" * 1_000
+        target = tmp_path / "files" / "plan.txt"
+        plan = Attachment("plan.txt", source=f"{server.url}/attachments/plan.txt")
+        await channel.fetch(plan, target, 1_000)
+        assert target.read_bytes() == b"x" * 1_000
+        assert all("authorization" not in request.headers for request in server.requests)
+        with pytest.raises(ChannelRefused, match="larger"):
+            await channel.fetch(plan, tmp_path / "files" / "large.txt", 999)
+        for source in (
+            "http://127.0.0.1:9/x",
+            "https://cdn.discordapp.com.example.org/x",
+            "file:///etc/passwd",
+            "",
+        ):
+            with pytest.raises(ChannelRefused, match="is not on"):
+                await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
+        with pytest.raises(ChannelRefused, match="malformed"):
+            await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
+        with pytest.raises(ChannelRefused, match="404"):
+            await channel.fetch(
+                Attachment("y", source=f"{server.url}/attachments/y"), tmp_path / "files" / "y", 10
+            )
+        assert [path.name for path in (tmp_path / "files").iterdir()] == ["plan.txt"]
+        await channel.close()
+
+    play(scene())
+
+
+def test_plain_http_is_for_this_machine_alone(tmp_path: Path) -> None:
+    with pytest.raises(SettingsInvalid):
+        Discord(setup_of(KIND, tmp_path, {"token": TOKEN}, base_url="http://discord.example.org"))

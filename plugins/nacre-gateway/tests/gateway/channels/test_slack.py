@@ -1,0 +1,516 @@
+"""The Slack channel, against Socket Mode and a Web API on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.channels.scenes import is_told_when, play, running, setup_of, until
+from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
+from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
+from nacre_gateway.slack import KIND, Slack, Timing, from_mrkdwn, to_mrkdwn
+from tests.fakes.memory_inbox import MemoryInbox
+from tests.fakes.slack import APP_TOKEN, BOT, TOKEN, FakeSlack
+
+CODE = "`**a** &lt;b&gt;` and\n```\nx = **y &amp; [a](https://b)\n```"
+FAST = Timing(hello=2.0, ping=1.0, pause=0.01)
+CHAT = Chat("slack", "D1", account="T1")
+
+
+@pytest.fixture
+def server() -> Iterator[FakeSlack]:
+    with FakeSlack() as server:
+        yield server
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def channel(server: FakeSlack, tmp_path: Path, told: list[str]) -> Slack:
+    return channel_of(server, tmp_path, told)
+
+
+def channel_of(server: FakeSlack, tmp_path: Path, told: list[str], **secrets: str) -> Slack:
+    known = {"token": TOKEN, "app_token": APP_TOKEN} | secrets
+    return Slack(setup_of(KIND, tmp_path, known, base_url=server.url, told=told), FAST)
+
+
+def out(text: str = "an answer", key: str = "k1", **more: Any) -> Outgoing:
+    return Outgoing(key, more.pop("chat", CHAT), text, **more)
+
+
+def test_a_direct_message_comes_with_its_sender_time_and_files(
+    channel: Slack, server: FakeSlack
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        server.names["U1"] = "Otto"
+        file = {
+            "id": "F1",
+            "name": "plan.pdf",
+            "mimetype": "application/pdf",
+            "size": 12,
+            "url_private": "https://x",
+        }
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            ts = server.say(
+                "D1",
+                "U1",
+                "a &lt; b &amp;amp; see <https://x.org|x.org>",
+                subtype="file_share",
+                files=[file],
+            )
+            await inbox.wait_for(lambda: bool(inbox.messages))
+            await until(server, lambda: len(server.confirmed) == 1)
+        [found] = inbox.messages
+        assert (found.id, found.chat, found.to_agent) == (f"D1:{ts}", CHAT, True)
+        assert found.text == "a < b &amp; see https://x.org"
+        assert (found.sender.id, found.sender.name) == ("U1", "Otto")
+        assert found.sent is not None
+        assert found.sent.isoformat() == "2025-11-22T15:06:40.000001+00:00"
+        assert found.attachments == (Attachment("plan.pdf", "application/pdf", 12, "https://x"),)
+
+    play(scene())
+
+
+def test_a_mention_comes_twice_and_is_one_message(channel: Slack, server: FakeSlack) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            server.say("C1", "U1", "talk")
+            server.say("C1", "U1", f"<@{BOT}> /new")
+            server.say("C1", "U1", "and?", thread_ts="1.5", parent_user_id=BOT)
+            server.say("C1", "U1", "to another", thread_ts="1.6", parent_user_id="U2")
+            server.say("G1", "U1", "in a group")
+            await until(server, lambda: len(server.confirmed) == 6)
+        assert [(one.text, one.to_agent, one.chat.thread) for one in inbox.messages] == [
+            ("talk", False, ""),
+            ("/new", True, ""),
+            ("and?", True, "1.5"),
+            ("to another", False, "1.6"),
+            ("in a group", False, ""),
+        ]
+        assert {one.chat.kind for one in inbox.messages} == {ChatType.GROUP}
+
+    play(scene())
+
+
+def test_what_no_person_wrote_is_confirmed_and_passed_over(
+    channel: Slack, server: FakeSlack
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            server.say("D1", BOT, "mine", bot_id="B1")
+            server.say("D1", BOT, "mine, unmarked")
+            server.say("D1", "U8", "a bot's", subtype="bot_message", bot_id="B8")
+            server.say("C1", "U1", "joined", subtype="channel_join")
+            server.say("D1", "U1", "")
+            server.tell({"type": "reaction_added", "user": "U1"})
+            server.say("D1", "U1", "a person's")
+            await until(server, lambda: len(server.confirmed) == 7)
+        assert inbox.texts == ["a person's"]
+
+    play(scene())
+
+
+def test_an_edit_replaces_its_message_and_a_preview_does_not(
+    channel: Slack, server: FakeSlack
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            ts = server.say("D1", "U1", "first")
+            server.edit("D1", ts, "U1", "first", before="first")
+            server.edit("D1", ts, "U1", "second", before="first")
+            await until(server, lambda: len(server.confirmed) == 3)
+        assert inbox.texts == ["first", "second"]
+        assert inbox.messages[1].edits == inbox.messages[0].id
+        assert inbox.messages[1].id != inbox.messages[0].id
+
+    play(scene())
+
+
+def test_a_guest_of_another_workspace_is_nobody_of_this_one(
+    channel: Slack, server: FakeSlack
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            server.say("C1", "U1", "hello", team="T2")
+            server.say("C1", "U1", "hello", user_team="T3")
+            server.say("C1", "U1", "hello")
+            await inbox.wait_for(lambda: len(inbox.messages) == 3)
+        assert [one.sender.id for one in inbox.messages] == ["T2.U1", "T3.U1", "U1"]
+
+    play(scene())
+
+
+def test_an_envelope_is_confirmed_only_when_its_message_is_stored(
+    server: FakeSlack, tmp_path: Path, told: list[str]
+) -> None:
+    async def scene() -> None:
+        inbox, entered = MemoryInbox(), asyncio.Event()
+
+        async def block() -> None:
+            entered.set()
+            await asyncio.Event().wait()
+
+        inbox.before = block
+        async with running(channel_of(server, tmp_path, told), inbox):
+            await until(server, lambda: server.opened)
+            server.say("D1", "U1", "hello")
+            await entered.wait()
+            assert server.confirmed == []
+        await until(server, lambda: not server.connections)
+        inbox.before = None
+        async with running(channel_of(server, tmp_path, told), inbox):
+            await until(server, lambda: server.confirmed)
+        assert inbox.texts == ["hello"]
+
+    play(scene())
+
+
+def test_a_dropped_connection_is_replaced_and_nothing_is_lost(
+    channel: Slack, server: FakeSlack
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            for number in range(4):
+                await until(server, lambda: server.opened)
+                server.say("D1", "U1", f"before {number}")
+                await inbox.wait_for(lambda number=number: f"before {number}" in inbox.texts)
+                await until(server, lambda: not server.waiting)
+                server.drop(None if number % 2 else 1001)
+                server.say("D1", "U1", f"after {number}")
+                await inbox.wait_for(lambda number=number: f"after {number}" in inbox.texts)
+        assert sorted(inbox.texts) == sorted(
+            f"{when} {n}" for n in range(4) for when in ("before", "after")
+        )
+
+    play(scene())
+
+
+@pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
+def test_the_next_connection_is_open_before_the_old_one_closes(
+    channel: Slack, server: FakeSlack, reason: str
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            server.disconnect(reason)
+            await until(server, lambda: len(server.opened) == 2)
+            old, new = server.opened
+            server.push({"type": "events_api", "envelope_id": "both", "payload": {}})
+            await until(server, lambda: server.confirmed.count("both") == 2)
+            await asyncio.to_thread(old.close)
+            await until(server, lambda: server.opened == [new])
+            server.say("D1", "U1", "hello")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+            for _ in range(4):
+                server.disconnect(reason)
+                before = server.opened[-1]
+                await until(
+                    server,
+                    lambda before=before: (
+                        server.opened[-1] is not before and len(server.opened) <= 3
+                    ),
+                )
+        assert inbox.texts == ["hello"]
+
+    play(scene())
+
+
+def test_a_connection_that_stopped_answering_is_replaced(channel: Slack, server: FakeSlack) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            server.freeze()
+            server.say("D1", "U1", "hello")
+            await inbox.wait_for(lambda: bool(inbox.messages))
+
+    play(scene())
+
+
+def test_reasons_that_stay_are_refusals(channel: Slack, server: FakeSlack) -> None:
+    async def scene() -> None:
+        for reason, error, hint in (
+            ("link_disabled", ChannelRefused, "Socket Mode"),
+            ("too_many_websockets", ChannelUnavailable, "ten are allowed"),
+        ):
+            async with running(channel, MemoryInbox()) as task:
+                await until(server, lambda: server.opened)
+                server.disconnect(reason)
+                with pytest.raises(error) as raised:
+                    await task
+                assert hint in str(raised.value.hint)
+            await until(server, lambda: not server.opened)
+
+    play(scene())
+
+
+def test_connections_that_all_end_at_once_are_given_up_for_now(
+    channel: Slack, server: FakeSlack
+) -> None:
+    async def scene() -> None:
+        server.farewell = "refresh_requested"
+        with pytest.raises(ChannelUnavailable, match="soon after"):
+            await channel.run(MemoryInbox())
+        assert sum(request.path == "/apps.connections.open" for request in server.requests) < 10
+        server.says_hello, server.farewell = False, ""
+        with pytest.raises(ChannelUnavailable, match="no greeting"):
+            await channel.run(MemoryInbox())
+        await channel.close()
+
+    play(scene())
+
+
+@pytest.mark.parametrize(("name", "hint"), [("token", "xoxb"), ("app_token", "xapp")])
+def test_a_wrong_token_is_refused_and_never_told(
+    server: FakeSlack, tmp_path: Path, told: list[str], name: str, hint: str
+) -> None:
+    async def scene() -> None:
+        channel = channel_of(server, tmp_path, told, **{name: "wrong-secret"})
+        with pytest.raises(ChannelRefused) as refused:
+            await channel.run(MemoryInbox())
+        assert hint in str(refused.value.hint)
+        assert "wrong-secret" not in f"{refused.value!r} {refused.value.hint} {told}"
+        await channel.close()
+
+    play(scene())
+
+
+def test_garbage_is_told_once_and_passed_over(
+    channel: Slack, server: FakeSlack, told: list[str]
+) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            for frame in (
+                "{",
+                "[]",
+                b"\xff",
+                "[" * 100_000,
+                {"type": 5},
+                {"envelope_id": 7},
+                {"type": "slash_commands"},
+            ):
+                server.push(frame)
+            for event in (
+                None,
+                [],
+                "x",
+                {},
+                {"type": "message"},
+                {"type": "message", "user": 5, "text": "x"},
+            ):
+                server.tell(event)
+            server.say("../x", "U1", "a channel that is no id")
+            server.say("D1", "U1", "x" * 90_000, files=[{"size": -1}] * 100, ts="9" * 60)
+            await inbox.wait_for(lambda: bool(inbox.messages))
+            await until(server, lambda: len(server.confirmed) == 8)
+        assert len(inbox.messages[0].text) == 40_000
+        assert (len(inbox.messages[0].attachments), inbox.messages[0].sent) == (10, None)
+        assert len(told) == 1
+
+    play(scene())
+
+
+def test_an_answer_mentions_nobody_and_hides_no_address(channel: Slack, server: FakeSlack) -> None:
+    async def scene() -> None:
+        thread = replace(CHAT, id="C1", thread="1.5")
+        ts = await channel.send(
+            out("**Yes** & <!channel> <@U2>: [here](https://x.org/?a=1&b=2)", chat=thread)
+        )
+        [sent] = server.sent
+        assert (
+            sent["text"]
+            == "*Yes* &amp; &lt;!channel&gt; &lt;@U2&gt;: here (https://x.org/?a=1&amp;b=2)"
+        )
+        assert (sent["thread_ts"], sent["unfurl_links"], sent["unfurl_media"]) == (
+            "1.5",
+            False,
+            False,
+        )
+        assert ts == f"C1:{sent['ts']}"
+        await channel.close()
+
+    play(scene())
+
+
+@pytest.mark.parametrize("thread", ["", "1.5"])
+def test_a_part_that_was_sent_before_is_not_sent_again(
+    channel: Slack, server: FakeSlack, thread: str
+) -> None:
+    async def scene() -> None:
+        chat = replace(CHAT, thread=thread)
+        first = await channel.send(out(chat=chat))
+        await channel.send(out(chat=chat, key="k2"))
+        assert await channel.send(out(chat=chat, attempt=2)) == first
+        assert len(server.sent) == 2
+        await channel.send(out(chat=chat, key="k3", attempt=2))
+        server.fail_next(200, {"ok": False, "error": "missing_scope"}, path="/conversations")
+        await channel.send(out(chat=chat, attempt=2))
+        assert len(server.sent) == 4
+        await channel.close()
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "retry_after"),
+    [
+        (429, {"ok": False, "error": "ratelimited"}, {"retry-after": "7"}, 7.0),
+        (429, b"<html>", {}, 30.0),
+        (200, {"ok": False, "error": "ratelimited"}, {"retry-after": "2"}, 2.0),
+        (200, {"ok": False, "error": "internal_error"}, {}, None),
+        (503, b"<html>", {}, None),
+        (200, b"<html>", {}, None),
+    ],
+)
+def test_what_may_be_tried_again_says_when(
+    channel: Slack,
+    server: FakeSlack,
+    status: int,
+    body: Any,
+    headers: dict[str, str],
+    retry_after: float | None,
+) -> None:
+    server.fail_next(status, body, headers)
+    play(is_told_when(channel, server, out(), retry_after))
+    assert len(server.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        ("channel_not_found", "invite"),
+        ("is_archived", "archived"),
+        ("missing_scope", "chat:write"),
+        ("token_revoked", "xoxb"),
+        ("msg_too_long", "None"),
+        ("an_error_of_tomorrow", "None"),
+    ],
+)
+def test_what_can_never_be_delivered_is_refused(
+    channel: Slack, server: FakeSlack, error: str, hint: str
+) -> None:
+    async def scene() -> None:
+        server.fail_next(200, {"ok": False, "error": error, "needed": "chat:write"})
+        with pytest.raises(ChannelRefused, match=error) as refused:
+            await channel.send(out())
+        assert hint in str(refused.value.hint)
+        await channel.close()
+
+    play(scene())
+
+
+def test_files_are_fetched_from_slack_alone_with_the_bots_token(
+    channel: Slack, server: FakeSlack, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        server.files["plan.txt"] = b"x" * 1_000
+        target = tmp_path / "files" / "plan.txt"
+        await channel.fetch(
+            Attachment("plan.txt", source=f"{server.url}/files/plan.txt"), target, 1_000
+        )
+        assert target.read_bytes() == b"x" * 1_000
+        for source in (
+            "https://files.slack.com.example.org/x",
+            "http://files.slack.com/x",
+            "https://notslack.com/x",
+            "https://files.slack.com@example.org/x",
+            "https://files.slack.com:444@example.org/x",
+            "",
+        ):
+            with pytest.raises(ChannelRefused, match="is not on"):
+                await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
+        with pytest.raises(ChannelRefused, match="malformed"):
+            await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
+        with pytest.raises(ChannelRefused, match="302"):
+            await channel.fetch(
+                Attachment("y", source=f"{server.url}/files/y"), tmp_path / "files" / "y", 10
+            )
+        assert len(server.requests) == 2
+        await channel.close()
+
+    play(scene())
+
+
+def test_names_are_asked_for_once_and_missed_by_nobody(channel: Slack, server: FakeSlack) -> None:
+    async def scene() -> None:
+        inbox = MemoryInbox()
+        server.names["U2"] = "Ada"
+        async with running(channel, inbox):
+            await until(server, lambda: server.opened)
+            server.say("D1", "U1", "one")
+            server.say("D1", "U1", "two")
+            server.fail_next(500, path="/users.info")
+            server.say("D2", "U2", "three")
+            server.say("D2", "U2", "four")
+            await inbox.wait_for(lambda: len(inbox.messages) == 4)
+            asked = len(server.requests)
+            server.say("D1", "U1", "five")
+            server.say("D2", "U2", "six")
+            await inbox.wait_for(lambda: len(inbox.messages) == 6)
+            assert len(server.requests) == asked
+        assert {one.sender.name for one in inbox.messages if one.text == "one"} <= {""}
+        assert [one.sender.name for one in inbox.messages][-1] == "Ada"
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("slack", "people"),
+    [
+        ("<@UBOT> hello <@U2> and <@U3|otto>", "hello @U2 and @otto"),
+        ("<!here> in <#C1|general>, <!subteam^S1|@team>", "@here in #general, @team"),
+        ("<https://x.org/a|the plan> <https://x.org>", "the plan (https://x.org/a) https://x.org"),
+        ("<mailto:a@x.org|a@x.org> <tel:110|110>", "a@x.org 110"),
+        ("&lt;b&gt; &amp;lt;", "<b> &lt;"),
+        ("say <@UBOT>", "say @UBOT"),
+    ],
+)
+def test_slacks_markup_is_read_as_people_see_it(slack: str, people: str) -> None:
+    assert from_mrkdwn(slack, BOT) == people
+
+
+@pytest.mark.parametrize(
+    ("markdown", "slack"),
+    [
+        ("# The **plan**\n- **one**\n- 2 ** 3 ** 4", "*The plan*\n- *one*\n- 2 ** 3 ** 4"),
+        ("`**a** <b>` and\n```python\nx = **y & [a](https://b)\n```", CODE),
+        ("[https://x.org](https://x.org) ```open **b**", "https://x.org ```open *b*"),
+    ],
+)
+def test_markdown_is_written_in_slacks_markup(markdown: str, slack: str) -> None:
+    assert to_mrkdwn(markdown) == slack
+
+
+def test_plain_http_is_for_this_machine_alone(tmp_path: Path) -> None:
+    with pytest.raises(SettingsInvalid):
+        Slack(
+            setup_of(
+                KIND,
+                tmp_path,
+                {"token": "x", "app_token": "y"},
+                base_url="http://slack.example.org",
+            )
+        )

@@ -1,0 +1,634 @@
+"""Telegram, against its Bot API on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nacre.base.ids import Clock, utc_now
+from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
+from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Outgoing
+from nacre_gateway.channels import ChannelSetup, WebApi
+from nacre_gateway.telegram import KIND, Bot, Telegram, incoming, moved_ids
+from tests.fakes.memory_inbox import MemoryInbox
+from tests.fakes.telegram import TOKEN, FakeTelegram
+
+OTTO = 5054
+KITCHEN = -700
+SECONDS = 20.0
+
+
+class Scene:
+    """A server, a channel that receives from it, and the inbox that it fills."""
+
+    def __init__(self, server: FakeTelegram, folder: Path) -> None:
+        self.server = server
+        self.folder = folder
+        self.inbox = MemoryInbox()
+        self.told: list[str] = []
+
+    def channel(self, clock: Clock = utc_now, **options: Any) -> Telegram:
+        values = (
+            {option.name: option.default for option in KIND.options}
+            | {"base_url": self.server.url}
+            | options
+        )
+        token = values.pop("token", None) or TOKEN
+        return Telegram(
+            ChannelSetup("telegram", values, {"token": token}, self.folder, self.told.append), clock
+        )
+
+    def during(self, work: Callable[[Telegram], Awaitable[None]], **options: Any) -> None:
+        """Do something while the channel receives; what ends the channel is raised."""
+        asyncio.run(asyncio.wait_for(self._during(work, **options), SECONDS))
+
+    async def _during(self, work: Callable[[Telegram], Awaitable[None]], **options: Any) -> None:
+        self.inbox = self.inbox.again()
+        channel = self.channel(**options)
+        running = asyncio.create_task(channel.run(self.inbox))
+        working = asyncio.ensure_future(work(channel))
+        try:
+            done, _ = await asyncio.wait((running, working), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            running.cancel()
+            working.cancel()
+            await asyncio.gather(running, working, return_exceptions=True)
+            await channel.close()
+
+    def receive(self, count: int, **options: Any) -> list[Incoming]:
+        """Receive until so many messages are kept, and Telegram was told so."""
+
+        async def until_confirmed(_: Telegram) -> None:
+            await self.inbox.wait_for(lambda: len(self.inbox.messages) >= count)
+            await asyncio.to_thread(self.server.wait_for, lambda: not self.server.unconfirmed)
+
+        self.during(until_confirmed, **options)
+        return self.inbox.messages
+
+    def fails(self, kind: type[Exception], **options: Any) -> Any:
+        """The error that ends the channel."""
+        with pytest.raises(kind) as caught:
+            self.during(lambda _: asyncio.Event().wait(), **options)  # type: ignore[arg-type, return-value]
+        return caught.value
+
+    def call(self, work: Callable[[Telegram], Awaitable[Any]], **options: Any) -> Any:
+        """Use a channel that receives nothing."""
+
+        async def use() -> Any:
+            channel = self.channel(**options)
+            try:
+                return await work(channel)
+            finally:
+                await channel.close()
+
+        return asyncio.run(asyncio.wait_for(use(), SECONDS))
+
+    def asked(self, method: str) -> list[Any]:
+        """What the bot asked of a method."""
+        return [
+            request.body for request in self.server.requests if request.path.endswith(f"/{method}")
+        ]
+
+    def send(
+        self, text: str = "yes", chat: Chat | None = None, reply_to: str = "", **options: Any
+    ) -> str:
+        outgoing = Outgoing("k1", chat or Chat("telegram", str(OTTO)), text, reply_to)
+        return str(self.call(lambda channel: channel.send(outgoing), **options))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Any:
+    with FakeTelegram() as server:
+        yield Scene(server, tmp_path)
+
+
+# what people write
+
+
+def test_a_message_comes_with_its_sender_its_chat_and_its_time(scene: Scene) -> None:
+    number = scene.server.say(OTTO, OTTO, "Where did I leave the keys?")
+    (message,) = scene.receive(1)
+    assert message.text == "Where did I leave the keys?"
+    assert (message.sender.id, message.sender.name) == ("5054", "User 5054")
+    assert message.chat == Chat("telegram", "5054", ChatType.DIRECT)
+    assert message.id == f"5000/5054/{number}"
+    assert message.sent == datetime.fromtimestamp(1_790_000_000, UTC)
+    assert message.to_agent
+
+
+def test_edit_has_its_own_id_and_names_the_original(scene: Scene) -> None:
+    number = scene.server.say(OTTO, OTTO, "at nine")
+    scene.server.edit(OTTO, OTTO, number, "at ten")
+    scene.server.edit(OTTO, OTTO, number, "at eleven")
+    first, *edits = scene.receive(3)
+    assert [(edit.text, edit.edits) for edit in edits] == [
+        ("at ten", first.id),
+        ("at eleven", first.id),
+    ]
+    assert len({first.id, *(edit.id for edit in edits)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "is_to_agent", "kept"),
+    [
+        ("@nacre_bot what is for dinner?", True, "what is for dinner?"),
+        ("😀😀 ask @Nacre_Bot about it", True, "😀😀 ask @Nacre_Bot about it"),
+        ("/new@nacre_bot", True, "/new"),
+        ("@nacre_bot: /reset", True, "/reset"),
+        ("@nacre_bot", True, "@nacre_bot"),
+        ("/new", False, "/new"),
+        ("/new@other_bot", False, "/new@other_bot"),
+        ("ask @nacre_bot_two", False, "ask @nacre_bot_two"),
+        ("what is for dinner?", False, "what is for dinner?"),
+    ],
+)
+def test_group_message_is_for_the_agent_when_it_is_named(
+    scene: Scene, text: str, is_to_agent: bool, kept: str
+) -> None:
+    scene.server.say(KITCHEN, OTTO, text)
+    (message,) = scene.receive(1)
+    assert message.chat == Chat("telegram", "-700", ChatType.GROUP)
+    assert (message.to_agent, message.text) == (is_to_agent, kept)
+
+
+def test_group_reply_is_for_the_agent_only_if_addressed(scene: Scene) -> None:
+    own = {"message_id": 3, "from": scene.server.bot}
+    others = {"message_id": 4, "from": {"id": 77, "is_bot": False}}
+    scene.server.say(KITCHEN, OTTO, "and tomorrow?", reply_to_message=own)
+    scene.server.say(KITCHEN, OTTO, "nice", reply_to_message=others)
+    assert [message.to_agent for message in scene.receive(2)] == [True, False]
+
+
+def test_somebody_without_a_username_is_mentioned_by_id(scene: Scene) -> None:
+    entity = {
+        "type": "text_mention",
+        "offset": 0,
+        "length": 5,
+        "user": {"id": 5000, "is_bot": True},
+    }
+    scene.server.say(KITCHEN, OTTO, "Nacre, dinner?", entities=[entity])
+    assert scene.receive(1)[0].to_agent
+
+
+def test_topic_is_a_thread_and_ordinary_reply_is_not(scene: Scene) -> None:
+    scene.server.say(KITCHEN, OTTO, "here", message_thread_id=12, is_topic_message=True)
+    scene.server.say(KITCHEN, OTTO, "there", message_thread_id=9)
+    assert [message.chat.thread for message in scene.receive(2)] == ["12", ""]
+
+
+def test_files_have_name_type_size_and_caption_text(scene: Scene) -> None:
+    server = scene.server
+    small, large = server.file(b"s", width=90), server.file(b"large", width=900)
+    plan = server.file(b"%PDF", file_name="../plan.pdf", mime_type="a/pdf")
+    server.say(OTTO, OTTO, caption="the plan", document=plan)
+    server.say(OTTO, OTTO, photo=[large, small])
+    server.say(OTTO, OTTO, voice=server.file(b"OggS"))
+    document, photo, voice = scene.receive(3)
+    assert (document.text, document.attachments) == (
+        "the plan",
+        (Attachment("plan.pdf", "a/pdf", 4, "file-2"),),
+    )
+    assert photo.attachments == (Attachment("photo.jpg", "image/jpeg", 5, "file-1"),)
+    assert voice.attachments == (Attachment("voice.ogg", "audio/ogg", 4, "file-3"),)
+
+
+def test_an_animation_is_one_file_and_a_sticker_is_its_emoji(scene: Scene) -> None:
+    file = scene.server.file(b"GIF", file_name="cat.gif")
+    scene.server.say(OTTO, OTTO, animation=file, document=file)
+    scene.server.say(OTTO, OTTO, sticker={"file_id": "s", "emoji": "👍"})
+    cat, thumb = scene.receive(2)
+    assert [one.name for one in cat.attachments] == ["cat.gif"]
+    assert thumb.text == "👍"
+
+
+def test_what_nobody_said_and_what_bots_say_is_passed_over(scene: Scene) -> None:
+    scene.server.say(KITCHEN, OTTO, new_chat_members=[{"id": 9}])
+    scene.server.say(KITCHEN, 9, "I am a bot", **{"from": {"id": 9, "is_bot": True}})
+    scene.server.push({"my_chat_member": {}})
+    scene.server.say(KITCHEN, OTTO, "hello")
+    assert [message.text for message in scene.receive(1)] == ["hello"]
+    assert scene.told == []
+
+
+def test_whoever_writes_in_the_name_of_a_group_is_that_group(scene: Scene) -> None:
+    scene.server.say(
+        KITCHEN, 1087968824, "all of you", sender_chat={"id": KITCHEN, "title": "Kitchen"}
+    )
+    (message,) = scene.receive(1)
+    assert (message.sender.id, message.sender.name) == ("-700", "Kitchen")
+
+
+def test_moved_telegram_group_stays_one_conversation(
+    scene: Scene,
+) -> None:
+    new = -1_000_000_000_700
+    scene.server.say(KITCHEN, OTTO, "before")
+    scene.server.move(KITCHEN, new)
+    scene.server.say(new, OTTO, "after")
+
+    async def answer(channel: Telegram) -> None:
+        await scene.inbox.wait_for(lambda: len(scene.inbox.messages) == 2)
+        before, after = scene.inbox.messages
+        assert before.chat == after.chat
+        await channel.send(Outgoing("k", after.chat, "one", after.id))
+        await channel.send(Outgoing("k", before.chat, "two", before.id))
+        await channel.show_typing(before.chat)
+
+    scene.during(answer)
+    assert scene.asked("sendMessage") == scene.server.sent  # none was refused
+    assert scene.server.typing[0]["chat_id"] == new
+    one, two = scene.server.sent
+    assert one["chat_id"] == two["chat_id"] == new
+    assert one["reply_parameters"]["message_id"] == 4
+    assert "reply_parameters" not in two  # its number is another message's in the new group
+
+
+def test_a_move_is_known_after_a_restart_and_learned_from_a_refusal(scene: Scene) -> None:
+    scene.server.move(KITCHEN, -1_000_000_000_700)
+    scene.receive(0)
+    scene.server.say(-1_000_000_000_700, OTTO, "still here")
+    assert scene.receive(1)[0].chat.id == "-700"
+    scene.server.moved[-800] = -1_000_000_000_800
+    assert scene.send(chat=Chat("telegram", "-800", ChatType.GROUP)).startswith(
+        "5000/-1000000000800/"
+    )
+
+
+# nothing is lost, nothing comes twice
+
+
+def test_an_update_is_confirmed_only_after_it_is_kept(scene: Scene) -> None:
+    scene.server.say(OTTO, OTTO, "keep me")
+    begun = asyncio.Event()
+
+    async def never() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def until_begun(_: Telegram) -> None:
+        await begun.wait()
+
+    scene.inbox.before = never
+    scene.during(until_begun)
+    assert scene.server.unconfirmed == 1
+    scene.inbox.before = None
+    assert [message.text for message in scene.receive(1)] == ["keep me"]
+
+
+def test_after_a_restart_the_channel_goes_on_after_the_last_update(scene: Scene) -> None:
+    scene.server.say(OTTO, OTTO, "one")
+    scene.receive(1)
+    scene.server.redeliver()
+    scene.server.say(OTTO, OTTO, "two")
+    assert [message.text for message in scene.receive(2)] == ["one", "two"]
+    polls = scene.asked("getUpdates")
+    assert "offset" not in polls[0]
+    assert all(poll["offset"] > 700_000 for poll in polls[1:])
+
+
+def test_repeated_and_reordered_updates_are_stored_once_in_order(scene: Scene) -> None:
+    scene.server.is_reversed = True
+    for number in range(250):
+        scene.server.say(OTTO, OTTO, str(number))
+    scene.receive(250)
+    scene.inbox.kept.clear()
+    scene.server.redeliver()
+    scene.server.say(OTTO, OTTO, "250")
+    assert [int(message.text) for message in scene.receive(251)] == list(range(251))
+
+
+def test_an_old_offset_is_not_used_as_numbers_may_begin_anew(scene: Scene) -> None:
+    scene.server.say(OTTO, OTTO, "before the holidays")
+    scene.receive(1)
+    scene.server._next_update = 40
+    scene.server.say(OTTO, OTTO, "after the holidays")
+    scene.receive(2, clock=lambda: utc_now() + timedelta(days=15))
+    assert scene.inbox.texts == ["before the holidays", "after the holidays"]
+
+
+def test_an_offset_grows_old_also_while_the_channel_runs(scene: Scene) -> None:
+    times = iter([utc_now()])
+    scene.server.say(OTTO, OTTO, "hello")
+    scene.receive(1, clock=lambda: next(times, utc_now() + timedelta(days=15)))
+    _, second, third, *_ = scene.asked("getUpdates")
+    assert "offset" not in second
+    assert third["offset"] > 700_000
+    assert scene.inbox.texts == ["hello"]
+
+
+def test_another_bot_in_the_same_channel_begins_at_its_own_updates(scene: Scene) -> None:
+    scene.server.say(OTTO, OTTO, "to the first")
+    scene.receive(1)
+    with FakeTelegram("6000:letters") as second:
+        scene.server = second
+        second._next_update = 3
+        second.say(OTTO, OTTO, "to the second")
+        scene.receive(2, token="6000:letters")
+    assert scene.inbox.texts == ["to the first", "to the second"]
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"message": "hello"},
+        {"message": {"message_id": "x", "chat": {"id": 1}}},
+        {"message": {"message_id": 1, "chat": [], "text": "t"}},
+        {"message": {"message_id": 1, "chat": {"id": 1, "type": "private"}, "text": "t"}},
+        {
+            "message": {
+                "message_id": 1,
+                "chat": {"id": 10**400, "type": "private"},
+                "from": {"id": 1},
+                "text": "t",
+            }
+        },
+        "not an object",
+        {"update_id": "x"},
+    ],
+)
+def test_an_update_that_is_malformed_is_left_out_and_told_once(scene: Scene, update: Any) -> None:
+    scene.server.push(update)
+    scene.server.push(update)
+    scene.server.say(OTTO, OTTO, "and on it goes")
+
+    async def until_kept(_: Telegram) -> None:
+        await scene.inbox.wait_for(lambda: bool(scene.inbox.messages))
+
+    scene.during(until_kept)
+    assert scene.inbox.texts == ["and on it goes"]
+    assert len(scene.told) == 1
+
+
+def test_odd_types_and_sizes_within_a_message_cost_no_more_than_themselves(scene: Scene) -> None:
+    scene.server.say(
+        OTTO,
+        OTTO,
+        "x" * 30_000,
+        entities=[{"type": 3, "offset": -1, "length": "9"}, 7, None],
+        photo={"file_id": 1},
+        document={
+            "file_id": "d",
+            "file_name": "a\x00/b\\c" * 100,
+            "file_size": "many",
+            "mime_type": 4,
+        },
+        sticker=3,
+        message_thread_id=True,
+        date="soon",
+        reply_to_message=[1],
+    )
+    (message,) = scene.receive(1)
+    assert len(message.text) == 20_000
+    assert message.sent is None
+    (file,) = message.attachments
+    assert (file.size, file.media_type, len(file.name)) == (None, "", 120)
+    assert not set(file.name) & set("\0/\\")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = "text caption entities from sender_chat reply_to_message document photo voice sticker date migrate_to_chat_id"
+KINDS = st.sampled_from(["private", "group", "channel"])
+CHATS = st.fixed_dictionaries({"id": st.integers(-9, 9), "type": KINDS | JSON})
+MESSAGES = st.builds(
+    lambda head, rest: {**rest, **head},
+    st.fixed_dictionaries({"message_id": st.integers(0, 9), "chat": CHATS | JSON}),
+    st.dictionaries(
+        st.sampled_from(FIELDS.split()),
+        JSON | st.just([{"type": "mention", "offset": 0, "length": 1}]),
+    ),
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["message", "edited_message", "update_id"]), MESSAGES | JSON)
+)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
+    moved_ids(update)
+    with suppress(ValueError):
+        message = incoming(update, "telegram", Bot("5000", "nacre_bot"), {})
+        assert message is None or (message.id and message.sender.id)
+
+
+# disturbances
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"is_cut": True},
+        {"status": 500},
+        {"status": 502, "body": b"<html>"},
+        {"status": 404, "body": b"<html>a proxy"},
+    ],
+)
+def test_one_poll_that_fails_is_asked_again_at_once(scene: Scene, fault: dict[str, Any]) -> None:
+    scene.server.fail_next(path="getUpdates", **fault)
+    scene.server.say(OTTO, OTTO, "through it all")
+    assert [message.text for message in scene.receive(1)] == ["through it all"]
+
+
+def test_two_polls_that_fail_are_the_gateways(scene: Scene) -> None:
+    scene.server.fail_next(path="getUpdates", is_cut=True, times=2)
+    scene.fails(ChannelUnavailable)
+
+
+def test_a_server_that_is_not_there_is_unavailable(scene: Scene) -> None:
+    scene.fails(ChannelUnavailable, base_url="http://127.0.0.1:1")
+
+
+def test_an_answer_that_is_no_list_is_unavailable(scene: Scene) -> None:
+    scene.server.fail_next(200, {"ok": True, "result": {"a": 1}}, path="getUpdates", times=2)
+    assert "not a list" in scene.fails(ChannelUnavailable).message
+
+
+def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:
+    refusal = {
+        "ok": False,
+        "error_code": 429,
+        "description": "Too Many Requests",
+        "parameters": {"retry_after": 17},
+    }
+    scene.server.fail_next(429, refusal, path="getUpdates")
+    assert scene.fails(ChannelUnavailable).retry_after == 17
+    scene.server.fail_next(429, refusal, path="sendMessage")
+    with pytest.raises(ChannelUnavailable) as caught:
+        scene.send()
+    assert caught.value.retry_after == 17
+
+
+def test_a_second_program_with_the_same_token_is_named(scene: Scene) -> None:
+    async def poll_beside(_: Telegram) -> None:
+        await asyncio.to_thread(scene.server.wait_for, lambda: scene.server.polls)
+        other = WebApi("Telegram", scene.server.url, {})
+        await other.ask("POST", f"/bot{TOKEN}/getUpdates", json={"timeout": 0})
+        await other.close()
+        await asyncio.Event().wait()
+
+    with pytest.raises(ChannelUnavailable, match="another program") as caught:
+        scene.during(poll_beside)
+    assert caught.value.hint
+
+
+def test_a_webhook_that_takes_the_messages_is_named_with_what_removes_it(scene: Scene) -> None:
+    scene.server.has_webhook = True
+    error = scene.fails(ChannelUnavailable)
+    assert "webhook" in error.message
+    assert "deleteWebhook" in error.hint
+
+
+def test_a_wrong_token_is_refused(scene: Scene) -> None:
+    error = scene.fails(ChannelRefused, token="5000:wrong")
+    assert "token" in error.message
+    assert "gateway.channels.telegram.token" in error.hint
+
+
+def test_no_error_and_no_log_holds_the_token(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    echo = {"ok": False, "error_code": 400, "description": f"Bad Request: /bot{TOKEN}/sendMessage"}
+    errors = [scene.fails(ChannelUnavailable, base_url="http://127.0.0.1:1")]
+    for fault in (
+        {"status": 400, "body": echo},
+        {"status": 500},
+        {"is_cut": True},
+        {"status": 418, "body": b"x"},
+    ):
+        scene.server.fail_next(path="sendMessage", **fault)  # type: ignore[arg-type]
+        with pytest.raises((ChannelRefused, ChannelUnavailable)) as caught:
+            scene.send()
+        errors.append(caught.value)
+    scene.send()
+    said = (
+        repr([(error, error.hint, error.__cause__) for error in errors])
+        + repr(scene.channel())
+        + caplog.text
+    )
+    assert "letters-of-the-fake" not in said
+
+
+# answers
+
+
+def test_an_answer_is_sent_as_plain_text_without_previews(scene: Scene) -> None:
+    sent = scene.send("see <b>https://example.org</b> *now*")
+    assert sent == "5000/5054/1"
+    assert scene.server.sent == [
+        {
+            "chat_id": 5054,
+            "text": "see <b>https://example.org</b> *now*",
+            "link_preview_options": {"is_disabled": True},
+        }
+    ]
+
+
+def test_an_answer_in_a_topic_of_a_group_replies_there(scene: Scene) -> None:
+    chat = Chat("telegram", "-700", ChatType.GROUP, thread="12")
+    scene.send(chat=chat, reply_to="5000/-700/31")
+    (sent,) = scene.server.sent
+    assert sent["message_thread_id"] == 12
+    assert sent["reply_parameters"] == {"message_id": 31, "allow_sending_without_reply": True}
+
+
+def test_emoji_text_within_limits_is_accepted(scene: Scene) -> None:
+    limits = scene.channel().limits
+    assert (limits.characters, limits.utf16) == (4_096, True)
+    scene.send("😀" * 2_048)
+    with pytest.raises(ChannelRefused, match="too long"):
+        scene.send("😀" * 2_049)
+
+
+def test_whoever_blocked_the_bot_refuses_its_answers(scene: Scene) -> None:
+    scene.server.blocked.add(OTTO)
+    with pytest.raises(ChannelRefused, match="blocked"):
+        scene.send()
+    with pytest.raises(ChannelRefused):
+        scene.send(chat=Chat("telegram", "no number"))
+
+
+def test_typing_is_shown_and_a_failure_of_it_is_passed_over(scene: Scene) -> None:
+    chat = Chat("telegram", "-700", ChatType.GROUP, thread="12")
+    scene.server.fail_next(path="sendChatAction")
+    scene.call(lambda channel: channel.show_typing(chat))
+    scene.call(lambda channel: channel.show_typing(chat))
+    assert scene.server.typing == [{"chat_id": -700, "action": "typing", "message_thread_id": 12}]
+
+
+# files
+
+
+def test_a_file_is_fetched_whole_or_not_at_all(scene: Scene, tmp_path: Path) -> None:
+    source = scene.server.file(b"%PDF-1.7")["file_id"]
+    target = tmp_path / "files" / "plan.pdf"
+    file = Attachment("plan.pdf", source=source)
+    for most, fault in ((8, {"is_cut": True}), (8, {"status": 500}), (7, None)):
+        if fault:
+            scene.server.fail_next(path="/file/", **fault)  # type: ignore[arg-type]
+        with pytest.raises(ChannelUnavailable if fault else ChannelRefused):
+            scene.call(lambda channel, most=most: channel.fetch(file, target, most))
+        assert not target.exists()
+    scene.call(lambda channel: channel.fetch(file, target, 8))
+    assert target.read_bytes() == b"%PDF-1.7"
+    assert [path.name for path in target.parent.iterdir()] == ["plan.pdf"]
+
+
+def test_a_file_that_is_larger_than_it_says_is_not_kept(scene: Scene, tmp_path: Path) -> None:
+    source = scene.server.file(b"x" * 100)["file_id"]
+    scene.server.fail_next(
+        200, {"ok": True, "result": {"file_id": source, "file_path": f"documents/{source}"}}
+    )
+    with pytest.raises(ChannelRefused, match="larger"):
+        scene.call(
+            lambda channel: channel.fetch(Attachment("x", source=source), tmp_path / "x", 99)
+        )
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("place", ["", "../../etc/passwd", 7, None])
+def test_a_file_that_lies_at_no_place_is_refused(scene: Scene, tmp_path: Path, place: Any) -> None:
+    scene.server.fail_next(200, {"ok": True, "result": {"file_path": place}})
+    with pytest.raises(ChannelRefused):
+        scene.call(lambda channel: channel.fetch(Attachment("x", source="f"), tmp_path / "x", 99))
+    assert len(scene.server.requests) == 1
+
+
+def test_a_file_that_telegram_does_not_know_is_refused(scene: Scene, tmp_path: Path) -> None:
+    with pytest.raises(ChannelRefused, match="file_id"):
+        scene.call(
+            lambda channel: channel.fetch(Attachment("x", source="gone"), tmp_path / "x", 99)
+        )
+
+
+# settings
+
+
+@pytest.mark.parametrize(
+    "place", ["http://telegram.example", "ftp://127.0.0.1", "telegram", "http://[", ""]
+)
+def test_the_bot_api_is_asked_encrypted_or_on_this_machine(scene: Scene, place: str) -> None:
+    with pytest.raises(SettingsInvalid):
+        scene.channel(base_url=place)
+
+
+def test_answering_whole_groups_warns_about_privacy_mode(scene: Scene) -> None:
+    scene.server.say(OTTO, OTTO, "hello")
+    scene.receive(1, groups="all")
+    assert "/setprivacy" in scene.told[0]

@@ -1,0 +1,92 @@
+"""The way to a platform's HTTP: bounds, and where a token goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from nacre.errors import ChannelUnavailable
+from nacre_gateway import channels
+from nacre_gateway.channels import WebApi
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"
+SECONDS = 20.0
+
+
+def ask(serve: Serve, **options: Any) -> Any:
+    """What the platform at the other end of a socket is understood to answer."""
+
+    async def work() -> Any:
+        served: list[asyncio.Task[None]] = []
+
+        async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            served.append(asyncio.current_task())  # type: ignore[arg-type] # it runs in one
+            try:
+                await serve(reader, writer)
+            except ConnectionError:
+                pass  # the client left
+            finally:
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+
+        server = await asyncio.start_server(conversation, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        api = WebApi("A platform", f"http://127.0.0.1:{port}", {})
+        try:
+            return await api.ask("GET", "/", **options)
+        finally:
+            await api.close()
+            server.close()
+            await asyncio.gather(*served)
+
+    return asyncio.run(asyncio.wait_for(work(), SECONDS))
+
+
+def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD)
+        closed = asyncio.ensure_future(reader.read())
+        while not (await asyncio.wait((closed,), timeout=0.01))[0]:
+            writer.write(b" ")
+        await closed
+
+    with pytest.raises(ChannelUnavailable, match="in time"):
+        ask(drip, seconds=0.2)
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "_MAX_ANSWER_BYTES", 1_000)
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD + b" " * 2_000)
+        await reader.read()
+
+    with pytest.raises(ChannelUnavailable, match="larger than"):
+        ask(flood)
+
+
+def test_a_redirect_is_an_answer_as_the_token_would_go_along() -> None:
+    asked = []
+
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n")
+        await reader.read()
+
+    assert ask(redirect).status == 302
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("7", 7.0), ("inf", 86_400.0), ("nan", 0.0), ("-1", 0.0), ("x", None)]
+)
+def test_the_time_to_wait_is_a_time(said: str, seconds: float | None) -> None:
+    assert channels.Reply(429, {"retry-after": said}, {}).retry_after == seconds

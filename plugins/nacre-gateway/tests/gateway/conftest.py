@@ -1,0 +1,51 @@
+"""The command line in this process, and people who write to a gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from gateway.stage import OWNERS, Stage
+from tests.cli.conftest import Nacre, Outcome, nacre  # noqa: F401 - fixtures
+
+_groups = count(-401, -1)
+
+
+@pytest.fixture(scope="module")
+def owners() -> Iterator[int]:
+    """The owner's identities of a stage, each for one conversation."""
+    return iter(OWNERS)
+
+
+@pytest.fixture
+def owner(owners: Iterator[int]) -> int:
+    """An identity of the owner's, for one conversation."""
+    return next(owners)
+
+
+@pytest.fixture(scope="session")
+def strangers() -> Iterator[int]:
+    """People whom nobody let in."""
+    return count(7001)
+
+
+@pytest.fixture
+def stranger(strangers: Iterator[int]) -> int:
+    """Somebody whom nobody let in."""
+    return next(strangers)
+
+
+@pytest.fixture
+def paired(stage: Stage, strangers: Iterator[int]) -> int:
+    """Somebody whom the owner let in."""
+    user = next(strangers)
+    stage.nacre("gateway", "pair", f"telegram:{user}")
+    return user
+
+
+@pytest.fixture
+def group() -> int:
+    """A group of its own."""
+    return next(_groups)

@@ -1,0 +1,64 @@
+"""A gateway that ends in the middle of its work: what was to be answered is answered once when it runs again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from gateway.stage import OWNERS, Stage
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("restarts"), bytecode) as stage:
+        yield stage
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
+@pytest.mark.parametrize(
+    ("by", "code", "people"), [("SIGINT", 0, OWNERS[:3]), ("SIGKILL", -9, OWNERS[3:6])]
+)
+def test_what_was_being_answered_is_answered_once_afterwards(
+    place: Stage, by: str, code: int, people: Sequence[int]
+) -> None:
+    before = {user: len(place.answers(user)) for user in people}
+    release = place.agent.hold(f"while {by}")
+    gateway = place.start()
+    for user in people:
+        place.telegram.say(user, user, f"while {by} comes")
+    place.agent.wait_for(lambda: place.agent.count(f"while {by}") == len(people))
+    assert place.stop(gateway, signal.Signals[by]) == code
+    late = people[0]
+    place.telegram.say(late, late, f"after {by}")
+    release()
+    again = place.start()
+    for user in people:
+        place.answers(user, before[user] + (2 if user == late else 1))
+    assert place.agent.count(f"after {by}") == 1
+    place.stop(again)
+    assert place.agent.count(f"while {by}") == 2 * len(people)
+    assert "Traceback" not in place.log
+    for user in people:
+        said = [one["content"] for one in place.said(user) if one["role"] == "user"]
+        assert said.count(f"while {by} comes") == 1
+        sent = place.answers(user)[before[user] :]
+        assert len(set(sent)) == len(sent)
+        assert all(by in one for one in sent)
+
+
+def test_a_gateway_that_is_ended_again_and_again_gives_no_message_up(place: Stage) -> None:
+    user = OWNERS[6]
+    before = len(place.answers(user))
+    release = place.agent.hold("patience please")
+    place.telegram.say(user, user, "patience please")
+    for times in range(1, 5):
+        gateway = place.start()
+        place.agent.wait_for(lambda times=times: place.agent.count("patience please") == times)
+        assert place.stop(gateway) == 0
+    release()
+    gateway = place.start()
+    assert "patience please" in place.answers(user, before + 1)[-1]
+    place.stop(gateway)

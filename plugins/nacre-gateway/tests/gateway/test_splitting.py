@@ -1,0 +1,39 @@
+"""Answers in parts: within the platform's limits, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nacre.values.gateway import Limits
+from nacre_gateway.conversation import length, split
+
+TEXTS = st.text(st.sampled_from("ab .\n`😀ß"), max_size=400)
+
+
+@given(TEXTS, st.integers(10, 60), st.booleans())
+def test_every_part_fits_and_no_letter_is_lost(text: str, most: int, utf16: bool) -> None:
+    limits = Limits(characters=most, utf16=utf16)
+    parts = split(text, limits)
+    assert all(0 < length(part, limits) <= most for part in parts)
+    letters = [character for character in text if character not in " \n`"]
+    assert [character for part in parts for character in part if character not in " \n`"] == letters
+
+
+def test_it_is_cut_between_paragraphs_where_it_can_be() -> None:
+    first, second = "the first paragraph of it", "the second paragraph"
+    assert split(f"{first}\n\n{second}", Limits(characters=40)) == [first, second]
+
+
+def test_a_block_of_code_is_closed_and_opened_again() -> None:
+    code = "\n".join(f"line {number}" for number in range(12))
+    parts = split(f"See:\n```python\n{code}\n```", Limits(characters=60))
+    assert len(parts) > 1
+    assert all(part.count("```") % 2 == 0 for part in parts)
+    assert all(part.startswith("```python\n") for part in parts[1:])
+
+
+@pytest.mark.parametrize("text", ["", "  \n "])
+def test_nothing_is_no_part(text: str) -> None:
+    assert split(text, Limits()) == []
