@@ -273,8 +273,12 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print each measured total")
     parser.add_argument("--lower", action="store_true", help="record totals that have fallen")
     options = parser.parse_args()
-    modules = parse(options.source or PROJECT / "src")
-    breaches = [*module_breaches(modules), *cycle_breaches(modules)]
+    sources = (
+        [options.source] if options.source else [PROJECT / "src", *PROJECT.glob("plugins/*/src")]
+    )
+    breaches = []
+    for modules in map(parse, sources):
+        breaches += [*module_breaches(modules), *cycle_breaches(modules)]
     if not options.source:
         totals = measure(PROJECT)
         if options.lower:

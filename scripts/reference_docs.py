@@ -15,8 +15,8 @@ import click
 from write_json_docs import field
 
 from nacre import api
-from nacre.cli.command import Command, Group, load_command
-from nacre.cli.root import SECTIONS, cli
+from nacre.cli.command import Command, Group
+from nacre.cli.root import SECTIONS, cli, plugin_commands
 from nacre.known_settings import SETTINGS, Setting
 from nacre.serve.mcp import described, offered
 
@@ -52,6 +52,10 @@ Every error is a `NacreError` with a `hint`. Operations without a function are
 [called by name](../docs/json.md#requests-and-results-of-operations).
 """
 
+COMMAND_NAMES = {
+    **{title: list(names) for title, names in SECTIONS.items()},
+    "Plugins": plugin_commands(),
+}
 EVERYWHERE = ("--json", "--help", "-h, --help")
 """Options of every command."""
 
@@ -60,7 +64,7 @@ TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false
 
 def reference_pages() -> dict[str, str]:
     """Return the pages by path in the site."""
-    sections = {title: f"reference/commands/{title.lower()}.md" for title in SECTIONS}
+    sections = {title: f"reference/commands/{title.lower()}.md" for title in COMMAND_NAMES}
     return {
         "reference/commands.md": commands_page(sections),
         "reference/settings.md": settings_page(),
@@ -70,6 +74,13 @@ def reference_pages() -> dict[str, str]:
     }
 
 
+def load(name: str) -> click.Command:
+    """Return a command of the top level."""
+    found = cli.get_command(click.Context(cli), name)
+    assert found  # noqa: S101 - the names are those of the program
+    return found
+
+
 def commands_page(sections: dict[str, str]) -> str:
     """Return a page with a line for each command."""
     parts = [COMMANDS]
@@ -77,8 +88,8 @@ def commands_page(sections: dict[str, str]) -> str:
         page = place.removeprefix("reference/")
         parts += [f"\n## {title}\n\n| command | description |\n|---|---|\n"]
         parts += [
-            f"| [`nacre {name}`]({page}#nacre-{name}) | {entry.summary} |\n"
-            for name, entry in SECTIONS[title].items()
+            f"| [`nacre {name}`]({page}#nacre-{name}) | {first_sentence(load(name).help)} |\n"
+            for name in COMMAND_NAMES[title]
         ]
     names = "\n".join(
         place.removeprefix("reference/").removesuffix(".md") for place in sections.values()
@@ -90,8 +101,8 @@ def section_page(title: str) -> str:
     """Return a page with the commands of a section and their subcommands."""
     root = click.Context(cli, info_name="nacre")
     parts = [f"# Commands: {title.lower()}\n"]
-    for name, entry in SECTIONS[title].items():
-        parts += command(click.Context(load_command(entry.place), info_name=name, parent=root), 2)
+    for name in COMMAND_NAMES[title]:
+        parts += command(click.Context(load(name), info_name=name, parent=root), 2)
     return "".join(parts)
 
 

@@ -14,7 +14,7 @@ PROJECT = Path(__file__).parents[2]
 SOURCE = PROJECT / "src" / "nacre"
 BENCHMARKS = PROJECT / "benchmarks"
 BROAD_EXCEPT = {
-    "gateway/engine.py",  # a third-party channel must not stop the others
+    "nacre_gateway/engine.py",  # a third-party channel must not stop the others
     "serve/homes.py",  # an answer that raises must not end the daemon, nor a failing watcher its requests
     "serve/server.py",  # the daemon's boundary, and its periodic tasks
     "serve/mcp.py",  # the boundary of MCP
@@ -47,7 +47,12 @@ BANNED = {
 
 def nodes(marks: str, *, within: str = "") -> Iterator[tuple[str, ast.AST]]:
     """The nodes of every module whose text has one of the marks, a regular expression."""
-    for root, files in ((SOURCE, SOURCE.rglob("*.py")), (PROJECT, BENCHMARKS.rglob("*.py"))):
+    plugins = [(source, source.rglob("*.py")) for source in PROJECT.glob("plugins/*/src")]
+    for root, files in (
+        (SOURCE, SOURCE.rglob("*.py")),
+        (PROJECT, BENCHMARKS.rglob("*.py")),
+        *plugins,
+    ):
         for path in sorted(files):
             name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
             if name.startswith(within) and re.search(marks, text):

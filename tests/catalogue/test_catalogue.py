@@ -51,6 +51,7 @@ def test_listing_the_catalogue_loads_no_operation() -> None:
         "nacre.base",
         "nacre.base.request",
         "nacre.base.json",
+        "nacre.base.plugins",
         "nacre.base.lazy",
         "nacre.base.late_modules",
         "nacre.values",

@@ -241,7 +241,7 @@ def test_an_adapter_that_cannot_be_loaded_is_named(
 ) -> None:
     answer = process("ingest", code=5, environ=install(tmp_path / "site", plugin))
     assert "nacre_heron:ADAPTER" in answer.err
-    assert "hint: mend or uninstall" in answer.err
+    assert "hint: fix or uninstall" in answer.err
     assert len(answer.err.splitlines()) == 2
 
 

@@ -2191,15 +2191,6 @@ export interface NacreDataUndoStep {
   clashes: Array<string>;
 }
 
-export interface NacreGatewayEngineChat {
-  session: ChatSession;
-  messages: Array<ChatMessage>;
-  summary: string;
-  path: string;
-  waiting: Array<ChatMessage>;
-  is_answering: boolean;
-}
-
 export interface NacreHomeConsentPlace {
   host: string;
   is_here: boolean;
@@ -2399,6 +2390,15 @@ export interface NacreVaultDocumentsNote {
   subject: string | null;
   other: string | null;
   fields: Array<string>;
+}
+
+export interface NacreGatewayEngineChat {
+  session: ChatSession;
+  messages: Array<ChatMessage>;
+  summary: string;
+  path: string;
+  waiting: Array<ChatMessage>;
+  is_answering: boolean;
 }
 
 export interface ActivityRequest {
@@ -3417,6 +3417,13 @@ export interface NacreMemoriesSpacesLogRequest {
 }
 
 export interface Operations {
+  "gateway-status": [Record<string, never>, GatewayState];
+  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
+  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
+  "gateway-end": [EndChatRequest, ChatSession];
+  "gateway-pairings": [Record<string, never>, Array<Pairing>];
+  "gateway-pair": [PairRequest, Paired];
+  "gateway-unpair": [UnpairRequest, boolean];
   "recall": [RecallQuery, RecallResult];
   "deep-recall": [DeepQuery, DeepResult];
   "list": [ListRequest, Listing];
@@ -3474,13 +3481,6 @@ export interface Operations {
   "watch-survey": [SurveyRequest, Survey];
   "watch-once": [RoundRequest, IngestReport];
   "quickstart": [Record<string, never>, QuickstartResult];
-  "gateway-status": [Record<string, never>, GatewayState];
-  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
-  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
-  "gateway-end": [EndChatRequest, ChatSession];
-  "gateway-pairings": [Record<string, never>, Array<Pairing>];
-  "gateway-pair": [PairRequest, Paired];
-  "gateway-unpair": [UnpairRequest, boolean];
   "context": [ContextRequest, ContextBlock];
   "context-given": [GivenRequest, null];
   "hook": [HookCall, HookAnswer];
