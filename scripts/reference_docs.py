@@ -15,7 +15,7 @@ import click
 from write_json_docs import field
 
 from nacre import api
-from nacre.cli.command import Command, Group
+from nacre.cli.command import Command, Group, first_sentence
 from nacre.cli.root import SECTIONS, cli, plugin_commands
 from nacre.known_settings import SETTINGS, Setting
 from nacre.serve.mcp import described, offered

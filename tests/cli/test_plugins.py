@@ -1,0 +1,74 @@
+"""Plugins register commands and operations through entry points; nacre works without any."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.conftest import SOURCE, Nacre
+
+PAGE = SOURCE.parent / "docs" / "extending.md"
+WITHOUT_PLUGINS = """
+import importlib.metadata, sys
+importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints(())
+sys.modules["nacre_gateway"] = None
+sys.argv[0] = "nacre"
+from nacre.__main__ import main
+main()
+"""
+
+
+def run_without_plugins(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_PLUGINS, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_core_works_without_plugins() -> None:
+    assert "gateway" not in run_without_plugins("--help").stdout
+    assert "nacre admin doctor" in run_without_plugins("help", "--all").stdout
+    assert run_without_plugins("store", "The ferry leaves from pier seven.").returncode == 0
+    found = run_without_plugins("recall", "where does the ferry leave?", "--json")
+    assert "pier seven" in str(json.loads(found.stdout)["hits"])
+
+
+def test_a_command_of_a_missing_plugin_names_its_extra() -> None:
+    refused = run_without_plugins("gateway", "run")
+    assert refused.returncode == 2
+    assert "nacre gateway is not installed: pip install 'nacre-memory[gateway]'" in refused.stderr
+
+
+def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
+    (user_home / ".nacre").mkdir(mode=0o700)
+    (user_home / ".nacre" / "config.toml").write_text(
+        '[gateway.channels.telegram]\ntoken = "env:TOKEN"\n', encoding="utf-8"
+    )
+    found = json.loads(run_without_plugins("admin", "doctor", "--json").stdout)
+    (check,) = (check for check in found["checks"] if check["name"] == "gateway")
+    assert check["hint"] == "pip install 'nacre-memory[gateway]'"
+
+
+def test_the_plugin_of_the_documentation_works(process: Nacre, tmp_path: Path) -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## Plugin\n")[2]
+    code, registration = re.findall(r"```(?:python|toml)\n(.*?)```", section, re.DOTALL)[:2]
+    facts = tmp_path / "nacre_tides-1.0.dist-info"
+    facts.mkdir()
+    (tmp_path / "nacre_tides.py").write_text(code, encoding="utf-8")
+    (facts / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: nacre-tides\nVersion: 1.0\n", encoding="utf-8"
+    )
+    points = registration.replace('[project.entry-points."', "[").replace('"]', "]")
+    (facts / "entry_points.txt").write_text(points.replace('"', ""), encoding="utf-8")
+    environ = {"PYTHONPATH": os.pathsep.join((str(SOURCE), str(tmp_path)))}
+    process("store", "The tide turns at noon.", environ=environ)
+    assert process("tides", environ=environ).out == "1 memory about the tide\n"
+    assert process("tides", "--json", environ=environ).json == {"count": 1}
+    assert "groups: " in process("--help", environ=environ).out
+    assert "nacre tides" in process("help", "--all", environ=environ).out
