@@ -67,11 +67,13 @@ FULL = Installation("[full]", 195, 32, has_vectors=True)
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """Build the wheel and the source distribution."""
+    """Build the wheel and the source distribution, and those of plugins beside them."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.absolute())]
     subprocess.run(command, cwd=_ROOT, check=True, stderr=subprocess.DEVNULL)
     (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    for plugin in (_ROOT / "plugins").iterdir():
+        subprocess.run(command, cwd=plugin, check=True, stderr=subprocess.DEVNULL)
     return wheel, source
 
 
@@ -179,6 +181,17 @@ def try_it(python: Path, installation: Installation, *, offline: bool) -> None:
         )
 
 
+def try_plugins(python: Path, folder: Path) -> None:
+    """Install the wheels of the plugins and show the help of a command."""
+    wheels = map(str, folder.glob("nacre_gateway-*.whl"))
+    pip = [*_PIP, "--python", str(python), "install", "--no-index", "--no-deps"]
+    subprocess.run([*pip, *wheels], check=True)
+    nacre = python.with_name("nacre")
+    subprocess.run(
+        [nacre, "gateway", "--help"], cwd=python.parent, check=True, stdout=subprocess.DEVNULL
+    )
+
+
 def weigh(python: Path, installation: Installation) -> str:
     """Return a line on the size. Exit if it exceeds the limits."""
     packages = packages_of(python)
@@ -216,6 +229,8 @@ def main() -> None:
             python = environment(Path(folder) / "env")
             install(python, wheel, installation, offline=options.offline)
             try_it(python, installation, offline=options.offline)
+            if installation is FULL:
+                try_plugins(python, options.folder)
             print("tried" if options.offline else weigh(python, installation))
     print(f"{wheel} and {source.name} are ready; nothing was uploaded")
 
