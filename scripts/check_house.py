@@ -196,7 +196,9 @@ def measure(project: Path) -> dict[str, int]:
         "tools_tokens": sum(size.tokens for size in tools),
         "string_bytes": sum(size.string_bytes for size in code),
         "table_bytes": sum(
-            path.stat().st_size for path in _files(project, ["src", "plugins"], TABLES)
+            path.stat().st_size
+            for path in _files(project, ["src", "plugins"], TABLES)
+            if path.name != "pyproject.toml"
         ),
         "web_lines": sum(path.read_text(encoding="utf-8").count("\n") for path in web),
         "prose_words_in_code": sum(size.prose_words for size in code),
