@@ -28,7 +28,7 @@ from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Answering, Homes
 from nacre.serve.server import Spaces
 from nacre.serve.server_web import Door, Site, Web
-from nacre.serve.web import Asking, Run
+from nacre.serve.web import Run, Waiting
 from nacre.settings import Settings
 from nacre.store.postgres import Distributed, distribute
 from nacre.store.postgres_connection import connect, migrate, state, translated_errors
@@ -130,7 +130,7 @@ class Watch:
     def measured(self, run: Run) -> Run:
         """Return ``run`` with each call reported to the observers."""
 
-        def counted(operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
+        def counted(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
             with self.counted(operation):
                 return run(operation, request, actor, caller)
 
