@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nacre.errors import NotFound, QueryInvalid
+from nacre.errors import InvalidQueryError, NotFoundError
 
 DATA = Path(__file__).parent / "data"
 
@@ -15,12 +15,12 @@ D = TypeVar("D")
 
 
 def load_cases(file: Path | None, name: str, type_: type[D]) -> D:
-    """Read the cases in a JSON file, by default ``data/NAME.json``. Raises NotFound, QueryInvalid."""
+    """Read the cases in a JSON file, by default ``data/NAME.json``. Raises NotFoundError, InvalidQueryError."""
     try:
         return msgspec.json.decode((file or DATA / f"{name}.json").read_bytes(), type=type_)
     except FileNotFoundError as error:
-        raise NotFound(f"{file} does not exist") from error
+        raise NotFoundError(f"{file} does not exist") from error
     except msgspec.DecodeError as error:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"{file or 'the data'} is not in the format of this benchmark: {error}"
         ) from error

@@ -11,7 +11,7 @@ import click
 
 from nacre.cli import output
 from nacre.cli.command import Run
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.values.reports import OnProgress
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -31,10 +31,10 @@ def progress_shown(run: Run) -> Iterator[OnProgress]:
 def workspace(run: Run, new: Path | None = None) -> Iterator[tuple[Path, OnProgress]]:
     """Yield a folder for a measurement (``new`` or a temporary one) and a progress callback.
 
-    Raises InvalidInput if ``new`` exists.
+    Raises InvalidInputError if ``new`` exists.
     """
     if new and new.exists():
-        raise InvalidInput(f"{new} already exists", hint="choose a new folder")
+        raise InvalidInputError(f"{new} already exists", hint="choose a new folder")
     with (
         tempfile.TemporaryDirectory(prefix="nacre-benchmark-") as folder,
         progress_shown(run) as notify,

@@ -20,7 +20,7 @@ from benchmarks.dataset import DATA
 from benchmarks.figures import percent
 from nacre.base import files
 from nacre.context.build import build
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.home.home import EmbedderLoader, Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
@@ -87,12 +87,12 @@ class ContextFigures:
 
 
 def read_prompts(path: Path | None) -> Prompts:
-    """Read a set of prompts, by default the bundled one. Raises InvalidInput."""
+    """Read a set of prompts, by default the bundled one. Raises InvalidInputError."""
     source = path or DATA / "context.toml"
     try:
         return msgspec.convert(tomllib.loads(source.read_text(encoding="utf-8")), Prompts)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{path} is not a set of prompts: {error}", hint="see docs/context.md"
         ) from error
 

@@ -23,7 +23,7 @@ from benchmarks.contradictions.stale import PhrasingResult, StaleData, StaleResu
 from benchmarks.dataset import load_cases
 from benchmarks.running import FILE, progress_shown, workspace
 from nacre.cli.command import Paper, Run, bold, command, dim
-from nacre.errors import ModelRefused
+from nacre.errors import ModelRefusedError
 from nacre.home.spending import model_for
 from nacre.llm.local_model import load_minilm
 from nacre.memories.compare import Resolution
@@ -76,7 +76,7 @@ def claims(run: Run, data: Path | None) -> None:
 
     model = model_for(run.home, Task.CLAIMS, background=False)
     if model is None:
-        raise ModelRefused(
+        raise ModelRefusedError(
             "no language model is configured", hint="nacre config set models.claims PROVIDER:MODEL"
         )
     with progress_shown(run) as notify:

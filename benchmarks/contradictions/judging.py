@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 import msgspec
 
 from nacre.base.text import normalise, title_of, words
-from nacre.errors import AnswerUnusable
+from nacre.errors import UnusableAnswerError
 from nacre.llm.calibration import calibration_of
 from nacre.llm.failures import ask, schema_of
 from nacre.memories.compare import (
@@ -191,7 +191,7 @@ class JudgeResult:
 def measure_claims(
     data: ClaimData, model: LanguageModel, notify: OnProgress = lambda _: None
 ) -> ClaimResult:
-    """Have a model extract every claim. Unusable answers score 0. Raises Unavailable, ModelRefused."""
+    """Have a model extract every claim. Unusable answers score 0. Raises Unavailable, ModelRefusedError."""
     results = []
     for at, case in enumerate(data.cases, 1):
         memory = _memory(case.id, Side(case.text, date(2026, 5, 20), case.kind))
@@ -200,7 +200,7 @@ def measure_claims(
                 model, claim_prompt(memory, case.known, schema_of(ClaimAnswer)), ClaimAnswer
             )
             claim, score = claim_of(answer), None
-        except AnswerUnusable:
+        except UnusableAnswerError:
             claim, score = None, 0.0
         gold = case.gold
         expected = (
@@ -253,7 +253,7 @@ def _object_score(came: str, expected: str) -> float:
 def measure_judge(
     data: PairData, model: LanguageModel | None, notify: OnProgress = lambda _: None
 ) -> JudgeResult:
-    """Judge every pair by the rules, and by the model if there is one. Raises Unavailable, ModelRefused."""
+    """Judge every pair by the rules, and by the model if there is one. Raises Unavailable, ModelRefusedError."""
     cases = []
     for at, case in enumerate(data.cases, 1):
         earlier, later = _sides(case)
@@ -292,7 +292,7 @@ def _by_model(case: PairCase, model: LanguageModel, expected: Resolution) -> Jud
     try:
         answer = ask(model, judge_prompt(later, [earlier], schema_of(JudgeAnswer)), JudgeAnswer)
         judgement = judgements(answer, 1)[0]
-    except AnswerUnusable:
+    except UnusableAnswerError:
         none = Bearing.UNRELATED, -1.0, "", Resolution.COEXIST, 0.0, "the answer is not usable"
         return Judged(model.name, *none)
     outcome = resolve(earlier, later, judgement)

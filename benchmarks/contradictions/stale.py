@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
@@ -199,7 +199,7 @@ class _Clock:
 
 def _loaded(load_embedder: Callable[[], Embedder] | None) -> Embedder:
     if load_embedder is None:
-        raise NotFound("this run uses no embedding model")
+        raise NotFoundError("this run uses no embedding model")
     return load_embedder()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.cli.command import Paper, bold, dim
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 
 _MEASURES = ("recall", "recall_any_kind", "must_recall", "precision", "score", "composite")
 _COUNTS = ("memories", "duplicates", "skip_hits", "long")
@@ -83,16 +83,16 @@ class Figures:
 
 
 def read_figures(file: Path) -> Figures:
-    """Read the output of ``--save`` or ``--json``. Raises InvalidInput."""
+    """Read the output of ``--save`` or ``--json``. Raises InvalidInputError."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         missing = {"overall", "sessions", "fixtures", "fixtures_overall"} - set(record)
     except (ValueError, TypeError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{file} contains no figures: {error}", hint="save them with --save"
         ) from error
     if missing:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{file} contains no figures of this benchmark", hint="save them with --save"
         )
     return Figures(record)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nacre.errors import InvalidInput, NotFound
+from nacre.errors import InvalidInputError, NotFoundError
 
 _MARK = '"must_extract"'
 
@@ -79,13 +79,13 @@ class Labelled:
 
 
 def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
-    """Read all labelled sessions below a folder. Raises NotFound, InvalidInput.
+    """Read all labelled sessions below a folder. Raises NotFoundError, InvalidInputError.
 
     A slug is the name of the label's file, or its relative path if two files share a name.
     """
     sessions = [read_labels(path) for path in sorted(folder.rglob("*.json")) if _is_label(path)]
     if not sessions:
-        raise NotFound(
+        raise NotFoundError(
             f"no labels in {folder}",
             hint="labels are JSON files with must_extract: benchmarks/README.md",
         )
@@ -98,7 +98,7 @@ def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
     ]
     unknown = set(only) - {item.slug for item in unique}
     if unknown:
-        raise NotFound(
+        raise NotFoundError(
             f"no labels named {', '.join(sorted(unknown))}",
             hint=f"available: {', '.join(item.slug for item in unique)}",
         )
@@ -106,18 +106,18 @@ def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
 
 
 def read_labels(path: Path) -> Labelled:
-    """Read a file of labels. Raises InvalidInput with the reason."""
+    """Read a file of labels. Raises InvalidInputError with the reason."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return (
             _read_fixture(path, data) if isinstance(data["session"], str) else _read_own(path, data)
         )
     except KeyError as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{path} has no {error}", hint="benchmarks/README.md describes labels"
         ) from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{path} contains no labels: {error}", hint="benchmarks/README.md describes labels"
         ) from error
 

@@ -23,7 +23,7 @@ from benchmarks.extraction.scoring import (
 )
 from benchmarks.retrieval.homes import as_jsonl
 from benchmarks.retrieval.suites import load_suite
-from nacre.errors import InvalidInput, NotFound
+from nacre.errors import InvalidInputError, NotFoundError
 from nacre.home.home import Home, load_configured_model, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.store import list_active
@@ -80,7 +80,7 @@ def measure(
     model: str | None = None,
     notify: OnProgress = lambda _: None,
 ) -> ExtractionResult:
-    """Ingest the sessions into homes in ``folder`` and score the memories. Raises NotFound if there are none.
+    """Ingest the sessions into homes in ``folder`` and score the memories. Raises NotFoundError if there are none.
 
     Labelled sessions share a home, as in production, so that a fact is learned only once. With ``apart``, and for
     fixtures as in agenr, every session has its own home. The language ``model``, if any, extracts from all sessions;
@@ -88,7 +88,7 @@ def measure(
     """
     files = _files(labelled, transcripts, folder)
     if not files:
-        raise NotFound(
+        raise NotFoundError(
             f"no labelled session in {transcripts}",
             hint="pass their folder with --transcripts",
         )
@@ -192,7 +192,7 @@ def score(
 def read_memories(file: Path) -> list[Kept]:
     """Read memories from a JSON list, an object with ``memories`` (``nacre list --json``), or JSON lines.
 
-    Raises InvalidInput.
+    Raises InvalidInputError.
     """
     text = file.read_text(encoding="utf-8")
     try:
@@ -203,7 +203,7 @@ def read_memories(file: Path) -> list[Kept]:
         items = data.get("memories", [data]) if isinstance(data, dict) else data
         return [_from_json(item) for item in items]
     except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{file} contains no memories: {error}", hint="use the output of nacre list --json"
         ) from error
 

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nacre.base.ids import utc_now, uuid7_source
-from nacre.errors import ChannelRefused, ChannelUnavailable
-from nacre_gateway.channels import Inbox
-from nacre_gateway.conversation import EVERYONE, ChannelOptions, Open, Question, Rules
-from nacre_gateway.engine import Gateway, Parts
-from nacre_gateway.sessions import Answering
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError
 from nacre.home.home import open_home
 from nacre.redact.redactor import Redactor
 from nacre.serve.homes import Homes, memory_mb
 from nacre.settings import load_settings
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
+from nacre_gateway.channels import Inbox
+from nacre_gateway.conversation import EVERYONE, ChannelOptions, Open, Question, Rules
+from nacre_gateway.engine import Gateway, Parts
+from nacre_gateway.sessions import Answering
 
 NAME = "crowd"
 _NUMBER = re.compile(r"\bnumber (\d+-\d+)\b")
@@ -87,7 +87,7 @@ class CrowdChannel:
         await asyncio.sleep(0)
         if self._moods.random() < _REFUSALS:
             self.refusals += 1
-            raise ChannelUnavailable("too many requests", retry_after=0.02)
+            raise ChannelUnavailableError("too many requests", retry_after=0.02)
         self.sent[outgoing.chat.id].append(outgoing.text)
         self.most_mb = max(self.most_mb, memory_mb() or 0.0)
         self.answered += len(_NUMBER.findall(outgoing.text))
@@ -101,8 +101,10 @@ class CrowdChannel:
         """Do nothing."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Raise ChannelRefused: there are no files."""
-        raise ChannelRefused(f"{attachment.name}: there are no files ({target.name}, {most_bytes})")
+        """Raise ChannelRefusedError: there are no files."""
+        raise ChannelRefusedError(
+            f"{attachment.name}: there are no files ({target.name}, {most_bytes})"
+        )
 
     async def close(self) -> None:
         """Do nothing."""
@@ -117,7 +119,7 @@ class CrowdChannel:
     def _cut(self) -> None:
         if self._dice.random() < _CUTS:
             self.cuts += 1
-            raise ChannelUnavailable("the connection broke", retry_after=0.01)
+            raise ChannelUnavailableError("the connection broke", retry_after=0.01)
 
     def _shuffled(self, messages: int, conversations: int) -> list[str]:
         dice = self._dice

@@ -11,7 +11,7 @@ from benchmarks.load.hooks import LIMIT_MS, START_LIMIT_MS, STATES, HookFigures,
 from benchmarks.running import workspace
 from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
 from nacre.cli.root import answer_measured
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 
 
 @command(
@@ -47,7 +47,9 @@ def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
 
     unknown = [state for state in states if state not in STATES]
     if unknown:
-        raise InvalidInput(f"unknown state {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}")
+        raise InvalidInputError(
+            f"unknown state {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}"
+        )
     with workspace(run) as (place, notify):
         figures = measure_hooks(place, runs=runs, memories=memories, only=states, notify=notify)
     record = {

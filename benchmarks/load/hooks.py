@@ -19,10 +19,10 @@ import apsw
 
 import nacre
 from nacre.base.environment import environment
-from nacre.base.link import CHORES_LOCK, Away, ask, socket_path
+from nacre.base.link import CHORES_LOCK, DaemonAwayError, ask, socket_path
 from nacre.base.locks import FileLock
 from nacre.cli.speed import percentile, statement, subject, write_notes
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.values.reports import OnProgress, Progress
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "SessionEnd")
@@ -168,7 +168,7 @@ def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
     try:
         until = time.monotonic() + _START_SECONDS
         while True:
-            with suppress(Away):
+            with suppress(DaemonAwayError):
                 ask(
                     str(home),
                     "context",
@@ -177,7 +177,7 @@ def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
                 )
                 break
             if time.monotonic() > until:
-                raise StoreUnusable(
+                raise UnusableStoreError(
                     "the daemon does not start", hint="run nacre serve to see the reason"
                 )
             time.sleep(0.1)

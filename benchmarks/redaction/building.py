@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dataset import DATA
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 
 SEED = 20_261_120
 TOKEN_CONTEXTS = 5
@@ -75,7 +75,7 @@ def build(seed: int = SEED) -> list[Sample]:
 def read_samples(path: Path) -> list[Sample]:
     """Read JSON lines with ``text``, ``family``, and ``secrets`` or ``secret``.
 
-    Raises InvalidInput.
+    Raises InvalidInputError.
     """
     samples = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -85,7 +85,7 @@ def read_samples(path: Path) -> list[Sample]:
             samples.append(_sample(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             hint = 'e.g. {"text": "KEY=abc", "family": "dotenv", "secrets": ["abc"]}'
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{path}, line {number}: not a labelled text: {error}", hint=hint
             ) from error
     return samples

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.retrieval.suites import BenchSession, Haystack, Suite
 from nacre import readers, store
 from nacre.base import text
-from nacre.errors import TranscriptUnreadable
+from nacre.errors import UnreadableTranscriptError
 from nacre.home import parsing
 from nacre.home.home import Home, open_home
 from nacre.learn import ingest as ingesting
@@ -123,7 +123,7 @@ def _fill(context: Home, haystack: Haystack, folder: Path, notify: OnProgress) -
         context, IngestOptions(paths=(transcripts,), extract=False, remember_paths=False), notify
     )
     if report.problems:
-        raise TranscriptUnreadable(f"{report.problems[0].path}: {report.problems[0].message}")
+        raise UnreadableTranscriptError(f"{report.problems[0].path}: {report.problems[0].message}")
     (folder / _FILLED).touch()
 
 

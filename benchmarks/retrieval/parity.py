@@ -13,7 +13,7 @@ from benchmarks.retrieval.recipes import FULL, Ranked, Variation, rankers
 from benchmarks.retrieval.scoring import score_list, sessions_of
 from benchmarks.retrieval.silence import absent_questions, fixed_clock
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, load_suite
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home.home import Home
 from nacre.protocols import Embedder
 from nacre.recall.recall import recall
@@ -75,7 +75,7 @@ def measure_parity(
     for name in names:
         try:
             load_suite(name, data)
-        except NotFound:
+        except NotFoundError:
             absent.append(name)
             continue
         measured.append(_measure(name, data, shelf, server, load_embedder, notify))

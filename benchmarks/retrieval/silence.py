@@ -19,7 +19,7 @@ from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.scoring import score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
 from nacre.base.ids import Clock
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home.home import Home
 from nacre.protocols import Embedder
 from nacre.recall.recall import recall, search_sessions
@@ -81,7 +81,7 @@ def measure_silence(
     absent: Sequence[Path],
     notify: OnProgress = lambda _: None,
 ) -> SilenceResult:
-    """Ask all questions with and without an answer. Raises NotFound for an invalid file."""
+    """Ask all questions with and without an answer. Raises NotFoundError for an invalid file."""
     from_files = [(path.stem, entry) for path in absent for entry in _read(path)]
     results: list[_Asked] = []
     for at, (haystack, context) in enumerate(open_homes(suite, shelf, load_embedder, notify)):
@@ -183,7 +183,7 @@ def _read(path: Path) -> list[Any]:
     if not isinstance(entries, list) or not all(
         isinstance(entry, str) or "question" in entry for entry in entries
     ):
-        raise NotFound(
+        raise NotFoundError(
             f"{path} is not a list of questions", hint='expected [{"question": "…"}, …] or ["…", …]'
         )
     return entries

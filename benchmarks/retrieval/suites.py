@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dataset import load_cases
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 
 LOCOMO_CATEGORIES = {
     1: "1 multi-hop",
@@ -87,7 +87,7 @@ class Suite:
 
 
 def load_suite(name: str, data: Path) -> Suite:
-    """Read a suite from a folder of benchmarks, or from the package. Raises NotFound."""
+    """Read a suite from a folder of benchmarks, or from the package. Raises NotFoundError."""
     if name == "coding":
         return Suite(name, (_read_coding(),))
     if name == "pile":
@@ -98,7 +98,9 @@ def load_suite(name: str, data: Path) -> Suite:
     files = sorted({path for pattern in patterns for path in data.glob(pattern)})
     haystacks = tuple(haystack for path in files for haystack in read(path))
     if not haystacks:
-        raise NotFound(f"no {name} data in {data}", hint=f"expected {' or '.join(patterns)} there")
+        raise NotFoundError(
+            f"no {name} data in {data}", hint=f"expected {' or '.join(patterns)} there"
+        )
     return Suite(name, haystacks)
 
 
@@ -108,10 +110,10 @@ def _pile(data: Path) -> Haystack:
     for name in _SUITES:
         try:
             haystacks += load_suite(name, data).haystacks
-        except NotFound:
+        except NotFoundError:
             continue
     if not haystacks:
-        raise NotFound(
+        raise NotFoundError(
             f"no benchmark data in {data}", hint=f"expected any of {', '.join(_SUITES)} there"
         )
     sessions = {session.id: session for haystack in haystacks for session in haystack.sessions}

@@ -19,7 +19,7 @@ from nacre.data.forget import ForgetRequest
 from nacre.data.history import Committed
 from nacre.data.sync import Synced
 from nacre.data.undo import Undoing
-from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
+from nacre.errors import InvalidInputError, InvalidMemoryError, InvalidQueryError
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
 from nacre.home.views import Listed, Pending, PendingPage, Step
@@ -114,7 +114,7 @@ class MemoryHome:
     ) -> Any:
         """Run an operation of :mod:`nacre.serve.catalogue` by name; ``fields`` are those of its request.
 
-        Raises InvalidInput for a field that is unknown or out of bounds, Conflict for an operation that needs
+        Raises InvalidInputError for a field that is unknown or out of bounds, Conflict for an operation that needs
         the home closed (use :func:`call`), and the operation's errors.
         """
         target = operation_of(operation)
@@ -130,7 +130,7 @@ class MemoryHome:
         """Read transcripts: the given files and folders, or all that discovery finds.
 
         ``extract`` learns memories from them, ``vectors`` computes embeddings. Unreadable files are in the
-        report's ``problems``. Raises NotFound for a missing path, and OwnerOnly if an agent names files,
+        report's ``problems``. Raises NotFoundError for a missing path, and OwnerOnlyError if an agent names files,
         since their text would count as the owner's.
         """
         named = [Path(path) for path in paths]
@@ -155,17 +155,17 @@ class MemoryHome:
         for the rules) defaults to the configured extraction model; rules replace a failed call, as ``asked``
         of each proposal shows. ``way`` is ``fitting`` (whole if the model has room), ``whole`` or ``chunks``.
         ``owner_only`` sends only the owner's turns, ``related`` adds existing memories on the topic. Raises
-        QueryInvalid, NotFound, Conflict, TranscriptUnreadable, ModelRefused.
+        InvalidQueryError, NotFoundError, Conflict, UnreadableTranscriptError, ModelRefusedError.
         """
         if path is None and not session:
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 "nothing to extract from", hint="name a transcript, or a session that was read"
             )
         request = ProposalRequest(
             path=None if path is None else Path(path),
             session=session,
             model=model,
-            way=choose(Way, way, QueryInvalid),
+            way=choose(Way, way, InvalidQueryError),
             owner_only=owner_only,
             related=related,
         )
@@ -197,17 +197,17 @@ class MemoryHome:
         ``force``. Secrets are redacted. Where rules cannot decide, a language model is asked if background
         models are permitted or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) set
         the minimum similarity. A memory from an agent's process is a proposal unless the owner typed the
-        ``quote``. Raises MemoryInvalid, and StoreBusy after 30 seconds.
+        ``quote``. Raises InvalidMemoryError, and StoreBusyError after 30 seconds.
         """
         return ingest.store(
             self._home,
             StoreRequest(
                 content=content,
                 subject=subject,
-                kind=choose(Kind, kind, MemoryInvalid),
+                kind=choose(Kind, kind, InvalidMemoryError),
                 importance=checked_importance(importance),
-                expiry=choose(Expiry, expiry, MemoryInvalid),
-                scope=choose(Scope, scope, MemoryInvalid),
+                expiry=choose(Expiry, expiry, InvalidMemoryError),
+                scope=choose(Scope, scope, InvalidMemoryError),
                 project=project,
                 tags=tags_of(tags),
                 canonical_key=canonical_key,
@@ -244,14 +244,14 @@ class MemoryHome:
         Times without a zone are local. A time in the question affects the ranking unless ``ignore_time``.
         Results count as used unless ``update`` is off; memories used in the same ``session`` (the host's own
         id) become related. ``expand`` lets a language model add rephrased queries, ``rerank`` lets it grade
-        the best hits. Raises QueryInvalid.
+        the best hits. Raises InvalidQueryError.
         """
         return recall.recall(
             self._home,
             RecallQuery(
                 text=text,
                 filter=in_utc(filter),
-                mode=choose(Mode, mode, QueryInvalid),
+                mode=choose(Mode, mode, InvalidQueryError),
                 limit=limit,
                 around=utc(around),
                 radius_days=radius_days,
@@ -281,10 +281,10 @@ class MemoryHome:
         A language model decides if one is configured (``models.recall``), within a minute;
         otherwise, or if it fails, rules do. ``recent`` are earlier messages as (``owner`` or ``agent``,
         text), the latest last; ``folder`` is the agent's folder. Only trusted memories are included. Raises
-        QueryInvalid.
+        InvalidQueryError.
         """
         messages = tuple(
-            Said(choose(Speaker, speaker, QueryInvalid), words) for speaker, words in recent
+            Said(choose(Speaker, speaker, InvalidQueryError), words) for speaker, words in recent
         )
         here = project_of_folder(self._home, Path(folder)) if folder else None
         query = DeepQuery(
@@ -313,10 +313,10 @@ class MemoryHome:
 
         ``moment`` overrides this for a session that starts with a prompt. ``folder`` is the agent's folder.
         Items already given to the host's ``session`` (``<tool>:<id>``) are omitted: call :meth:`context_told`
-        after delivery. ``text`` is empty if nothing is relevant. Raises InvalidInput.
+        after delivery. ``text`` is empty if nothing is relevant. Raises InvalidInputError.
         """
         when = (
-            choose(Moment, moment, InvalidInput)
+            choose(Moment, moment, InvalidInputError)
             if moment
             else Moment.PROMPT
             if prompt.strip()
@@ -324,12 +324,12 @@ class MemoryHome:
         )
         request = ContextRequest(
             when,
-            choose(Occasion, occasion, InvalidInput),
+            choose(Occasion, occasion, InvalidInputError),
             prompt,
             str(Path(folder).absolute()) if folder else None,
             session,
             budget_tokens,
-            tuple(choose(Part, part, InvalidInput) for part in parts),
+            tuple(choose(Part, part, InvalidInputError) for part in parts),
             lexical,
         )
         return build.context_for(self._home, request)
@@ -358,7 +358,7 @@ class MemoryHome:
         """Store a handoff of a session (``<tool>:<id>``), or of the last one of the folder's project.
 
         Its text is ``words``, else the owner's last messages, or a model's summary if one is configured.
-        Raises NotFound for a session without turns.
+        Raises NotFoundError for a session without turns.
         """
         request = HandoffRequest(
             folder=str(Path(folder).absolute()), store=True, session=session, words=words
@@ -390,11 +390,11 @@ class MemoryHome:
         mode: Mode | str = Mode.HYBRID,
         around: datetime | None = None,
     ) -> RecallResult:
-        """Return the turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
+        """Return the turns of all sessions that answer a question, the best first. Raises InvalidQueryError."""
         query = RecallQuery(
             text=text,
             filter=in_utc(filter),
-            mode=choose(Mode, mode, QueryInvalid),
+            mode=choose(Mode, mode, InvalidQueryError),
             limit=limit,
             around=utc(around),
         )
@@ -403,7 +403,7 @@ class MemoryHome:
     def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
         """Return a memory, active or retired, by id, id prefix or subject.
 
-        It counts as used, in the host's ``session`` if given, unless ``update`` is off. Raises NotFound,
+        It counts as used, in the host's ``session`` if given, unless ``update`` is off. Raises NotFoundError,
         Conflict.
         """
         return read_memory(
@@ -416,12 +416,12 @@ class MemoryHome:
         """Update memories from an agent's reply: which were used, and which had to be restated.
 
         These are the given ones, else those used in ``session`` since its last feedback; ``stored`` are those
-        the agent stored meanwhile. The reply is not stored. Raises QueryInvalid, NotFound, Conflict.
+        the agent stored meanwhile. The reply is not stored. Raises InvalidQueryError, NotFoundError, Conflict.
         """
         return recall.feedback(self._home, reply, references, session=session, stored=stored)
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
-        """Rate memories as good or bad; bad ones are queued for review. Raises NotFound, Conflict."""
+        """Rate memories as good or bad; bad ones are queued for review. Raises NotFoundError, Conflict."""
         return recall.judge(self._home, references, good=good)
 
     def reviews(self) -> Sequence[Pending]:
@@ -432,7 +432,7 @@ class MemoryHome:
     def keep(
         self, *references: str, content: str | None = None, into: str | None = None
     ) -> list[Memory]:
-        """Keep pending items. Raises NotFound, Conflict."""
+        """Keep pending items. Raises NotFoundError, Conflict."""
         kept: list[Memory] = self.call(
             "review-keep", references=references, content=content, into=into
         )
@@ -445,8 +445,8 @@ class MemoryHome:
 
         Fields are subject, content, kind, importance, expiry, scope, project (``None``: global) and tags;
         ``add_tags`` adds to the present tags, also under concurrent edits. With ``expected``, the etag from
-        ``call("look", reference=…)``, a file changed since is not overwritten. Raises NotFound, EditConflict,
-        MemoryInvalid.
+        ``call("look", reference=…)``, a file changed since is not overwritten. Raises NotFoundError, EditConflictError,
+        InvalidMemoryError.
         """
         return answers.edit(
             self._home,
@@ -454,7 +454,7 @@ class MemoryHome:
         )
 
     def history(self, reference: str) -> list[Step]:
-        """Return a memory with its predecessors and successors, the oldest first. Raises NotFound."""
+        """Return a memory with its predecessors and successors, the oldest first. Raises NotFoundError."""
         return history_of(self._home, ReferenceRequest(reference=reference))
 
     def retire(
@@ -467,7 +467,7 @@ class MemoryHome:
         """Retire memories (soft delete); their files move to ``retired/``.
 
         ``references`` are ids, subjects, or patterns with ``*``; ``contains`` are parts of subjects. With
-        ``persist``, memories stored later under these subjects are retired as well. Raises NotFound,
+        ``persist``, memories stored later under these subjects are retired as well. Raises NotFoundError,
         Conflict.
         """
         return answers.retire_memories(
@@ -480,7 +480,7 @@ class MemoryHome:
     def unretire(self, *references: str) -> answers.BroughtBack:
         """Restore retired or superseded memories; a superseding memory stays active.
 
-        Ids of persistent retirements end those. Raises NotFound, Conflict.
+        Ids of persistent retirements end those. Raises NotFoundError, Conflict.
         """
         back: answers.BroughtBack = self.call("unretire", references=references)
         return back
@@ -498,7 +498,7 @@ class MemoryHome:
         """Return the effects of forgetting one of these, or a project's content ``before`` a time, without
         changes.
 
-        Raises QueryInvalid, NotFound, Conflict.
+        Raises InvalidQueryError, NotFoundError, Conflict.
         """
         request = ForgetRequest(
             sessions=tuple(sessions),
@@ -519,7 +519,7 @@ class MemoryHome:
         return forgetting.forgotten(self._home)
 
     def allow_again(self, reference: str) -> Forgotten:
-        """Let forgotten content be read again, by the id of a run, session or memory. Raises NotFound,
+        """Let forgotten content be read again, by the id of a run, session or memory. Raises NotFoundError,
         Conflict.
         """
         allowed: Forgotten = self.call("forget-allow-again", reference=reference)
@@ -528,19 +528,22 @@ class MemoryHome:
     def log(
         self, reference: str | None = None, *, project: str | None = None, limit: int = 50
     ) -> Sequence[Listed]:
-        """Return operations, the newest first, on all memories, one, or a project. Raises NotFound, Conflict."""
+        """Return operations, the newest first, on all memories, one, or a project. Raises NotFoundError, Conflict."""
         return undo.log(self._home, reference=reference, project=project, limit=max(0, limit))
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
         """Undo an operation, by default the last one not undone.
 
-        ``force`` keeps both versions of content changed since. Raises NotFound, Conflict.
+        ``force`` keeps both versions of content changed since. Raises NotFoundError, Conflict.
         """
         undone: Undoing = self.call("undo", operation=operation, force=force)
         return undone
 
     def commit(self) -> Committed:
-        """Commit operations to the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
+        """Commit operations to the vault's git history.
+
+        Raises GitUnavailableError, UnusableRepositoryError, StoreBusyError.
+        """
         scan(self._home)
         return committing.commit_operations(self._home)
 
@@ -549,8 +552,8 @@ class MemoryHome:
     ) -> Synced:
         """Synchronise the vault with a remote, whose address is needed only the first time.
 
-        Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict,
-        RepositoryUnusable.
+        Raises RemoteUnreachableError, RemoteRefusedError, HistoryRewrittenError, SecretFoundError, EditConflictError,
+        UnusableRepositoryError.
         """
         synced: Synced = self.call(
             "sync", remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds
@@ -583,7 +586,7 @@ def open_memory(
 
     ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests;
     ``load_embedder`` replaces the bundled model, ``load_model`` opens language models by name. Raises
-    SettingsInvalid, StoreUnusable, VaultUnusable, SchemaTooNew.
+    InvalidSettingsError, UnusableStoreError, UnusableVaultError, SchemaTooNewError.
     """
     return MemoryHome(
         open_home(

@@ -1,21 +1,20 @@
 """The errors that nacre raises.
 
 NacreError
-├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
-├── NotFound                nothing has that id or name
-├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
-├── OwnerOnly               an agent called an operation of the owner
-├── NotAllowed              the role that an account has in a space does not allow it
-├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
-│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService,
-│                           ModelUnreadable), BudgetSpent, ChannelUnavailable
-├── ChannelRefused          a channel's platform refuses; trying again does not help
-├── ModelRefused            the model's provider refuses; trying again does not help: PromptTooLong, ModelDeclined
-├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
-├── AnswerUnusable          a model's answer has the wrong form
-├── RemoteRefused           the remote refuses; SecretFound: nacre refuses
-├── Fault                   a bug in nacre
-└── StoreUnusable           the home needs a repair or upgrade: SchemaTooNew, VaultUnusable, RepositoryUnusable
+├── InvalidInputError        invalid settings, queries, memories or transcripts; the caller can fix them
+├── NotFoundError            there is nothing with that id or name
+├── ConflictError            two writers disagree: edits, a moved remote, a rewritten history
+├── OwnerOnlyError           an agent called an operation of the owner
+├── NotAllowedError          the role of an account in a space does not allow it
+├── UnavailableError         try again or degrade: a busy store, a missing model or remote, a spent budget
+├── ChannelRefusedError      a channel's platform refuses; trying again does not help
+├── ModelRefusedError        a model's provider refuses; trying again does not help
+├── UnusableCredentialsError a file with credentials is unreadable, or the key is of another kind
+├── UnusableAnswerError      a model's answer has the wrong form
+├── RemoteRefusedError       the remote refuses
+├── SecretFoundError         nacre refuses to store or send a secret
+├── InternalError            a bug in nacre
+└── UnusableStoreError       the home needs a repair or upgrade
 
 An error has a message and a hint for the user. Each interface maps errors to its own exit codes or HTTP statuses.
 A class's docstring is its default message.
@@ -39,79 +38,79 @@ class NacreError(Exception):
         return str(self.args[0])
 
 
-class InvalidInput(NacreError):
+class InvalidInputError(NacreError):
     """The request is not valid."""
 
     code = "invalid_input"
 
 
-class SettingsInvalid(InvalidInput):
+class InvalidSettingsError(InvalidInputError):
     """A setting has a value that nacre cannot use."""
 
     code = "settings_invalid"
 
 
-class QueryInvalid(InvalidInput):
+class InvalidQueryError(InvalidInputError):
     """The query or filter is not valid."""
 
     code = "query_invalid"
 
 
-class MemoryInvalid(InvalidInput):
+class InvalidMemoryError(InvalidInputError):
     """The memory or its file is not well-formed."""
 
     code = "memory_invalid"
 
 
-class TranscriptUnreadable(InvalidInput):
+class UnreadableTranscriptError(InvalidInputError):
     """A transcript cannot be read."""
 
     code = "transcript_unreadable"
 
 
-class NotFound(NacreError):
+class NotFoundError(NacreError):
     """There is nothing with this id or name."""
 
     code = "not_found"
 
 
-class Conflict(NacreError):
+class ConflictError(NacreError):
     """The request conflicts with the present state."""
 
     code = "conflict"
 
 
-class EditConflict(Conflict):
+class EditConflictError(ConflictError):
     """The file changed after it was read; nothing was overwritten."""
 
     code = "edit_conflict"
 
 
-class DepartedError(Conflict):
+class DepartedError(ConflictError):
     """A later statement contradicts this candidate."""
 
     code = "departed"
 
 
-class OwnerOnly(NacreError):
+class OwnerOnlyError(NacreError):
     """Only the owner may do this; an agent asked for it."""
 
     code = "owner_only"
 
 
-class NotAllowed(NacreError):
+class NotAllowedError(NacreError):
     """The account's role in this space does not allow this."""
 
     code = "not_allowed"
 
 
-class Unavailable(NacreError):
+class UnavailableError(NacreError):
     """Something that nacre needs is unavailable."""
 
     code = "unavailable"
 
 
-class ChannelUnavailable(Unavailable):
+class ChannelUnavailableError(UnavailableError):
     """The channel's platform cannot be reached, or asks to wait."""
 
     code = "channel_unavailable"
@@ -128,49 +127,49 @@ class ChannelUnavailable(Unavailable):
         self.retry_after = retry_after
 
 
-class ChannelRefused(NacreError):
+class ChannelRefusedError(NacreError):
     """The channel's platform refused; a retry does not help."""
 
     code = "channel_refused"
 
 
-class StoreBusy(Unavailable):
+class StoreBusyError(UnavailableError):
     """Another process is using the database."""
 
     code = "store_busy"
 
 
-class MayBeStored(Unavailable):
+class MayBeStoredError(UnavailableError):
     """The change may have been stored despite this error."""
 
     code = "may_be_stored"
 
 
-class OtherVersion(Unavailable):
+class VersionMismatchError(UnavailableError):
     """The daemon has a different version from the caller."""
 
     code = "other_version"
 
 
-class OtherSettings(Unavailable):
+class SettingsMismatchError(UnavailableError):
     """The daemon has different settings from the caller."""
 
     code = "other_settings"
 
 
-class Ending(Unavailable):
+class ShuttingDownError(UnavailableError):
     """The daemon is shutting down."""
 
     code = "ending"
 
 
-class EmbedderUnavailable(Unavailable):
+class EmbedderUnavailableError(UnavailableError):
     """The embedding model cannot be loaded."""
 
     code = "embedder_unavailable"
 
 
-class EmbedderHeld(EmbedderUnavailable):
+class EmbedderHeldError(EmbedderUnavailableError):
     """Texts may not be sent to the embedding model now."""
 
     code = "embedder_held"
@@ -189,13 +188,13 @@ class EmbedderHeld(EmbedderUnavailable):
         self.for_less = for_less
 
 
-class RerankerUnavailable(Unavailable):
+class RerankerUnavailableError(UnavailableError):
     """The reranker cannot be loaded."""
 
     code = "reranker_unavailable"
 
 
-class ModelUnavailable(Unavailable):
+class ModelUnavailableError(UnavailableError):
     """The language model does not respond."""
 
     code = "model_unavailable"
@@ -218,21 +217,21 @@ class ModelUnavailable(Unavailable):
         self.may_cost = may_cost
 
 
-class UnexpectedService(ModelUnavailable):
+class UnexpectedServiceError(ModelUnavailableError):
     """The response did not come from the language model's provider."""
 
 
-class ModelUnreadable(ModelUnavailable):
+class UnreadableModelError(ModelUnavailableError):
     """The language model's command succeeded without readable output."""
 
 
-class BudgetSpent(Unavailable):
+class BudgetSpentError(UnavailableError):
     """The budget for models is used up."""
 
     code = "budget_spent"
 
 
-class QuotaSpent(NacreError):
+class QuotaSpentError(NacreError):
     """A space has used its daily quota of requests. ``seconds``: time until the next request is allowed."""
 
     code = "quota_spent"
@@ -242,119 +241,119 @@ class QuotaSpent(NacreError):
         self.seconds = seconds
 
 
-class SpaceFull(NacreError):
+class SpaceFullError(NacreError):
     """The space has reached its maximum number of turns."""
 
     code = "space_full"
 
 
-class ModelRefused(NacreError):
+class ModelRefusedError(NacreError):
     """The language model's provider refused the call."""
 
     code = "model_refused"
 
 
-class PromptTooLong(ModelRefused):
+class PromptTooLongError(ModelRefusedError):
     """The prompt is too long for the language model."""
 
     code = "prompt_too_long"
 
 
-class ModelDeclined(ModelRefused):
+class ModelDeclinedError(ModelRefusedError):
     """The language model declined to answer the prompt."""
 
 
-class CredentialsUnusable(NacreError):
+class UnusableCredentialsError(NacreError):
     """A key or its file cannot be used."""
 
     code = "credentials_unusable"
 
 
-class AnswerUnusable(NacreError):
+class UnusableAnswerError(NacreError):
     """The language model's answer cannot be used."""
 
     code = "answer_unusable"
 
 
-class StoreUnusable(NacreError):
+class UnusableStoreError(NacreError):
     """The home needs a repair or an upgrade."""
 
     code = "store_unusable"
 
 
-class StoreAway(StoreUnusable):
+class MissingStoreError(UnusableStoreError):
     """The database server, or the node with this memory, does not respond or refuses the connection."""
 
     code = "store_away"
 
 
-class SchemaTooNew(StoreUnusable):
+class SchemaTooNewError(UnusableStoreError):
     """The database was written by a newer nacre."""
 
     code = "schema_too_new"
 
 
-class VaultUnusable(StoreUnusable):
+class UnusableVaultError(UnusableStoreError):
     """The vault cannot be read or written."""
 
     code = "vault_unusable"
 
 
-class ArchiveDamaged(NacreError):
+class DamagedArchiveError(NacreError):
     """A part of the transcript archive cannot be read."""
 
     code = "archive_damaged"
 
 
-class GitUnavailable(Unavailable):
+class GitUnavailableError(UnavailableError):
     """git is missing, too old, or does not respond."""
 
     code = "git_unavailable"
 
 
-class RepositoryBusy(Unavailable):
+class RepositoryBusyError(UnavailableError):
     """Another git process is using the vault's repository."""
 
     code = "repository_busy"
 
 
-class RepositoryUnusable(StoreUnusable):
+class UnusableRepositoryError(UnusableStoreError):
     """The vault's repository is in a state that does not allow commits."""
 
     code = "repository_unusable"
 
 
-class RemoteUnreachable(Unavailable):
+class RemoteUnreachableError(UnavailableError):
     """The remote cannot be reached now."""
 
     code = "remote_unreachable"
 
 
-class RemoteRefused(NacreError):
+class RemoteRefusedError(NacreError):
     """The remote refused the request."""
 
     code = "remote_refused"
 
 
-class RemoteMoved(Conflict):
+class RemoteMovedError(ConflictError):
     """The remote's branch has changed since the last fetch."""
 
     code = "remote_moved"
 
 
-class HistoryRewritten(Conflict):
+class HistoryRewrittenError(ConflictError):
     """The remote's history was rewritten."""
 
     code = "history_rewritten"
 
 
-class Fault(NacreError):
+class InternalError(NacreError):
     """An internal error in nacre."""
 
     code = "internal"
 
 
-class SecretFound(NacreError):
+class SecretFoundError(NacreError):
     """The text to send contains what looks like a secret."""
 
     code = "secret_found"

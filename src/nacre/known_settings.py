@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.base import json
-from nacre.errors import SettingsInvalid
+from nacre.errors import InvalidSettingsError
 from nacre.values.session import Task
 
 
@@ -521,7 +521,7 @@ _MOST = {
 
 
 def known(key: str) -> Setting:
-    """The setting of that key. Raises SettingsInvalid with the nearest names."""
+    """The setting of that key. Raises InvalidSettingsError with the nearest names."""
     if key in _BY_KEY:
         return _BY_KEY[key]
     near = [
@@ -529,13 +529,13 @@ def known(key: str) -> Setting:
         for name in _BY_KEY
         if key.split(".")[-1] in name or name.split(".")[0] == key.split(".")[0]
     ]
-    raise SettingsInvalid(
+    raise InvalidSettingsError(
         f"no setting is called {key!r}", hint=", ".join(near) or "nacre config lists them"
     )
 
 
 def check(key: str, value: Any) -> Any:
-    """Convert a value (text from a command line counts) to its setting's type. Raises SettingsInvalid."""
+    """Convert a value (text from a command line counts) to its setting's type. Raises InvalidSettingsError."""
     setting = known(key)
     try:
         converted = (
@@ -545,27 +545,27 @@ def check(key: str, value: Any) -> Any:
         )
     except (ValueError, RecursionError) as error:
         if key in _MAY_HOLD_KEYS:
-            raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
+            raise InvalidSettingsError(f"{key} has another shape", hint=setting.summary) from None
         form = '; several are written ["one", "two"]' if setting.type == list[str] else ""
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{key} cannot be {value!r}: {error}", hint=f"{setting.summary}{form}"
         ) from error
     if key in CHOICES and converted not in CHOICES[key]:
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, CHOICES[key]))}"
         )
     if setting.type in (int, float):
         least, most = _LEAST.get(key, 0), _MOST.get(key, math.inf)
         if not least <= converted <= most:
             bound = f"at most {most}" if converted > most else f"at least {least}"
-            raise SettingsInvalid(f"{key} must be {bound}", hint=setting.summary)
+            raise InvalidSettingsError(f"{key} must be {bound}", hint=setting.summary)
     if converted and key in _CHECKS:
         _CHECKS[key](converted)
     if key in _MODELS and not _MODEL.fullmatch(converted):
         hint = "provider:model, as ollama:qwen3 or anthropic:sonnet; or none"
-        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=hint)
+        raise InvalidSettingsError(f"{key} cannot be {value!r}", hint=hint)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more"
         )
     return converted
@@ -593,9 +593,9 @@ def _check_server(address: str) -> None:
     """That it is an address, and holds no password: the file is read by more than nacre."""
     if not _SERVER.fullmatch(address):
         told = "storage.url is not the address of a PostgreSQL server"
-        raise SettingsInvalid(told, hint="write postgresql://login@server:5432/database")
+        raise InvalidSettingsError(told, hint="write postgresql://login@server:5432/database")
     if _PASSWORD.search(address):
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             "storage.url holds a password",
             hint="leave it out: the server's client reads it from ~/.pgpass; or set NACRE_DB to the whole address",
         )
@@ -605,12 +605,12 @@ def _check_tasks(budgets: Mapping[str, float]) -> None:
     tasks = [*(task.value for task in Task), VECTORS]
     for task, dollars in budgets.items():
         if task not in tasks:
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"models.task_budgets: there is no task {task!r}",
                 hint=f"one of: {', '.join(tasks)}",
             )
         if not 0 <= dollars < math.inf:
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"models.task_budgets: {task} cannot be {dollars}",
                 hint="US dollars a day, at least 0",
             )
@@ -622,11 +622,11 @@ def _check_patterns(patterns: list[str]) -> None:
         try:
             matches_all = bool(re.compile(pattern).fullmatch(""))
         except (re.error, OverflowError, RecursionError) as error:
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"redaction.patterns: {pattern!r} is not a regular expression: {error}", hint=hint
             ) from error
         if matches_all:
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"redaction.patterns: {pattern!r} matches the empty text", hint=hint
             )
 

@@ -23,7 +23,7 @@ class Embedder(Protocol):
         """Components of a vector."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector per text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailable."""
+        """Return a unit vector per text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailableError."""
 
 
 @runtime_checkable
@@ -70,7 +70,7 @@ class Reranker(Protocol):
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a number per text, higher is better, meaningful only relative to the others. Raises
-        RerankerUnavailable.
+        RerankerUnavailableError.
         """
 
 
@@ -83,7 +83,7 @@ class LanguageModel(Protocol):
     capabilities: Capabilities
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt within its time limit. Raises ModelUnavailable, ModelRefused, BudgetSpent."""
+        """Answer a prompt within its time limit. Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError."""
 
     def close(self) -> None:
-        """Cancel running calls, which raise ModelUnavailable, and close connections."""
+        """Cancel running calls, which raise ModelUnavailableError, and close connections."""

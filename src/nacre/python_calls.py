@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from nacre.data.sync import embed_new_memories
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.operation import Operation
 
@@ -29,10 +29,12 @@ _WITHOUT_OPERATION = frozenset(("call", "close"))
 
 
 def operation_of(name: str) -> Operation:
-    """Return an operation by name. Raises InvalidInput."""
+    """Return an operation by name. Raises InvalidInputError."""
     operation = CATALOGUE.get(name)
     if operation is None:
-        raise InvalidInput(f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}")
+        raise InvalidInputError(
+            f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}"
+        )
     return operation
 
 

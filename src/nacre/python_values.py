@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
 from nacre.base import times
-from nacre.errors import InvalidInput, MemoryInvalid
+from nacre.errors import InvalidInputError, InvalidMemoryError
 from nacre.values.memory import Expiry, Kind, Scope, Validity
 from nacre.values.recall import Filter
 
@@ -35,7 +35,7 @@ class Changes(TypedDict, total=False):
     suppressed_contexts: Sequence[str]
 
 
-def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
+def choose(options: type[Choice], given: str, error: type[InvalidInputError]) -> Choice:
     """Return an enum member by value. Raises ``error`` with the valid values."""
     try:
         return options(given)
@@ -47,15 +47,15 @@ def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choi
 
 
 def changes_given(changes: Changes) -> dict[str, Any]:
-    """Convert the fields of an edit. Raises MemoryInvalid."""
+    """Convert the fields of an edit. Raises InvalidMemoryError."""
     unknown = next((name for name in changes if name not in Changes.__annotations__), None)
     if unknown:
         fields = ", ".join(Changes.__annotations__)
-        raise MemoryInvalid(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
+        raise InvalidMemoryError(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
     converted: dict[str, Any] = dict(changes)
     for name, options in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
         if name in converted:
-            converted[name] = choose(options, converted[name], MemoryInvalid)
+            converted[name] = choose(options, converted[name], InvalidMemoryError)
     for name in ("subject", "content"):
         if name in converted:
             converted[name] = _non_empty(name, converted[name])
@@ -71,21 +71,23 @@ def changes_given(changes: Changes) -> dict[str, Any]:
 
 def _non_empty(name: str, text: object) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise MemoryInvalid(f"a memory needs a {name}", hint="to take it out of recall, retire it")
+        raise InvalidMemoryError(
+            f"a memory needs a {name}", hint="to take it out of recall, retire it"
+        )
     return text.strip()
 
 
 def checked_importance(given: object) -> int:
-    """Return an integer. Raises MemoryInvalid."""
+    """Return an integer. Raises InvalidMemoryError."""
     if not isinstance(given, int) or isinstance(given, bool):
-        raise MemoryInvalid(f"importance is a number from 1 to 10, not {given!r}")
+        raise InvalidMemoryError(f"importance is a number from 1 to 10, not {given!r}")
     return given
 
 
 def tags_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Return distinct tags. Raises MemoryInvalid for a string instead of a list."""
+    """Return distinct tags. Raises InvalidMemoryError for a string instead of a list."""
     if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']"
         )
     return tuple(dict.fromkeys(given))

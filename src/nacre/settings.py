@@ -26,7 +26,7 @@ from nacre.base.environment import (
 )
 from nacre.base.environment import environment as process_environment
 from nacre.base.lazy import Module
-from nacre.errors import SettingsInvalid
+from nacre.errors import InvalidSettingsError
 from nacre.known_settings import KEYS, Setting, check, known
 from nacre.values import memory as actors
 
@@ -72,11 +72,11 @@ class Settings:
     """True if the home is deleted with the process, so that no lasting work may be queued in its files."""
 
     def __getitem__(self, key: str) -> Any:
-        """Return a setting by its key. Raises SettingsInvalid for an unknown key."""
+        """Return a setting by its key. Raises InvalidSettingsError for an unknown key."""
         return self.values[known(key).key].value
 
     def flag(self, key: str) -> bool:
-        """Return a boolean setting. This and the following methods raise SettingsInvalid for an unknown key."""
+        """Return a boolean setting. This and the following methods raise InvalidSettingsError for an unknown key."""
         return self._of(bool, key)
 
     def whole(self, key: str) -> int:
@@ -111,12 +111,12 @@ class Settings:
         return value
 
     def having(self, key: str, value: Any) -> Settings:
-        """Return a copy with another value of a setting. Raises SettingsInvalid."""
+        """Return a copy with another value of a setting. Raises InvalidSettingsError."""
         return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
     def read_again(self) -> Settings:
         """Return a copy with the file's current values; values set by this process stay. Raises
-        SettingsInvalid.
+        InvalidSettingsError.
         """
         now = load_settings(self.home, self.environ)
         read = ("default", str(self.config))
@@ -186,7 +186,7 @@ def load_settings(
     *,
     mending: str | None = None,
 ) -> Settings:
-    """Read settings. ``home`` precedes ``NACRE_HOME``, then ``~/.nacre``. Raises SettingsInvalid.
+    """Read settings. ``home`` precedes ``NACRE_HOME``, then ``~/.nacre``. Raises InvalidSettingsError.
 
     The file's value of the key ``mending`` may be invalid, since it will be replaced.
     """
@@ -206,7 +206,7 @@ def load_settings(
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
     """Set a value in the config file, keeping comments and order, and return the new value. Raises
-    SettingsInvalid.
+    InvalidSettingsError.
 
     Tables are merged with the file's; an empty table replaces it.
     """
@@ -233,7 +233,7 @@ def _is_agents(environ: Mapping[str, str]) -> bool:
 
 
 def unwrite_setting(config: Path, key: str) -> None:
-    """Remove a setting from the config file, keeping the rest. Raises SettingsInvalid."""
+    """Remove a setting from the config file, keeping the rest. Raises InvalidSettingsError."""
     known(key)
     if key not in _read_file(config):
         return
@@ -253,8 +253,10 @@ def _resolve(
     if setting.key in written and not (is_agents and environ.get("NACRE_CONFIG")):
         try:
             return Value(check(setting.key, written[setting.key]), str(config))
-        except SettingsInvalid as error:
-            raise SettingsInvalid(f"{error.message}, as {config} says", hint=error.hint) from error
+        except InvalidSettingsError as error:
+            raise InvalidSettingsError(
+                f"{error.message}, as {config} says", hint=error.hint
+            ) from error
     return Value(setting.default, "default")
 
 
@@ -268,21 +270,21 @@ def _read_file(config: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"cannot read {config}: {reason}", hint="check its permissions"
         ) from error
     if len(data) > _MAX_BYTES:
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{config} is larger than {_MAX_BYTES // 1000:,} KB", hint="is it the right file?"
         )
     try:
         document = tomllib.loads(text)
     except RecursionError as error:
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{config} is nested too deeply", hint="mend or remove that line"
         ) from error
     except ValueError as error:  # TOMLDecodeError, or a number with too many digits
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{config} is not valid TOML: {error}", hint="mend or remove that line"
         ) from error
     flat: dict[str, Any] = {}

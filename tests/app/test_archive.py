@@ -14,7 +14,7 @@ import pytest
 from nacre.care import database
 from nacre.data.forget import ScrubOptions
 from nacre.data.scrub import scrub
-from nacre.errors import ArchiveDamaged, Conflict, NotFound
+from nacre.errors import ConflictError, DamagedArchiveError, NotFoundError
 from nacre.home import archive, retention
 from nacre.home.change import Exclusions
 from nacre.home.home import open_home
@@ -379,14 +379,14 @@ def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> Non
 
 def test_restoring_overwrites_nothing_and_can_go_elsewhere(talk: World, tmp_path: Path) -> None:
     ingest(talk)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         with_context(talk, lambda context: archive.restore(context, "5e55-0002"))
     elsewhere = with_context(
         talk, lambda context: archive.restore(context, "5e55-0002", tmp_path / "old")
     )
     original = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     assert elsewhere.path.read_bytes() == original.read_bytes()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         with_context(talk, lambda context: archive.restore(context, "no-such-session"))
 
 
@@ -426,7 +426,7 @@ def test_no_damage_goes_unseen(tmp_path: Path, position: int) -> None:
         same = [
             part.text for _, part in found.payloads(lambda _: None)
         ] == texts and found.title == pack.title
-    except ArchiveDamaged:
+    except DamagedArchiveError:
         return
     assert not same
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nacre.base.yaml import MAX_CHARACTERS, MAX_DEPTH, MAX_EVENTS
-from nacre.errors import MemoryInvalid, SettingsInvalid
+from nacre.errors import InvalidMemoryError, InvalidSettingsError
 from nacre.memories.edit import scan
 from nacre.vault.files import MAX_FILE_BYTES
 from tests.app.conftest import World, says
@@ -134,7 +134,7 @@ def test_a_file_beyond_the_limit_is_not_read(world: World) -> None:
             1_000_000_000
         )  # sparse: it takes no room, and would take a gigabyte to read
     assert _problems(world) == ["global/fact/huge.md: it is larger than 2 MB"]
-    with pytest.raises(MemoryInvalid, match="larger than"):
+    with pytest.raises(InvalidMemoryError, match="larger than"):
         world.context().vault.read("global/fact/huge.md")
     assert MAX_FILE_BYTES < 3_000_000
 
@@ -274,9 +274,9 @@ def test_no_path_leads_out_of_the_vault(world: World, path: str) -> None:
         vault.remove,
         lambda path: vault.write(path, "x", base=None),
     ):
-        with pytest.raises(MemoryInvalid, match="outside the vault"):
+        with pytest.raises(InvalidMemoryError, match="outside the vault"):
             use(path)
-    with pytest.raises(MemoryInvalid, match="outside the vault"):
+    with pytest.raises(InvalidMemoryError, match="outside the vault"):
         vault.append(path, "x")
 
 
@@ -293,7 +293,7 @@ def test_a_folder_swapped_for_a_link_is_not_followed(world: World, tmp_path: Pat
         lambda: context.vault.write("global/fact/new.md", "x", base=None),
         lambda: context.vault.remove("global/fact/tea.md"),
     ):
-        with pytest.raises(MemoryInvalid, match="symbolic link"):
+        with pytest.raises(InvalidMemoryError, match="symbolic link"):
             use()
     assert [path.name for path in outside.iterdir()] == ["tea.md"]
 
@@ -446,7 +446,7 @@ def test_a_bomb_in_the_ledger_costs_its_own_line(world: World) -> None:
 def test_a_bomb_in_the_configuration_is_refused_in_words(world: World, text: str) -> None:
     world.home.mkdir(mode=0o700)
     (world.home / "config.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(SettingsInvalid) as refused:
+    with pytest.raises(InvalidSettingsError) as refused:
         world.settings()
     assert "config.toml" in refused.value.message or "recall.limit" in refused.value.message
     assert len(refused.value.message) < 500

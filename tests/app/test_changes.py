@@ -12,7 +12,7 @@ import pytest
 
 from nacre.care.database import rebuild
 from nacre.care.health import doctor
-from nacre.errors import Conflict
+from nacre.errors import ConflictError
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import store
 from nacre.values.memory import Link, Memory
@@ -132,7 +132,7 @@ def test_what_is_restored_stays_beside_what_replaced_it(world: World) -> None:
     old, new = change(world, OLD, NEW)
     with world.open() as memory:
         memory.unretire(old.id)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             memory.unretire(old.id)
         assert memory.get(new.id).links == ()
     assert active(world) == {OLD, NEW}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.errors import InvalidInput, NotFound, QueryInvalid
+from nacre.errors import InvalidInputError, InvalidQueryError, NotFoundError
 from nacre.home.home import open_home
 from nacre.values.session import Speaker, Trust
 from tests.app.chats import write_chat
@@ -152,7 +152,7 @@ def test_channel_conversation_session_and_time_restrict_before_the_limit_does(
     assert {passage.session for passage in one} <= {
         "nacre-chat:00000003-0000-4000-8000-000000000000"
     }
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         keys(session="telegram:9999")
 
 
@@ -264,8 +264,8 @@ def test_nothing_else_in_the_home_is_read_as_a_transcript(memory: MemoryHome, wo
 
 
 def test_what_cannot_be_asked_is_refused(memory: MemoryHome) -> None:
-    with pytest.raises(QueryInvalid):
+    with pytest.raises(InvalidQueryError):
         search(memory, " ")
     for limit in (0, 51):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInputError):
             search(memory, "boats", limit=limit)

@@ -11,7 +11,7 @@ import pytest
 from nacre.base.text import count_tokens, harmless
 from nacre.context.build import build
 from nacre.context.hooks import read_state, write_state
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.learn.ingest import ingest
 from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
@@ -878,5 +878,5 @@ def test_from_python_a_context_is_told_once_it_was_delivered(home: World) -> Non
         )
         assert DECIDED in memory.context(folder=BILLING).text
         assert memory.context(folder=BILLING, moment="start", parts=["profile"]).text == ""
-        with pytest.raises(InvalidInput, match="no part"):
+        with pytest.raises(InvalidInputError, match="no part"):
             memory.context(folder=BILLING, parts=["weather"])

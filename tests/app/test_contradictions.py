@@ -16,7 +16,12 @@ import pytest
 from nacre.api import MemoryHome
 from nacre.care.health import contents
 from nacre.data.undo import undo
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
+from nacre.errors import (
+    BudgetSpentError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    UnusableAnswerError,
+)
 from nacre.home.home import Home, open_home
 from nacre.home.views import Choice
 from nacre.memories.decision import StoreRequest
@@ -356,10 +361,10 @@ def test_what_the_judge_did_alone_is_told_and_can_be_undone(world: World) -> Non
 
 
 FAILURES = [
-    ModelUnavailable("it does not answer"),
-    BudgetSpent("nothing is left"),
-    ModelRefused("the key is wrong"),
-    AnswerUnusable("nonsense"),
+    ModelUnavailableError("it does not answer"),
+    BudgetSpentError("nothing is left"),
+    ModelRefusedError("the key is wrong"),
+    UnusableAnswerError("nonsense"),
 ]
 
 
@@ -388,7 +393,7 @@ def test_failing_model_leaves_queue_and_memories_unchanged(
 
 
 def test_answers_that_are_never_of_use_end_after_some_tries(world: World) -> None:
-    with home(world, Judge(failure=AnswerUnusable("nonsense"))) as (context, _):
+    with home(world, Judge(failure=UnusableAnswerError("nonsense"))) as (context, _):
         put_both(world, context)
         for _ in range(MOST_TRIES):
             report = judge_waiting(context)
@@ -796,7 +801,7 @@ def test_what_was_claimed_before_in_the_same_batch_is_known(world: World) -> Non
 
 
 def test_interrupted_backfill_keeps_its_progress_and_resumes(world: World) -> None:
-    answers = iter([claim(), ModelUnavailable("away"), claim(), claim()])
+    answers = iter([claim(), ModelUnavailableError("away"), claim(), claim()])
     with home(world, Judge(claims=lambda _: next(answers)), NACRE_MODELS_BACKGROUND="false") as (
         context,
         _,
@@ -940,7 +945,7 @@ def test_answers_before_the_budget_ended_are_kept_and_others_wait(
     def answer(prompt: Prompt) -> Any:
         told = together(prompt)
         return (
-            BudgetSpent("nothing is left")
+            BudgetSpentError("nothing is left")
             if prompt.task is Task.CONTRADICTION and PAIRS[1][2] in prompt.text
             else told
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import InvalidInput, TranscriptUnreadable
+from nacre.errors import InvalidInputError, UnreadableTranscriptError
 from nacre.home.home import Home
 from nacre.home.parsing import batches
 from nacre.learn.ingest import IngestOptions, ingest, plan
@@ -344,7 +344,7 @@ def test_the_log_of_an_empty_file_is_not_deleted(tmp_path: Path) -> None:
     path.write_bytes(b"")
     log = tmp_path / "opencode.db-wal"
     log.write_bytes(b"what a tool wrote")
-    with pytest.raises(InvalidInput, match="empty"):
+    with pytest.raises(InvalidInputError, match="empty"):
         ForeignDatabase(path)
     assert log.read_bytes() == b"what a tool wrote"
 
@@ -358,7 +358,7 @@ def test_huge_file_that_would_need_copying_is_reported(
     tool.die()
     path.with_name("opencode.db-shm").unlink()
     os.truncate(path, MAX_COPY_BYTES + 1)  # a hole, which takes no room
-    with pytest.raises(InvalidInput, match="too large to copy"):
+    with pytest.raises(InvalidInputError, match="too large to copy"):
         ForeignDatabase(path)
 
 
@@ -501,7 +501,7 @@ def test_foreign_database_reads_only_tables(tmp_path: Path, definition: str) -> 
         connection.execute(definition)
     with (
         open_foreign(path) as database,
-        pytest.raises(InvalidInput, match="view or a virtual table"),
+        pytest.raises(InvalidInputError, match="view or a virtual table"),
     ):
         database.all("SELECT count(title) FROM Books")
 
@@ -512,7 +512,7 @@ def test_foreign_database_has_a_time_limit(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE books (title)")
     times = iter([0.0])
     database = ForeignDatabase(path, clock=lambda: next(times, 1e9))
-    with closing(database), pytest.raises(InvalidInput, match="takes longer"):
+    with closing(database), pytest.raises(InvalidInputError, match="takes longer"):
         database.all(ENDLESS)
 
 
@@ -520,5 +520,5 @@ def test_transcript_has_a_time_limit(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text('{"role": "user", "content": "Which crane lifts the boats?"}\n')
     times = iter([0.0])
-    with FileSource(path) as source, pytest.raises(TranscriptUnreadable, match="takes longer"):
+    with FileSource(path) as source, pytest.raises(UnreadableTranscriptError, match="takes longer"):
         list(batches(path, get_adapter("jsonl"), source, Redactor(), lambda: next(times, 1e9)))

@@ -16,11 +16,11 @@ import pytest
 from nacre.care.database import rebuild
 from nacre.data.undo import log, undo
 from nacre.errors import (
-    AnswerUnusable,
-    BudgetSpent,
-    EmbedderUnavailable,
-    ModelRefused,
-    ModelUnavailable,
+    BudgetSpentError,
+    EmbedderUnavailableError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    UnusableAnswerError,
 )
 from nacre.home.home import Home
 from nacre.memories.decision import StoreRequest
@@ -150,7 +150,7 @@ def test_without_vectors_no_model_is_asked_and_who_asked_is_told(
     model = asked(answer("SKIP"))
 
     def unavailable(_: object) -> Any:
-        raise EmbedderUnavailable("the embedding model is off")
+        raise EmbedderUnavailableError("the embedding model is off")
 
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with opened(world) as context:
@@ -299,14 +299,14 @@ def test_remaining_memory_has_no_swapped_values(
 
 
 UNUSABLE: dict[str, Any] = {
-    "no answer": ModelUnavailable("it is down"),
-    "a refusal": ModelRefused("no such key"),
-    "no money": BudgetSpent("all spent"),
+    "no answer": ModelUnavailableError("it is down"),
+    "a refusal": ModelRefusedError("no such key"),
+    "no money": BudgetSpentError("all spent"),
     "no JSON": "<html>busy</html>",
     "another shape": {"action": "DELETE", "target": 1, "merged": None, "reason": ""},
     "an unknown field": {**answer("SKIP"), "trust": "trusted"},
     "half an answer": '{"action": "SKIP", "target',
-    "never the shape": AnswerUnusable("not of the shape"),
+    "never the shape": UnusableAnswerError("not of the shape"),
 }
 
 
@@ -670,7 +670,7 @@ def test_what_sessions_teach_is_decided_before_it_is_placed(world: World, asked:
 def test_unavailable_model_is_given_up_and_reported_once_per_ingest(
     world: World, asked: Any
 ) -> None:
-    model = asked(ModelUnavailable("the model is down"))
+    model = asked(ModelUnavailableError("the model is down"))
     teach(world, *map(decision_about, BEASTS))
     with world.open() as memory:
         report = memory.ingest()
@@ -764,7 +764,11 @@ def test_where_the_second_question_fails_the_rules_place_that_memory(
     def replace_the_oldest(prompt: Prompt) -> Any:
         stored, _ = shown(prompt)
         oldest = [one["number"] for one in stored if BEASTS[0] in one["content"]]
-        return answer("SUPERSEDE", oldest[0]) if oldest else ModelUnavailable("the model went away")
+        return (
+            answer("SUPERSEDE", oldest[0])
+            if oldest
+            else ModelUnavailableError("the model went away")
+        )
 
     model = asked(replace_the_oldest)
     with world.open() as memory:

@@ -13,7 +13,7 @@ from nacre.api import MemoryHome
 from nacre.care.database import rebuild
 from nacre.data.forget import ScrubOptions
 from nacre.data.scrub import scrub
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 from nacre.home.home import Home
 from nacre.recall import recall
 from nacre.recall.ranking import admission
@@ -237,7 +237,7 @@ def test_an_error_that_was_only_pasted_is_found_in_the_talk(world: World) -> Non
 
 
 def test_no_error_is_a_clear_mistake(world: World) -> None:
-    with opened(world) as (_, context), pytest.raises(QueryInvalid):
+    with opened(world) as (_, context), pytest.raises(InvalidQueryError):
         fix(context, FixQuery(error="  \n"))
 
 
@@ -392,7 +392,7 @@ def test_an_expression_is_looked_for_in_words_and_deeds(world: World) -> None:
         assert [hit.turn.id for hit in found.turns] == ["a1"]
         assert found.turns[0].turn.trust is Trust.UNTRUSTED, "a tool said it"
         assert "ModuleNotFoundError" in found.turns[0].excerpt
-        with pytest.raises(QueryInvalid):
+        with pytest.raises(InvalidQueryError):
             match_turns(context, "(", Filter(), limit=5)
 
 

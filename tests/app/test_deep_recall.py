@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, QueryInvalid
+from nacre.errors import (
+    BudgetSpentError,
+    InvalidQueryError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    UnusableAnswerError,
+)
 from nacre.recall.deep import deep_recall, recent_of
 from nacre.recall.requests import DeepQuery
 from nacre.values.memory import Scope
@@ -347,10 +353,10 @@ def test_what_is_untrusted_is_neither_shown_to_the_model_nor_told(projects: Worl
         {"numbers": ["1"]},
         {"numbers": [1], "more": True},
         '{"numbers": [1',
-        ModelUnavailable("scripted:1 does not answer", retry=False),
-        ModelRefused("scripted:1 knows no such key"),
-        BudgetSpent("today's budget is used up"),
-        AnswerUnusable("the answer is no JSON"),
+        ModelUnavailableError("scripted:1 does not answer", retry=False),
+        ModelRefusedError("scripted:1 knows no such key"),
+        BudgetSpentError("today's budget is used up"),
+        UnusableAnswerError("the answer is no JSON"),
     ],
 )
 def test_where_a_model_fails_to_choose_rules_do(projects: World, answer: Any) -> None:
@@ -366,7 +372,7 @@ def test_where_a_model_fails_to_choose_rules_do(projects: World, answer: Any) ->
 
 
 def test_a_model_that_cannot_be_reached_is_asked_once(projects: World) -> None:
-    with home(projects, [ModelUnavailable("scripted:1 does not answer")]) as (memory, model):
+    with home(projects, [ModelUnavailableError("scripted:1 does not answer")]) as (memory, model):
         result = memory.deep_recall("how is the shop rolled back?")
     assert len(model.prompts) == 1
     assert [step.problem for step in result.steps if step.problem] == ["scripted:1 does not answer"]
@@ -375,7 +381,7 @@ def test_a_model_that_cannot_be_reached_is_asked_once(projects: World) -> None:
 
 
 def test_a_model_that_cannot_be_opened_is_told_once(projects: World) -> None:
-    with home(projects, ModelRefused("no provider is called 'scripted'")) as (memory, _):
+    with home(projects, ModelRefusedError("no provider is called 'scripted'")) as (memory, _):
         result = memory.deep_recall("how is the shop rolled back?")
     assert result.problem == "no provider is called 'scripted'"
     assert result.project == "web-shop"
@@ -528,5 +534,5 @@ def test_secrets_in_a_question_are_not_told_to_a_provider(projects: World) -> No
 
 
 def test_an_empty_question_is_refused(projects: World) -> None:
-    with home(projects) as (memory, _), pytest.raises(QueryInvalid):
+    with home(projects) as (memory, _), pytest.raises(InvalidQueryError):
         memory.deep_recall("  ")

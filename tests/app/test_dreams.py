@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import Conflict
+from nacre.errors import ConflictError
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport
 from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.run import carry_out, dream, dream_unasked, plan
@@ -523,7 +523,7 @@ def test_undo_ignores_changes_in_tag_order_only(
     written = path.read_text()
     assert "tags: [sale, jar]\n" in written
     world.clock.now += timedelta(seconds=1)
-    with world.open() as memory, pytest.raises(Conflict, match="already fully undone"):
+    with world.open() as memory, pytest.raises(ConflictError, match="already fully undone"):
         memory.undo(edit.id)
     assert path.read_text() == written
 

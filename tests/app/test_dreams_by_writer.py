@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import ModelUnavailable
+from nacre.errors import ModelUnavailableError
 from nacre.review.consolidate import DreamPlan, DreamReport
 from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.run import carry_out, dream, dream_estimate, dream_unasked, plan
@@ -319,7 +319,7 @@ def test_a_writer_that_fails_leaves_what_rules_found(world: World) -> None:
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     kept(world, "The crew is away.", expires_on=world.clock().date())
-    world.model = ScriptedModel([ModelUnavailable("it is asleep", retry=False)], repeats=True)
+    world.model = ScriptedModel([ModelUnavailableError("it is asleep", retry=False)], repeats=True)
     found = planned(world)
     assert (len(found.steps), found.note, found.settled) == (1, "it is asleep", ())
 
@@ -534,7 +534,7 @@ def test_once_the_writer_is_away_nobody_goes_on_asking_it(world: World) -> None:
             f"In row {place} of the northern yard stands hive {place}, near the old fence.",
             project=f"p{place}",
         )
-    world.model = ScriptedModel([ModelUnavailable("it is asleep", retry=False)], repeats=True)
+    world.model = ScriptedModel([ModelUnavailableError("it is asleep", retry=False)], repeats=True)
     found = planned(world)
     assert found.note == "it is asleep"
     assert len(world.model.prompts) <= 3

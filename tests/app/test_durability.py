@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from nacre.care.database import backup, rebuild, reset
-from nacre.errors import SchemaTooNew, StoreUnusable, VaultUnusable
+from nacre.errors import SchemaTooNewError, UnusableStoreError, UnusableVaultError
 from nacre.home.change import FEW
 from nacre.home.home import open_home
 from nacre.memories.edit import scan
@@ -217,11 +217,11 @@ def test_a_database_from_a_newer_nacre_is_refused_and_left_alone(world: World) -
     context.database.rows("PRAGMA user_version = 9999")
     context.database.close()
     before = world.settings().database.read_bytes()
-    with pytest.raises(SchemaTooNew, match="schema 9999"):
+    with pytest.raises(SchemaTooNewError, match="schema 9999"):
         world.context()
-    with pytest.raises(SchemaTooNew):
+    with pytest.raises(SchemaTooNewError):
         rebuild(world.settings(), world.context)
-    with pytest.raises(SchemaTooNew):
+    with pytest.raises(SchemaTooNewError):
         reset(world.settings(), world.context)
     assert world.settings().database.read_bytes() == before
 
@@ -229,7 +229,7 @@ def test_a_database_from_a_newer_nacre_is_refused_and_left_alone(world: World) -
 def test_a_file_that_is_no_database_is_named_with_the_way_out(world: World) -> None:
     world.home.mkdir()
     world.settings().database.write_text("this is not a database, it is a letter to a friend " * 40)
-    with pytest.raises(StoreUnusable, match="not a nacre database") as caught:
+    with pytest.raises(UnusableStoreError, match="not a nacre database") as caught:
         world.context()
     assert "rebuild" in str(caught.value.hint)
 
@@ -237,7 +237,7 @@ def test_a_file_that_is_no_database_is_named_with_the_way_out(world: World) -> N
 def test_a_vault_path_that_is_a_file_is_refused(world: World) -> None:
     world.home.mkdir()
     world.vault.write_text("a file")
-    with pytest.raises(VaultUnusable, match="is a file"):
+    with pytest.raises(UnusableVaultError, match="is a file"):
         world.context()
 
 

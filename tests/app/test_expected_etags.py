@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import EditConflict, InvalidInput, MemoryInvalid, NotFound
+from nacre.errors import EditConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
 from nacre.home.change import page_path
 from tests.app.conftest import World
 
@@ -37,7 +37,7 @@ def test_an_edit_gives_way_to_what_an_editor_saved_meanwhile(world: World) -> No
         read = memory.call("look", reference=stored)
         file = world.memory_file(stored)
         file.write_text(file.read_text("utf-8").replace("10 MB", "40 MB"), "utf-8")
-        with pytest.raises(EditConflict):
+        with pytest.raises(EditConflictError):
             memory.edit(stored, expected=read.etag, content="Uploads may be 25 MB")
         assert memory.get(stored).content == "Uploads may be 40 MB"
         assert "40 MB" in file.read_text("utf-8")
@@ -59,7 +59,7 @@ def test_owners_page_is_written_only_over_the_version_read(
         first = memory.call(
             "page-write", name=name, text="Prefers short answers.", expected=none.etag
         )
-        with pytest.raises(EditConflict):
+        with pytest.raises(EditConflictError):
             memory.call("page-write", name=name, text="Prefers long answers.", expected=none.etag)
         memory.call("page-write", name=name, text="", expected=first.etag)
         assert memory.call("page-own", name=name).etag == none.etag == ""
@@ -106,19 +106,19 @@ def test_a_projects_page_gives_way_to_what_an_editor_saved_meanwhile(
     with world.open() as memory:
         read = memory.call("page-own", name="project", project="hive")
         page.write_text(page.read_text("utf-8") + "\nBy hand.\n", "utf-8")
-        with pytest.raises(EditConflict):
+        with pytest.raises(EditConflictError):
             memory.call("page-write", name="project", project="hive", text=PAGE, expected=read.etag)
     assert "By hand." in page.read_text("utf-8")
 
 
 def test_pages_that_cannot_be_are_refused(world: World, page: Path) -> None:
     with world.open() as memory:
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.call("page-own", name="project", project="mill")
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInputError):
             memory.call("page-own", name="project")
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInputError):
             memory.call("page-write", name="project", project="hive", text="")
-        with pytest.raises(MemoryInvalid):
+        with pytest.raises(InvalidMemoryError):
             memory.call("page-write", name="project", project="hive", text="---\nname: [\n---\n")
     assert page.read_text("utf-8").startswith("---\nid: hive-1\n")

@@ -13,7 +13,12 @@ import pytest
 from benchmarks.dataset import DATA
 from nacre.api import MemoryHome
 from nacre.care.watcher import RoundRequest, go_round
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
+from nacre.errors import (
+    BudgetSpentError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    UnusableAnswerError,
+)
 from nacre.home.home import open_home
 from nacre.learn.learn import propose
 from nacre.learn.requests import ProposalRequest, Way
@@ -557,7 +562,7 @@ def test_only_evidence_its_context_and_its_result_are_compared(
 
 
 @pytest.mark.parametrize(
-    "answer", [ModelUnavailable("no", hint="later"), {"verdicts": []}, "<html>"]
+    "answer", [ModelUnavailableError("no", hint="later"), {"verdicts": []}, "<html>"]
 )
 def test_what_nobody_could_compare_waits(world: World, answer: Any) -> None:
     class Silent(ScriptedModel):
@@ -773,7 +778,7 @@ def test_long_session_is_read_in_parts_despite_a_failed_call(world: World) -> No
         if (
             next(calls) % 7 == 2
         ):  # so rarely that never three in a row are noted, in whatever order threads do so
-            return ModelUnavailable("scripted:1 is busy", hint="try again")
+            return ModelUnavailableError("scripted:1 is busy", hint="try again")
         return librarian(prompt)
 
     written, report = all_that_was_written(world, ScriptedModel(answer, capabilities=SMALL))
@@ -812,13 +817,13 @@ def test_what_is_found_does_not_depend_on_which_part_is_answered_first(world: Wo
 @pytest.mark.parametrize(
     "failure",
     [
-        ModelRefused("anthropic refuses the key", hint="nacre config show"),
-        BudgetSpent(
+        ModelRefusedError("anthropic refuses the key", hint="nacre config show"),
+        BudgetSpentError(
             "what models may cost today is used up",
             hint="nacre config set models.daily_budget_usd 2",
         ),
-        ModelUnavailable("scripted:1 does not answer", hint="try again later"),
-        AnswerUnusable("the answer is not of the shape asked for", hint="try another model"),
+        ModelUnavailableError("scripted:1 does not answer", hint="try again later"),
+        UnusableAnswerError("the answer is not of the shape asked for", hint="try another model"),
         "<html>Sign in to the hotel's network</html>",
         '{"memories": [{"kind": "deci',
     ],
@@ -843,7 +848,7 @@ def test_the_rules_do_the_work_where_the_model_does_not(world: World, failure: A
         True,
         True,
     )
-    if isinstance(failure, ModelRefused | BudgetSpent):
+    if isinstance(failure, ModelRefusedError | BudgetSpentError):
         assert len(model.prompts) == 1
     if isinstance(failure, str):
         assert len(model.prompts) <= 8  # of all sessions together
@@ -853,7 +858,7 @@ def test_rules_replacing_a_model_find_the_same_as_without_one(
     world: World,
 ) -> None:
     file = next((DATA / "extraction").glob("d10-release-freeze__*.jsonl"))
-    with home(world, ScriptedModel([ModelRefused("no", hint="none")], repeats=True)) as memory:
+    with home(world, ScriptedModel([ModelRefusedError("no", hint="none")], repeats=True)) as memory:
         (by_rules,) = propose(memory._home, ProposalRequest(path=file, model="none"))
         (failed,) = propose(memory._home, ProposalRequest(path=file))
     assert by_rules.candidates

@@ -18,7 +18,7 @@ import pytest
 from nacre.api import MemoryHome
 from nacre.care.database import rebuild
 from nacre.care.health import doctor
-from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
 from nacre.memories.edit import scan
 from nacre.memories.erasure import apply_tombstones
 from nacre.memories.tombstones import heed_ledger
@@ -133,7 +133,7 @@ def test_forgotten_session_removes_only_what_it_alone_taught(
             (),
         )
         assert not told(memory, "gruyere cellar")
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.plan_forgetting(sessions=[CHEESE])
     assert b"zanzibar9431" not in bytes_of(talk)
     assert not [
@@ -434,7 +434,7 @@ def test_forgetting_before_a_date_keeps_later_turns_of_a_session(
         assert any("stilton" in content for content in subjects(memory))
         rule = next(one for one in memory.list() if one.content.startswith("Always run"))
         assert rule.source.session == f"claude-code:{OTHER}"
-        with pytest.raises(QueryInvalid):
+        with pytest.raises(InvalidQueryError):
             memory.plan_forgetting(before=NOON.replace(year=2030))
     read_again(talk)
     with talk.open() as memory:
@@ -656,7 +656,7 @@ def test_a_mistake_is_mended_by_allowing_the_run_again(talk: World) -> None:
         memory.ingest()
         assert told(memory, "gruyere cellar")
         assert any("gruyere" in content for content in subjects(memory))
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.allow_again(report.run)
 
 
@@ -744,9 +744,9 @@ def test_one_thing_at_a_time_is_asked_for(world: World) -> None:
             {"match": "(", "regex": True},
             {"match": "a*", "regex": True},
         ):
-            with pytest.raises(QueryInvalid):
+            with pytest.raises(InvalidQueryError):
                 memory.plan_forgetting(**wrong)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.plan_forgetting(project="nowhere")
         assert memory.plan_forgetting(match="nobody says this").is_empty
 
@@ -889,5 +889,5 @@ def test_forgetting_a_memory_that_means_several_asks_for_more(world: World) -> N
     with world.open() as memory:
         memory.store("The red kettle whistles", subject="Kettle")
         memory.store("Another kettle is silent", subject="Kettle", force=True)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             memory.plan_forgetting(memories=["Kettle"])

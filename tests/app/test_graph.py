@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.errors import Conflict, InvalidInput, NotFound, OwnerOnly
+from nacre.errors import ConflictError, InvalidInputError, NotFoundError, OwnerOnlyError
 from nacre.memories.decision import StoreRequest
 from nacre.memories.graph import LinkChange, Traversal
 from nacre.memories.store import get, store
@@ -155,13 +155,13 @@ def test_an_undone_link_leaves_the_file_as_it_was_to_the_byte(world: World, ids:
 @pytest.mark.parametrize(
     ("more", "error"),
     [
-        ({"strength": 1.5}, InvalidInput),
-        ({"since": "2026-02-02", "until": "2026-02-02"}, InvalidInput),
-        ({"origin": "auto"}, InvalidInput),
-        ({"relation": "calls"}, InvalidInput),
-        ({"relation": "likes"}, InvalidInput),
-        ({"target": "nobody"}, NotFound),
-        ({"relation": "supersedes", "strength": 0.2}, InvalidInput),
+        ({"strength": 1.5}, InvalidInputError),
+        ({"since": "2026-02-02", "until": "2026-02-02"}, InvalidInputError),
+        ({"origin": "auto"}, InvalidInputError),
+        ({"relation": "calls"}, InvalidInputError),
+        ({"relation": "likes"}, InvalidInputError),
+        ({"target": "nobody"}, NotFoundError),
+        ({"relation": "supersedes", "strength": 0.2}, InvalidInputError),
     ],
 )
 def test_a_link_that_makes_no_sense_is_refused(
@@ -173,13 +173,13 @@ def test_a_link_that_makes_no_sense_is_refused(
 
 
 def test_a_memory_is_not_linked_with_itself(world: World, ids: list[str]) -> None:
-    with pytest.raises(Conflict, match="itself"):
+    with pytest.raises(ConflictError, match="itself"):
         linked(world, ids[0], "builds_on", ids[0])
 
 
 def test_many_links_are_drawn_together_or_not_at_all(world: World, ids: list[str]) -> None:
     good = [{"source": one, "relation": "part_of", "target": ids[0]} for one in ids[1:]]
-    with pytest.raises(NotFound, match=r"link 6 of 6: .*; no links were created"):
+    with pytest.raises(NotFoundError, match=r"link 6 of 6: .*; no links were created"):
         asked(
             world,
             "graph-link",
@@ -195,7 +195,7 @@ def test_many_links_are_drawn_together_or_not_at_all(world: World, ids: list[str
 
 def test_more_than_a_thousand_links_are_refused(world: World, ids: list[str]) -> None:
     one = {"source": ids[0], "relation": "part_of", "target": ids[1]}
-    with pytest.raises(InvalidInput, match="1000"):
+    with pytest.raises(InvalidInputError, match="1000"):
         asked(world, "graph-link", links=[one] * 1001)
 
 
@@ -216,9 +216,9 @@ def test_superseding_link_ends_its_target_and_removal_restores_it(
 ) -> None:
     linked(world, ids[1], "supersedes", ids[0])
     assert get(world.context(), ids[0]).superseded_by == ids[1]
-    with pytest.raises(Conflict, match="cannot have an end"):
+    with pytest.raises(ConflictError, match="cannot have an end"):
         asked(world, "graph-invalidate", source=ids[1], relation="supersedes", target=ids[0])
-    with pytest.raises(Conflict, match="two active memories"):
+    with pytest.raises(ConflictError, match="two active memories"):
         linked(world, ids[2], "supersedes", ids[0])
     asked(world, "graph-unlink", source=ids[1], relation="supersedes", target=ids[0])
     assert get(world.context(), ids[0]).superseded_by is None
@@ -250,7 +250,7 @@ def test_ended_link_is_kept_but_no_longer_holds(world: World, ids: list[str]) ->
 
 def test_an_end_before_the_beginning_is_refused(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "depends_on", ids[1], since="2026-05-01")
-    with pytest.raises(InvalidInput, match="cannot end"):
+    with pytest.raises(InvalidInputError, match="cannot end"):
         asked(
             world,
             "graph-invalidate",
@@ -295,9 +295,9 @@ def test_a_stronger_link_lends_more(world: World, ids: list[str]) -> None:
 
 def test_a_link_is_taken_away_from_the_side_that_has_it(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "depends_on", ids[1])
-    with pytest.raises(Conflict, match="opposite direction"):
+    with pytest.raises(ConflictError, match="opposite direction"):
         asked(world, "graph-unlink", source=ids[1], relation="depends_on", target=ids[0])
-    with pytest.raises(NotFound, match="no such link"):
+    with pytest.raises(NotFoundError, match="no such link"):
         asked(world, "graph-unlink", source=ids[0], relation="part_of", target=ids[1])
     assert (
         asked(world, "graph-unlink", source=ids[0], relation="depends_on", target=ids[1]).removed
@@ -311,7 +311,7 @@ def test_mention_in_text_is_not_a_removable_link(world: World, ids: list[str]) -
         memory.edit(ids[0], subject="Kiln")
         naming = memory.store("The door of the [[Kiln]] sticks.", project="pottery").memory_id
     assert [one.origin for one in asked(world, "graph-list").links] == ["body"]
-    with pytest.raises(Conflict, match="text contains that link"):
+    with pytest.raises(ConflictError, match="text contains that link"):
         asked(world, "graph-unlink", source=naming, relation="related_to", target=ids[0])
 
 
@@ -326,7 +326,7 @@ def test_links_of_an_origin_are_removed_together_except_lifecycle_links(
     assert [one.rel for one in asked(world, "graph-list").links] == ["part_of"]
     assert asked(world, "graph-unlink-origin", origin="manual").removed == 1
     assert get(world.context(), ids[3]).superseded_by == ids[5]
-    with pytest.raises(InvalidInput, match="computed"):
+    with pytest.raises(InvalidInputError, match="computed"):
         asked(world, "graph-unlink-origin", origin="auto")
 
 
@@ -354,7 +354,7 @@ def test_traversal_respects_its_limit_and_reports_more(world: World, ids: list[s
     found: Traversal = asked(world, "graph-show", reference=ids[0], limit=2)
     assert (len(found.nodes), found.more) == (3, True)
     assert asked(world, "graph-show", reference=ids[0], relations=["builds_on"]).hops == ()
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         asked(world, "graph-show", reference=ids[0], depth=11)
 
 
@@ -469,7 +469,7 @@ def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(
     with by_agent(world) as memory:
         assert memory.call("graph-unlink", **ends).waiting == (own.memory_id,)
         assert memory.call("graph-invalidate", **ends).waiting == (own.memory_id,)
-        with pytest.raises(OwnerOnly):
+        with pytest.raises(OwnerOnlyError):
             memory.call("graph-unlink-origin", origin="manual")
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0]),)
 

@@ -20,7 +20,7 @@ from nacre.context.build import build
 from nacre.context.handoff import handoff
 from nacre.context.hooks import write_state
 from nacre.context.requests import HandoffRequest
-from nacre.errors import MemoryInvalid, ModelUnavailable, StoreUnusable
+from nacre.errors import InvalidMemoryError, ModelUnavailableError, UnusableStoreError
 from nacre.home.home import Home
 from nacre.learn.ingest import ingest
 from nacre.memories.store import list_active
@@ -669,7 +669,7 @@ def test_a_model_writes_it_better_and_what_nobody_said_is_left_out(world: World)
 @pytest.mark.parametrize(
     "answer",
     [
-        ModelUnavailable("the provider is away"),
+        ModelUnavailableError("the provider is away"),
         "no JSON at all",
         {
             "working_on": ["Planting tulips."],
@@ -717,7 +717,7 @@ def test_what_a_model_wrote_stays_until_the_owner_says_more(world: World) -> Non
         "5e55-0001",
         says("assistant", "The drain runs.", uuid="m1", session="5e55-0001", at=AT, cwd=FOLDER),
     )
-    world.model = ScriptedModel([ModelUnavailable("away")], repeats=True)
+    world.model = ScriptedModel([ModelUnavailableError("away")], repeats=True)
     ended(world, transcript)
     (made,) = handoffs(world)
     assert "Working on:" in made.content
@@ -763,7 +763,7 @@ def test_failing_chore_is_retried_and_given_up_visibly(
 
     def fail(context: Home, _: Chore) -> list[Chore]:
         tried.append(context.clock())
-        raise MemoryInvalid("it holds nothing")
+        raise InvalidMemoryError("it holds nothing")
 
     left(world, "session-end")
     for _ in range(100):
@@ -785,11 +785,11 @@ def test_failing_chore_is_retried_and_given_up_visibly(
 
 def test_a_chore_is_not_given_up_because_the_disk_is_full(world: World) -> None:
     def fail(_: Home, __: Chore) -> list[Chore]:
-        raise StoreUnusable("the disk is full")
+        raise UnusableStoreError("the disk is full")
 
     left(world, "session-end")
     for _ in range(9):
-        with pytest.raises(StoreUnusable):
+        with pytest.raises(UnusableStoreError):
             do_waiting(world.context(), kinds={"session-end": ChoreKind(fail)})
         world.clock.now += timedelta(hours=1)
     assert [one.kind for one in waiting(world.home)] == ["session-end"]

@@ -13,7 +13,7 @@ import pytest
 from nacre.care.database import rebuild
 from nacre.data.history import Committed, commit_operations
 from nacre.data.undo import changes_of, log, undo
-from nacre.errors import GitUnavailable, RepositoryUnusable
+from nacre.errors import GitUnavailableError, UnusableRepositoryError
 from nacre.memories.edit import scan
 from nacre.values.memory import FOREIGN
 from tests.app.conftest import World, says
@@ -187,7 +187,7 @@ def test_repository_that_rejects_commits_is_reported_without_loss(
     before = git(world, "rev-parse", "HEAD")
     damage(world)  # type: ignore[operator]
     store(world, "The door is red.")
-    with pytest.raises(RepositoryUnusable, match=said) as caught:
+    with pytest.raises(UnusableRepositoryError, match=said) as caught:
         commit(world)
     assert caught.value.hint
     assert len(world.context().journal.pending()) == 1
@@ -219,7 +219,7 @@ def test_without_git_everything_else_works_and_undo_too(world: World, tmp_path: 
     world.clock.pass_days(1)
     with world.open() as memory:
         memory.edit(lamp, content="The lamp is blue.")
-    with pytest.raises(GitUnavailable, match="not installed"):
+    with pytest.raises(GitUnavailableError, match="not installed"):
         commit(world)
     context = world.context()
     undo(context, log(context)[0].operation.id)

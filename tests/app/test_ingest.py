@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home import parsing as reading
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.readers import adapter as files
@@ -128,7 +128,7 @@ def test_unknown_records_and_corrupt_lines_are_counted_and_shown(world: World) -
 
 
 def test_a_named_path_that_does_not_exist_is_an_error(world: World) -> None:
-    with world.open() as memory, pytest.raises(NotFound, match="nothing at"):
+    with world.open() as memory, pytest.raises(NotFoundError, match="nothing at"):
         memory.ingest(world.user_home / "nowhere")
 
 

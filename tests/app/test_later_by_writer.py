@@ -12,7 +12,7 @@ import pytest
 
 from nacre.care.health import list_traces
 from nacre.context.build import build
-from nacre.errors import ModelUnavailable
+from nacre.errors import ModelUnavailableError
 from nacre.learn.estimate import estimate_learning
 from nacre.values.context import ContextRequest, Moment
 from nacre.values.memory import Kind, Memory
@@ -277,7 +277,7 @@ def test_nothing_is_held_against_anything_where_the_writer_may_not_work(
 
 
 def away(_: Prompt) -> list[dict[str, Any]]:
-    raise ModelUnavailable("it is away just now", retry=True)
+    raise ModelUnavailableError("it is away just now", retry=True)
 
 
 def test_unasked_comparison_runs_with_the_next_session_that_day(

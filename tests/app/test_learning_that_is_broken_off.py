@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from nacre.errors import BudgetSpent
+from nacre.errors import BudgetSpentError
 from nacre.learn.ingest import find_session
 from nacre.learn.learn import learn
 from nacre.setup.chores import learn_now
@@ -178,7 +178,7 @@ def test_parts_beyond_the_daily_limit_are_read_the_next_day(world: World) -> Non
             is_asked.set()
             return found(told())
         assert is_asked.wait(20)
-        return BudgetSpent("it took what it may")
+        return BudgetSpentError("it took what it may")
 
     memories, report = learned(world, ScriptedModel(answer, capabilities=SMALL))
     assert [one.content for one in memories] == [RULE]  # what was paid for was compared, too
@@ -194,7 +194,7 @@ def test_parts_beyond_the_daily_limit_are_read_the_next_day(world: World) -> Non
 def test_what_nothing_was_left_to_compare_is_read_again(world: World) -> None:
     class Spent(ScriptedModel):
         def _compare(self, prompt: Prompt) -> Completion:
-            raise BudgetSpent("it took what it may")
+            raise BudgetSpentError("it took what it may")
 
     talk(world, ("user", OWNER))
     learned(world, Spent([found(told())]))

@@ -15,7 +15,7 @@ from nacre.data.export import ImportOptions, export
 from nacre.data.forget import ScrubOptions
 from nacre.data.scrub import scrub
 from nacre.data.undo import log
-from nacre.errors import StoreBusy
+from nacre.errors import StoreBusyError
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.learn.learn import learn
@@ -350,7 +350,7 @@ def test_lock_that_cannot_be_reacquired_is_reported_as_lost(tmp_path: Path) -> N
     mine = FileLock(
         tmp_path / "one.lock", patience_seconds=0.01, observe=lambda *_: theirs.acquire(1) or None
     )
-    with pytest.raises(StoreBusy), mine:
+    with pytest.raises(StoreBusyError), mine:
         mine.let_others()
     theirs.release()
     assert theirs.acquire()

@@ -11,7 +11,7 @@ import pytest
 
 from nacre.care.health import list_traces
 from nacre.care.today import Activity, Series, Today
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.values.models import Call, Tokens, TraceKind
 from tests.app.conftest import World, says
 
@@ -225,7 +225,7 @@ def test_questions_without_an_answer_are_told_beside_those_that_have_one(world: 
 
 
 def test_a_period_that_ends_before_it_begins_is_refused(world: World) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         looked(world, since=date(2026, 11, 21), until=TODAY)
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         numbers(world, since=date(2026, 11, 21), until=TODAY)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import ModelUnavailable
+from nacre.errors import ModelUnavailableError
 from nacre.home.change import PageRequest
 from nacre.home.change import page as page_of
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Step
@@ -543,7 +543,7 @@ def test_writers_words_cannot_end_a_section_or_address_agents(world: World) -> N
 def test_a_writer_that_fails_leaves_what_rules_do(world: World) -> None:
     sessions(world)
     known(world, project="acme-billing")
-    world.model = ScriptedModel([ModelUnavailable("it is asleep", retry=False)], repeats=True)
+    world.model = ScriptedModel([ModelUnavailableError("it is asleep", retry=False)], repeats=True)
     found = planned(world)
     assert "it is asleep" in (found.note or "")
     assert [step.by for step in pages(found)] == [""]

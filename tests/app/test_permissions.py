@@ -13,7 +13,7 @@ import pytest
 
 from nacre.care import database
 from nacre.care.health import doctor
-from nacre.errors import NacreError, StoreUnusable
+from nacre.errors import NacreError, UnusableStoreError
 from nacre.home.home import open_home
 from nacre.memories.edit import scan
 from nacre.settings import write_setting
@@ -81,7 +81,7 @@ def test_folder_writable_by_others_is_refused_with_a_hint(
         memory.store("The north gate is red.")
     path = world.home / folder if folder else world.home
     path.chmod(mode)
-    with pytest.raises(StoreUnusable) as refused:
+    with pytest.raises(UnusableStoreError) as refused:
         world.context()
     assert f"{path} can be written to by other users" in refused.value.message
     hint = refused.value.hint or ""
@@ -110,7 +110,7 @@ def test_a_home_of_another_user_is_refused(world: World) -> None:
     with world.open():
         pass
     os.chown(world.home, 12345, 12345)
-    with pytest.raises(StoreUnusable, match="belongs to another user"):
+    with pytest.raises(UnusableStoreError, match="belongs to another user"):
         world.context()
 
 
@@ -122,17 +122,17 @@ def test_a_home_that_is_a_link_is_what_it_points_to(world: World, tmp_path: Path
         memory.store("The north gate is red.")
     assert (elsewhere / "vault").is_dir()
     elsewhere.chmod(0o777)
-    with pytest.raises(StoreUnusable, match="can be written to by other users"):
+    with pytest.raises(UnusableStoreError, match="can be written to by other users"):
         world.context()
 
 
 def test_a_link_to_nowhere_and_a_file_are_no_homes(world: World, tmp_path: Path) -> None:
     world.home.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         world.context()
     world.home.unlink()
     world.home.write_text("")
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         world.context()
 
 

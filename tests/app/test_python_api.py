@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.errors import MemoryInvalid, NacreError, NotFound, QueryInvalid
+from nacre.errors import InvalidMemoryError, InvalidQueryError, NacreError, NotFoundError
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter
 from tests.app.conftest import World, says
@@ -27,7 +27,7 @@ def test_a_value_that_is_no_choice_is_refused_with_the_choices(
             lambda: memory.store("Other words.", **given),
             lambda: memory.edit(stored.memory_id, **given),
         ):
-            with pytest.raises(MemoryInvalid, match="nope") as caught:
+            with pytest.raises(InvalidMemoryError, match="nope") as caught:
                 call()
             assert choice in str(caught.value.hint)
 
@@ -35,7 +35,7 @@ def test_a_value_that_is_no_choice_is_refused_with_the_choices(
 def test_a_mode_that_does_not_exist_is_refused_with_the_modes(world: World) -> None:
     with world.open() as memory:
         for call in (memory.recall, memory.search_sessions):
-            with pytest.raises(QueryInvalid, match="nope") as caught:
+            with pytest.raises(InvalidQueryError, match="nope") as caught:
                 call("x", mode="nope")
             assert "browse" in str(caught.value.hint)
 
@@ -82,7 +82,7 @@ def test_an_edit_refuses_what_it_cannot_change(world: World, changes: dict[str, 
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.")
         before = memory.get(stored.memory_id)
-        with pytest.raises(MemoryInvalid):
+        with pytest.raises(InvalidMemoryError):
             memory.edit(stored.memory_id, **changes)
         assert memory.get(stored.memory_id) == before
 
@@ -129,12 +129,12 @@ def test_extraction_shows_what_would_be_learned_and_stores_nothing(world: World)
 
 def test_extraction_says_what_it_cannot_take(world: World) -> None:
     with world.open() as memory:
-        with pytest.raises(QueryInvalid, match="nothing to extract from"):
+        with pytest.raises(InvalidQueryError, match="nothing to extract from"):
             memory.extract()
-        with pytest.raises(QueryInvalid, match="nope") as caught:
+        with pytest.raises(InvalidQueryError, match="nope") as caught:
             memory.extract(world.user_home, way="nope")
         assert "chunks" in str(caught.value.hint)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.extract(session="nowhere")
         with pytest.raises(NacreError):
             memory.extract(world.user_home / "nothing.jsonl")
@@ -157,7 +157,7 @@ def test_session_is_flushed_and_handed_over_from_python(world: World) -> None:
         assert memory.handoff("/code/ferry").handoff == made.handoff
         block = memory.context(folder="/code/ferry", session="claude-code:s2")
         assert "the rope is missing" in block.text
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.hand_over(folder="/code/nowhere")
 
 

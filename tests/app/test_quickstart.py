@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nacre.care.database import rebuild
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home.home import open_home
 from nacre.learn.reading import subject_of
 from nacre.recall.recall import recall
@@ -66,7 +66,7 @@ def test_examples_can_be_removed_and_added_again(world: World) -> None:
         [],
         set(),
     )
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         examples.plan_to_forget(context)
     assert context.files.projects() == []
     assert not [path for path in (world.vault / "projects").rglob("*") if path.is_file()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from nacre.errors import BudgetSpent
+from nacre.errors import BudgetSpentError
 from nacre.values.memory import Memory
 from nacre.values.models import Prompt
 from nacre.values.reports import ModelExtraction
@@ -154,10 +154,10 @@ def test_calls_are_counted_as_often_as_they_were_made(world: World) -> None:
         )
         world.clock.pass_days(9)
     for _ in range(2):  # the second time it is shown what rules keep of the sessions
-        refused = ScriptedModel([BudgetSpent("it has taken what it may")])
+        refused = ScriptedModel([BudgetSpentError("it has taken what it may")])
         _, report = read(world, refused)
         assert (report.sessions, report.calls, len(refused.held)) == (0, 1, 1)
-    again = ScriptedModel([BudgetSpent("it has taken what it may")])
+    again = ScriptedModel([BudgetSpentError("it has taken what it may")])
     _, report = read(world, again)
     assert (report.calls, len(again.held), len(again.prompts)) == (0, 0, 1), (
         "what it answered before was kept"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nacre.api import MemoryHome
 from nacre.care import database
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 from nacre.home.home import open_home
 from nacre.memories import store
 from nacre.memories.decision import GetRequest, StoreRequest
@@ -420,7 +420,7 @@ def test_what_is_recalled_often_ranks_a_little_higher(world: World) -> None:
 def test_a_question_that_makes_no_sense_is_refused(
     world: World, query: str, more: dict[str, object], complaint: str
 ) -> None:
-    with world.open() as memory, pytest.raises(QueryInvalid, match=complaint):
+    with world.open() as memory, pytest.raises(InvalidQueryError, match=complaint):
         memory.recall(query, **more)  # type: ignore[arg-type]
 
 

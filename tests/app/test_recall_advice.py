@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome, open_memory
-from nacre.errors import BudgetSpent, ModelUnavailable
+from nacre.errors import BudgetSpentError, ModelUnavailableError
 from nacre.values.models import Prompt
 from nacre.values.recall import LaneState, RecallResult
 from tests.app.conftest import World
@@ -116,8 +116,8 @@ def test_three_phrasings_are_enough(world: World, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (ModelUnavailable("scripted:1 does not answer"), "scripted:1 does not answer"),
-        (BudgetSpent("today's budget is used up"), "today's budget is used up"),
+        (ModelUnavailableError("scripted:1 does not answer"), "scripted:1 does not answer"),
+        (BudgetSpentError("today's budget is used up"), "today's budget is used up"),
         ("no JSON", "is not of the shape"),
         (None, "no language model is set"),
     ],

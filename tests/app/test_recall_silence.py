@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import RerankerUnavailable
+from nacre.errors import RerankerUnavailableError
 from nacre.home.home import open_home
 from nacre.recall.recall import recall, search_sessions
 from nacre.values.recall import HitConfidence, LaneState, RecallQuery, RecallResult
@@ -161,7 +161,7 @@ class Liking:
 
 class Broken(Liking):
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        raise RerankerUnavailable("out of order")
+        raise RerankerUnavailableError("out of order")
 
 
 def ask(world: World, reranker: Liking) -> tuple[RecallResult, RecallResult]:

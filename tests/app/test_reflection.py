@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nacre.data.undo import log, undo
-from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.errors import ConflictError, InvalidInputError, NotFoundError
 from nacre.home.views import Choice
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
@@ -255,7 +255,7 @@ def test_who_says_that_two_contradict_is_asked_which_one_holds(
 ) -> None:
     answered(world, *scale[::order], link=Relates.CONTRADICTS)
     (question,) = asked(world)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         answered(world, *scale, link=Relates.CONTRADICTS)
     assert question.contradicts
     assert (question.second.id, question.first.id) == scale
@@ -265,20 +265,20 @@ def test_an_answer_says_one_thing_about_two_memories_that_hold(
     world: World, scale: tuple[str, str]
 ) -> None:
     elsewhere = stored(world, "The mill has two wheels.", project="mill")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         answered(world, *scale)
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         answered(world, *scale, skip=True, text="both of it")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         answered(world, scale[0], skip=True)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         answered(world, scale[0], "ffffffff", skip=True)
     for other in (scale[0], elsewhere):
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             answered(world, scale[0], other, link=Relates.RELATED_TO)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         answered(world, *scale, keep=Choice.KEEP_NEW)
     with world.open() as memory:
         memory.retire(scale[1])
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         answered(world, *scale, link=Relates.RELATED_TO)

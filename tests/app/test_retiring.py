@@ -8,7 +8,7 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.care.database import rebuild
-from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
 from nacre.memories.retire import list_retired, list_standing
 from nacre.values.memory import Actor, Face, acting
 from nacre.values.reports import StoreOutcome
@@ -45,11 +45,11 @@ def test_patterns_parts_and_ids_are_given_at_once(world: World) -> None:
         assert len(retired) == 4
         assert contents(memory) == {"The chair has three legs"}
         for wrong in ("*", "  "):
-            with pytest.raises(QueryInvalid):
+            with pytest.raises(InvalidQueryError):
                 memory.retire(wrong)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.retire("handoff *")
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             memory.retire(lamp)
 
 

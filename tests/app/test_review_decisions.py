@@ -9,7 +9,13 @@ from datetime import timedelta
 import pytest
 
 from nacre.base.ids import to_ms
-from nacre.errors import Conflict, DepartedError, EditConflict, InvalidInput, NotFound
+from nacre.errors import (
+    ConflictError,
+    DepartedError,
+    EditConflictError,
+    InvalidInputError,
+    NotFoundError,
+)
 from nacre.values.memory import HeldCandidate, Kind, Memory, Source, Why
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import NOON, World, says
@@ -89,10 +95,10 @@ def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(
 ) -> None:
     with world.open() as memory:
         (target,) = memory.list()
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInputError):
             memory.call("review-keep", references=(candidate,), into=target.id, content=" ")
         memory.retire(target.id)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             memory.call("review-keep", references=(candidate,), into=target.id)
     assert waiting(world) == [candidate]
 
@@ -113,7 +119,7 @@ def test_what_was_decided_about_a_candidate_is_taken_back(
         assert memory.call("review-undo", reference=candidate).content == EXPORTS
     assert contents(world) == {UPLOADS}
     assert waiting(world) == [candidate]
-    with world.open() as memory, pytest.raises(NotFound):
+    with world.open() as memory, pytest.raises(NotFoundError):
         memory.call("review-undo", reference=candidate)
 
 
@@ -124,7 +130,7 @@ def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(
         (target,) = memory.list()
         memory.call("review-keep", references=(candidate,), into=target.id)
         memory.edit(target.id, content="Uploads go at noon.")
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             memory.call("review-undo", reference=candidate)
     assert contents(world) == {"Uploads go at noon."}
     assert waiting(world) == []
@@ -139,7 +145,7 @@ def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candid
     )
     with world.open() as memory:
         memory.ingest()
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.call("review-undo", reference=candidate)
     with closing(sqlite3.connect(world.home / "nacre.db")) as database:
         assert database.execute("SELECT memory, detail FROM candidates").fetchall() == [
@@ -185,7 +191,7 @@ def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> 
     with world.open() as memory:
         memory.call("review-drop", references=(candidate,))
         memory.forget(memory.plan_forgetting(match="exports should be compressed"))
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.call("review-undo", reference=candidate)
 
 
@@ -235,7 +241,7 @@ def test_other_words_are_for_one_memory(world: World) -> None:
             for text in ("Gulls are white.", "Ropes are bought in spring.")
         ]
         memory.judge(*found, good=False)
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInputError):
             memory.call("review-keep", references=tuple(found), content="Both.")
 
 
@@ -245,7 +251,7 @@ def test_doubt_is_not_kept_over_words_saved_in_an_editor(world: World) -> None:
         read = memory.call("look", reference=one)
         file = world.memory_file(one)
         file.write_text(file.read_text("utf-8").replace("at night", "at noon"), "utf-8")
-        with pytest.raises(EditConflict):
+        with pytest.raises(EditConflictError):
             memory.call("review-keep", references=[one], content=EXPORTS, expected=read.etag)
         again = memory.call("look", reference=one)
         assert "at noon" in again.memory.content
@@ -263,7 +269,7 @@ def test_a_pair_is_settled_by_the_ids_of_both(world: World) -> None:
         assert memory.call(
             "review-resolve", reference=reference, choice="keep-new"
         ).older.superseded_by
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.call("review-resolve", reference=reference, choice="keep-new")
 
 
@@ -333,7 +339,7 @@ def test_a_kept_candidate_has_the_date_of_its_words(world: World, later: str) ->
 def test_candidate_with_a_pronoun_is_edited_before_it_is_kept(world: World, content: str) -> None:
     one = _held(world, content)
     with world.open() as memory:
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInputError):
             memory.call("review-keep", references=(one.id,))
         memory.call("review-keep", references=(one.id,), content="Walnut replaces Sapling.")
         assert [found.content for found in memory.list()] == ["Walnut replaces Sapling."]

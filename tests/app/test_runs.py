@@ -12,7 +12,7 @@ from nacre.data.export import ImportOptions
 from nacre.data.history import commit_operations
 from nacre.data.imports import carry_out, plan_import
 from nacre.data.undo import log, undo
-from nacre.errors import Conflict
+from nacre.errors import ConflictError
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
@@ -150,7 +150,7 @@ def test_a_run_that_is_cut_short_is_closed_by_the_next_command(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def between() -> None:
-        with pytest.raises(Conflict, match="still running"):
+        with pytest.raises(ConflictError, match="still running"):
             elsewhere(world, lambda context: undo(context, log(context)[0].operation.id))
         raise KeyboardInterrupt
 

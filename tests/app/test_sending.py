@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.errors import EmbedderHeld, EmbedderUnavailable
+from nacre.errors import EmbedderHeldError, EmbedderUnavailableError
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
 from nacre.home.spending import costs
@@ -73,7 +73,7 @@ def test_calls_side_by_side_keep_within_the_budget(
     def embed(number: int) -> str:
         try:
             embedders[number % 4].embed([TEXT])
-        except EmbedderHeld as held:
+        except EmbedderHeldError as held:
             return held.reason
         return "done"
 
@@ -89,7 +89,7 @@ def test_failed_call_counts_as_sent_unless_the_provider_denies(
 ) -> None:
     context = opened()
     provider.embedding_faults += [Reply(status=401)]
-    with pytest.raises(EmbedderUnavailable):
+    with pytest.raises(EmbedderUnavailableError):
         configured_embedder(context).embed([TEXT])
     assert spent(context) == [(True, 1, 1, 0)]
     provider.embedding_faults += [Reply(status=500, headers={"retry-after": "0"})]
@@ -123,7 +123,7 @@ def test_texts_leave_questions_a_part_of_the_budget(
     context = opened()
     for number in range(198):
         configured_embedder(context).embed([f"{TEXT}{number}"[-60:]])
-    with pytest.raises(EmbedderHeld):
+    with pytest.raises(EmbedderHeldError):
         configured_embedder(context).embed([TEXT])
     with MemoryHome(context) as memory:
         memory.store("The ferry office closes at noon on Sundays.")

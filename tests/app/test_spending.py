@@ -18,7 +18,7 @@ from nacre.base.ids import utc_now
 from nacre.care.database import rebuild
 from nacre.care.health import list_traces
 from nacre.cli.root import cli
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelUnavailable, NacreError
+from nacre.errors import BudgetSpentError, ModelUnavailableError, NacreError, UnusableAnswerError
 from nacre.home.home import Home
 from nacre.home.spending import costs, model_for, tracing
 from nacre.llm.failures import ask, schema_of
@@ -112,7 +112,7 @@ def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> Non
         world, model, models_daily_budget_usd=0.006
     )  # a call takes up to 5 thousandths of a dollar
     asked(context).complete(prompt("one?", output_tokens=1_000))
-    with pytest.raises(BudgetSpent) as refused:
+    with pytest.raises(BudgetSpentError) as refused:
         asked(context).complete(prompt("two?", output_tokens=1_200))
     assert "$0.0060 a day" in refused.value.message
     assert (
@@ -135,7 +135,7 @@ def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
         for number in range(99):
             asked(context).complete(prompt(f"{number}?", output_tokens=1_000))
 
-    with pytest.raises(BudgetSpent) as refused:
+    with pytest.raises(BudgetSpentError) as refused:
         ask_on()
     assert "2026-11-21 00:00" in (refused.value.hint or "")
     assert "models.daily_budget_usd" in (refused.value.hint or "")
@@ -144,13 +144,13 @@ def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
 def test_a_task_has_a_budget_of_its_own(world: World) -> None:
     context = home(world, priced(), models_task_budgets="{dedup = 0.001}")
     asked(context).complete(prompt())
-    with pytest.raises(BudgetSpent, match="dedup in the background may cost"):
+    with pytest.raises(BudgetSpentError, match="dedup in the background may cost"):
         asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
 
 
 def test_a_budget_of_nothing_stops_also_what_is_free(world: World) -> None:
     context = home(world, ScriptedModel([{"colour": "blue"}]), models_daily_budget_usd=0)
-    with pytest.raises(BudgetSpent, match="may cost nothing"):
+    with pytest.raises(BudgetSpentError, match="may cost nothing"):
         asked(context).complete(prompt())
 
 
@@ -174,7 +174,7 @@ def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
     def one(number: int) -> str:
         try:
             return models[number % 3].complete(prompt(f"{number}?", output_tokens=1_000)).text
-        except BudgetSpent:
+        except BudgetSpentError:
             return "refused"
 
     with ThreadPoolExecutor(8) as pool:
@@ -194,14 +194,14 @@ def _wait(until: Callable[[], bool]) -> None:
 
 
 def test_a_call_whose_process_ends_counts_what_it_may_have_cost(world: World) -> None:
-    class Killed(BaseException):
+    class KilledError(BaseException):
         pass
 
     def dies(_: Prompt) -> None:
-        raise Killed
+        raise KilledError
 
     context = home(world, ScriptedModel(dies, capabilities=PRICED))
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         asked(context).complete(prompt())
     assert costs(context).budgets[0].spent >= 5_000
 
@@ -249,7 +249,7 @@ def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
     model = ScriptedModel([{"colour": "blue"}] * 2)
     model.capabilities = replace(model.capabilities, price=None)
     context = home(world, model)
-    with pytest.raises(BudgetSpent) as refused:
+    with pytest.raises(BudgetSpentError) as refused:
         asked(context).complete(prompt())
     assert "models.capabilities" in (refused.value.hint or "")
     asked(context, background=False).complete(prompt())
@@ -261,8 +261,8 @@ def test_secret_in_a_provider_error_is_never_stored(
     world: World,
 ) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
-    context = home(world, priced(ModelUnavailable(f"no call with {key}")))
-    with pytest.raises(ModelUnavailable):
+    context = home(world, priced(ModelUnavailableError(f"no call with {key}")))
+    with pytest.raises(ModelUnavailableError):
         asked(context).complete(prompt())
     told = str(context.database.rows("SELECT told FROM model_health"))
     assert "no call with" in told
@@ -284,7 +284,7 @@ def test_what_was_asked_lately_is_not_asked_again(world: World) -> None:
 def test_an_answer_that_had_to_be_mended_is_asked_for_again(world: World) -> None:
     model = priced({"color": "blue"}, {"color": "blue"}, {"colour": "blue"})
     context = home(world, model)
-    with pytest.raises(AnswerUnusable):
+    with pytest.raises(UnusableAnswerError):
         ask(asked(context), prompt(), Colour)
     assert ask(asked(context), prompt(), Colour).colour == "blue"
     assert len(model.prompts) == 3
@@ -314,7 +314,7 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
     context = replace(context, clock=utc_now)
     for number in range(3):
         asked(context).complete(prompt(f"{number}?"))
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetSpentError):
         asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
     shown = told(world, "writer", "cost")
     assert "of $1.00, $1.00 left" in shown
@@ -331,10 +331,11 @@ def test_cost_report_separates_estimates_and_owner_requests(
     world: World,
 ) -> None:
     context = replace(
-        home(world, priced({"colour": "blue"}, ModelUnavailable("half an answer"))), clock=utc_now
+        home(world, priced({"colour": "blue"}, ModelUnavailableError("half an answer"))),
+        clock=utc_now,
     )
     asked(context).complete(prompt("1?"))
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(ModelUnavailableError):
         asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
     shown = told(world, "writer", "cost")
     assert "of this is estimated" in shown
@@ -421,7 +422,7 @@ def test_what_a_model_thinks_is_held_by_the_budget_too(world: World) -> None:
     with by_wire(world, {"colour": "blue"}, api="openai") as fake:
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.04"
         context = world.context()
-        with pytest.raises(BudgetSpent, match=r"a call may take \$0\.04"):
+        with pytest.raises(BudgetSpentError, match=r"a call may take \$0\.04"):
             ask_once(context, prompt(output_tokens=1_000))
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.05"
         ask_once(world.context(), prompt(output_tokens=1_000))

@@ -15,7 +15,7 @@ from nacre.base.text import words
 from nacre.care import database
 from nacre.data import forget
 from nacre.data.forget import ForgetRequest
-from nacre.errors import EmbedderUnavailable, SettingsInvalid
+from nacre.errors import EmbedderUnavailableError, InvalidSettingsError
 from nacre.home.home import Home, open_home
 from nacre.llm.local_model import load_minilm
 from nacre.memories import vectors as model_switch
@@ -40,7 +40,7 @@ class Words:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self.fails_after is not None and len(self.embedded) >= self.fails_after:
-            raise EmbedderUnavailable(f"{self.name} cannot be reached")
+            raise EmbedderUnavailableError(f"{self.name} cannot be reached")
         self.embedded += texts
         vectors = np.full((len(texts), self.dimensions), 1e-3, np.float32)
         for row, text in enumerate(texts):
@@ -278,7 +278,7 @@ def test_a_variable_that_names_the_model_is_not_overridden_in_silence(
 ) -> None:
     context = filled(world, models)
     world.environ["NACRE_EMBEDDING_MODEL"] = OLD
-    with pytest.raises(SettingsInvalid, match="NACRE_EMBEDDING_MODEL"):
+    with pytest.raises(InvalidSettingsError, match="NACRE_EMBEDDING_MODEL"):
         model_switch.switch(opened(world, models), NEW, lambda _: None)
     assert not model_switch.status(context).switching
 

@@ -22,15 +22,15 @@ from nacre.data.history import commit_operations
 from nacre.data.sync import State, Synced, SyncRequest, last_sync, long_failing, sync
 from nacre.data.undo import log, undo
 from nacre.errors import (
-    EditConflict,
-    HistoryRewritten,
-    InvalidInput,
+    EditConflictError,
+    HistoryRewrittenError,
+    InvalidInputError,
     NacreError,
-    RemoteRefused,
-    RemoteUnreachable,
-    RepositoryUnusable,
-    SecretFound,
-    VaultUnusable,
+    RemoteRefusedError,
+    RemoteUnreachableError,
+    SecretFoundError,
+    UnusableRepositoryError,
+    UnusableVaultError,
 )
 from nacre.home.home import Home
 from nacre.memories.decision import ReferencesRequest, RetireRequest, StoreRequest
@@ -416,7 +416,7 @@ def test_full_disk_is_reported_and_the_next_sync_continues(
 
     with monkeypatch.context() as patched:
         patched.setattr("nacre.vault.files._Folder.replace", full)
-        with pytest.raises(VaultUnusable, match="No space left"):
+        with pytest.raises(UnusableVaultError, match="No space left"):
             one.sync()
     converge(one, other)
     assert len(one.active()) == 3
@@ -501,7 +501,7 @@ def test_a_history_that_somebody_rewrote_is_refused_until_it_is_accepted(
     git(clone, "push", "--quiet", "--force")
     one.store("The mill grinds.")
     head = one.git("rev-parse", "HEAD")
-    with pytest.raises(HistoryRewritten) as refused:
+    with pytest.raises(HistoryRewrittenError) as refused:
         one.sync()
     assert "--accept-rewritten" in (refused.value.hint or "")
     assert one.git("merge-base", "HEAD", head.strip()).strip() == head.strip()
@@ -518,11 +518,11 @@ def test_a_merge_in_progress_and_a_detached_head_are_refused_with_words(
 ) -> None:
     one, _ = pair
     (one.vault / ".git/MERGE_HEAD").write_text(one.git("rev-parse", "HEAD"))
-    with pytest.raises(RepositoryUnusable, match="a merge is in progress"):
+    with pytest.raises(UnusableRepositoryError, match="a merge is in progress"):
         one.sync()
     (one.vault / ".git/MERGE_HEAD").unlink()
     one.git("switch", "--quiet", "--detach")
-    with pytest.raises(RepositoryUnusable, match="detached"):
+    with pytest.raises(UnusableRepositoryError, match="detached"):
         one.sync()
     one.git("switch", "--quiet", "main")
     assert one.sync().state is State.UP_TO_DATE
@@ -570,7 +570,7 @@ def test_addresses_with_passwords_or_of_strange_kinds_are_refused(
     tmp_path: Path, remote: Path, address: str
 ) -> None:
     one = machine(tmp_path, remote, "one")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         one.sync(remote=address)
     assert one.git("remote") == ""
 
@@ -582,7 +582,7 @@ def test_unreachable_remote_is_reported_and_the_next_sync_continues(
     away = one.remote.with_name("away.git")
     one.remote.rename(away)
     one.store("The mill grinds.")
-    with pytest.raises(RemoteRefused, match="no repository"):
+    with pytest.raises(RemoteRefusedError, match="no repository"):
         one.sync()
     failed = one.do(last_sync)
     assert failed.failing_since
@@ -599,7 +599,7 @@ def test_unreachable_remote_is_reported_and_the_next_sync_continues(
 
 def test_a_host_that_nobody_can_reach_is_told_in_words(tmp_path: Path, remote: Path) -> None:
     one = machine(tmp_path, remote, "one")
-    with pytest.raises(RemoteUnreachable, match="cannot be reached"):
+    with pytest.raises(RemoteUnreachableError, match="cannot be reached"):
         one.sync(remote="http://127.0.0.1:1/memories.git")
 
 
@@ -607,7 +607,7 @@ def test_an_address_that_nobody_answers_at_does_not_replace_one_that_works(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, _ = pair
-    with pytest.raises(RemoteUnreachable):
+    with pytest.raises(RemoteUnreachableError):
         one.sync(remote="http://127.0.0.1:1/memories.git")
     assert one.sync().url == str(one.remote)
 
@@ -618,7 +618,7 @@ def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remot
     silent.chmod(0o755)
     one = machine(tmp_path, remote, "one")
     one.world.environ["GIT_SSH_COMMAND"] = str(silent)
-    with pytest.raises(RemoteUnreachable, match="did not answer within 1 second"):
+    with pytest.raises(RemoteUnreachableError, match="did not answer within 1 second"):
         one.sync(remote="owner@example.invalid:memories.git", timeout_seconds=1.0)
 
 
@@ -632,7 +632,7 @@ def test_credentials_that_are_refused_are_told_and_never_asked_for(
     refusing.chmod(0o755)
     one = machine(tmp_path, remote, "one")
     one.world.environ["GIT_SSH_COMMAND"] = str(refusing)
-    with pytest.raises(RemoteRefused, match="credentials"):
+    with pytest.raises(RemoteRefusedError, match="credentials"):
         one.sync(remote="owner@example.invalid:memories.git")
 
 
@@ -643,7 +643,7 @@ def test_a_hook_that_declines_is_told_in_its_own_words(pair: tuple[Machine, Mach
     hook.write_text("#!/bin/sh\necho 'Only on weekdays.' >&2\nexit 1\n")
     hook.chmod(0o755)
     one.store("The mill grinds.")
-    with pytest.raises(RemoteRefused, match="Only on weekdays"):
+    with pytest.raises(RemoteRefusedError, match="Only on weekdays"):
         one.sync()
     hook.unlink()
     assert one.sync().sent == 1
@@ -677,7 +677,7 @@ def test_a_secret_in_what_is_to_be_sent_stops_the_push(pair: tuple[Machine, Mach
     one.git("add", "-A")
     one.git("commit", "--quiet", "-m", "By hand")
     before = git(one.remote, "rev-parse", "HEAD")
-    with pytest.raises(SecretFound) as found:
+    with pytest.raises(SecretFoundError) as found:
         one.sync()
     assert "notes.txt" in found.value.message
     assert SECRET not in found.value.message
@@ -722,7 +722,7 @@ def test_a_file_with_a_secret_waits_and_the_rest_is_sent(pair: tuple[Machine, Ma
     assert SECRET not in git(one.remote, "log", "-p", "--all")
     other.do(edit, "Bridge", importance=9)
     other.sync()
-    with pytest.raises(EditConflict, match="is held here"):
+    with pytest.raises(EditConflictError, match="is held here"):
         one.sync()
     assert SECRET in bridge(one).read_text()
     replace_in(bridge(one), SECRET, "gone")
@@ -733,7 +733,7 @@ def test_a_file_with_a_secret_waits_and_the_rest_is_sent(pair: tuple[Machine, Ma
 # Crashes.
 
 
-class Killed(BaseException):
+class KilledError(BaseException):
     """The process ends here."""
 
 
@@ -754,7 +754,7 @@ def test_a_sync_that_is_killed_goes_on_with_the_next_one(
     other.sync()
 
     def killed(*_: object, **__: object) -> None:
-        raise Killed
+        raise KilledError
 
     places = {
         "intents": (import_remote, "apply_intents"),
@@ -765,7 +765,7 @@ def test_a_sync_that_is_killed_goes_on_with_the_next_one(
     }
     with monkeypatch.context() as patched:
         patched.setattr(*places[point], killed)
-        with pytest.raises(Killed):
+        with pytest.raises(KilledError):
             one.sync()
     one.do(commit)
     converge(one, other)

@@ -15,7 +15,7 @@ from nacre.care.health import list_traces, show_trace
 from nacre.cli.root import cli
 from nacre.data.forget import ForgetRequest, ScrubOptions, forget, plan
 from nacre.data.scrub import scrub
-from nacre.errors import ModelUnavailable, NotFound
+from nacre.errors import ModelUnavailableError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.spending import MOST_TRACES, fold_notes, model_for, tracing
 from nacre.learn.ingest import IngestOptions, ingest
@@ -107,8 +107,8 @@ def told(world: World, *arguments: str) -> str:
 
 
 def test_what_failed_is_a_step_too(world: World) -> None:
-    context = home(world, ModelUnavailable("the line is down"))
-    with pytest.raises(ModelUnavailable):
+    context = home(world, ModelUnavailableError("the line is down"))
+    with pytest.raises(ModelUnavailableError):
         asks(context, "claude-code:5e55", "one?")
     (trace,) = list_traces(context)
     assert [(step.status, step.output) for step in trace.steps] == [("failed", "the line is down")]
@@ -271,7 +271,7 @@ def test_half_a_character_breaks_nothing(world: World) -> None:
 
 
 def test_a_trace_that_is_not_there_is_said_to_be_so(world: World) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         show_trace(world.context(), "5f0c2a4d")
 
 

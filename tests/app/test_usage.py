@@ -12,7 +12,7 @@ import pytest
 
 from nacre.care import database as maintenance
 from nacre.care.health import contents
-from nacre.errors import NotFound, QueryInvalid
+from nacre.errors import InvalidQueryError, NotFoundError
 from nacre.home.home import open_home
 from nacre.home.views import MemoryView
 from nacre.memories import store as remembering
@@ -660,9 +660,9 @@ def test_a_short_reply_judges_nothing_and_a_long_one_by_its_beginning(plain: Wor
         assert "50 characters" in str(memory.feedback("ok", falcon).note)
         late = "word " * 1600 + REPLY
         assert memory.feedback(late, falcon).judged[0].verdict.value == "unused"
-        with pytest.raises(QueryInvalid, match="which memories"):
+        with pytest.raises(InvalidQueryError, match="which memories"):
             memory.feedback(REPLY)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.feedback(REPLY, "nope-nope")
 
 
@@ -763,7 +763,7 @@ def test_what_is_recalled_often_and_never_of_use_waits_for_review_once(plain: Wo
     assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
     with plain.open() as memory:
         assert [kept.id for kept in memory.keep(kettle)] == [kettle]
-        with pytest.raises(NotFound, match="is not waiting for review"):
+        with pytest.raises(NotFoundError, match="is not waiting for review"):
             memory.keep(kettle)
     assert view(plain, kettle).usage.quality == pytest.approx(0.3)
     assert reviews(plain) == []

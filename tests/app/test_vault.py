@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import EditConflict, MemoryInvalid, NotFound
+from nacre.errors import EditConflictError, InvalidMemoryError, NotFoundError
 from nacre.memories.edit import scan
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind
@@ -262,9 +262,9 @@ def test_links_out_of_the_vault_are_not_followed(world: World, tmp_path: Path) -
     (world.vault / "global/fact/link.md").symlink_to(outside)
     with world.open() as memory:
         assert memory.list() == []
-    with pytest.raises(MemoryInvalid, match="outside the vault"):
+    with pytest.raises(InvalidMemoryError, match="outside the vault"):
         world.context().vault.read("../../secret.md")
-    with pytest.raises(MemoryInvalid, match="symbolic link"):
+    with pytest.raises(InvalidMemoryError, match="symbolic link"):
         world.context().vault.read("global/fact/link.md")
 
 
@@ -286,7 +286,7 @@ def test_a_write_never_overwrites_an_edit_it_has_not_seen(world: World) -> None:
     context = world.context()
     path = "global/fact/a.md"
     context.vault.write(path, "one", base=None)
-    with pytest.raises(EditConflict):
+    with pytest.raises(EditConflictError):
         context.vault.write(path, "two", base=b"another version")
     assert (world.vault / path).read_text() == "one"
 
@@ -296,7 +296,7 @@ def test_memory_is_found_by_id_prefix_or_subject(world: World) -> None:
         outcome = memory.store("The office is on the third floor.", subject="Office")
         assert memory.get(outcome.memory_id[:13]).id == outcome.memory_id
         assert memory.get("office").id == outcome.memory_id
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.get("ffffffff")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import StoreBusy
+from nacre.errors import StoreBusyError
 from tests.app.conftest import World, says
 from tests.app.test_many_processes import is_well
 
@@ -62,7 +62,7 @@ def test_a_store_that_waits_too_long_fails_and_writes_nothing(world: World) -> N
         with held_until(world, lambda: failed):
             try:
                 memory.store("The lamp is trimmed on Sundays.")
-            except StoreBusy as error:
+            except StoreBusyError as error:
                 failed.append(error)
         assert failed[0].message.startswith("another process has held")
         assert failed[0].hint == "nothing was written: wait for it, or end it, then try again"

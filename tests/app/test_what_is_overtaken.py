@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nacre.context.build import build
-from nacre.errors import AnswerUnusable
+from nacre.errors import UnusableAnswerError
 from nacre.values.context import ContextRequest, Moment
 from nacre.values.memory import Memory
 from nacre.values.models import Capabilities, Prompt
@@ -582,7 +582,7 @@ def test_the_writing_call_is_shown_what_is_left_of_what_is_known(
 
 def test_where_nobody_says_what_changed_what_a_session_teaches_is_still_asked(world: World) -> None:
     def fails(_: Prompt) -> Any:
-        raise AnswerUnusable("no list of changes")
+        raise UnusableAnswerError("no list of changes")
 
     world.transcript("dropped", says("user", DROPPED, uuid="d-1"))
     model = ScriptedModel([{"memories": []}], known=fails)

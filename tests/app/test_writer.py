@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nacre.base.environment import is_on_battery
-from nacre.errors import BudgetSpent, ModelUnavailable
+from nacre.errors import BudgetSpentError, ModelUnavailableError
 from nacre.home.home import Home
 from nacre.home.spending import model_for
 from nacre.learn.extract import BLOCK
@@ -115,7 +115,7 @@ def test_older_sessions_are_shown_on_request_within_the_limit(
     read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
     model = writes()
     assert read(world, model).calls == 0
-    model = ScriptedModel([found(told()), BudgetSpent("it took what it may")], repeats=True)
+    model = ScriptedModel([found(told()), BudgetSpentError("it took what it may")], repeats=True)
     read_older(world, model)
     assert contents(world) == [RULE]
     assert not due(world)
@@ -137,14 +137,14 @@ def test_rest_of_an_older_session_follows_with_the_next_request(world: World) ->
     ]
     talk(world, *parts, month=10)
     read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
-    answers = [found(told()), found(told()), BudgetSpent("it took what it may")]
+    answers = [found(told()), found(told()), BudgetSpentError("it took what it may")]
     read_older(world, ScriptedModel(answers, repeats=True))
     assert not due(world)
     model = writes()
     assert read(world, model).calls == 0
     with home(world, model) as memory:
         assert memory.call("writer").waiting == 0
-    read_older(world, ScriptedModel([BudgetSpent("it took what it may")], repeats=True))
+    read_older(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     read_older(world, model)
     assert model.prompts
     assert not any("It is part 0." in one.text for one in model.prompts)
@@ -219,7 +219,10 @@ def test_what_ends_while_a_writer_is_paused_waits_for_it(world: World) -> None:
 
 @pytest.mark.parametrize(
     "trouble",
-    [BudgetSpent("it took what it may"), ModelUnavailable("nobody answers", hint="is it running?")],
+    [
+        BudgetSpentError("it took what it may"),
+        ModelUnavailableError("nobody answers", hint="is it running?"),
+    ],
     ids=["its budget is spent", "it is out of reach"],
 )
 def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(
@@ -235,7 +238,7 @@ def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(
 
 def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
     talk(world, ("user", OWNER))
-    read(world, ScriptedModel([BudgetSpent("it took what it may")], repeats=True))
+    read(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     assert not due(world)
     world.clock.pass_days(1 / 24)
     assert due(world)
@@ -245,7 +248,7 @@ def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
 
 def test_a_rebuild_does_not_have_a_writer_asked_again_sooner(world: World) -> None:
     talk(world, ("user", OWNER))
-    read(world, ScriptedModel([BudgetSpent("it took what it may")], repeats=True))
+    read(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     world.rebuild()
     assert not due(world)
     world.clock.pass_days(1 / 24)
@@ -662,7 +665,9 @@ def test_recovered_writer_is_shown_the_waiting_sessions(world: World) -> None:
     talk(world, ("user", OWNER))
     read(
         world,
-        ScriptedModel([ModelUnavailable("nobody answers", hint="is it running?")], repeats=True),
+        ScriptedModel(
+            [ModelUnavailableError("nobody answers", hint="is it running?")], repeats=True
+        ),
     )
     assert not due(world)
     with home(world, ScriptedModel(['{"metal": "mercury"}'], repeats=True)) as memory:
@@ -739,5 +744,5 @@ def test_a_dream_ends_for_now_where_its_writer_is_paused(world: World) -> None:
         )
         assert model.complete(prompt).text
         write_setting(context.settings.config, "writer.paused", value=True)
-        with pytest.raises(BudgetSpent, match="paused"):
+        with pytest.raises(BudgetSpentError, match="paused"):
             model.complete(replace(prompt, text="And which one is that?"))

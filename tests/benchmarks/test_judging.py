@@ -16,7 +16,7 @@ from benchmarks.contradictions.judging import (
     measure_judge,
 )
 from benchmarks.dataset import load_cases
-from nacre.errors import AnswerUnusable, ModelUnavailable, NotFound
+from nacre.errors import ModelUnavailableError, NotFoundError, UnusableAnswerError
 from nacre.memories.compare import Bearing
 from nacre.values.memory import Claim
 from tests.fakes.model import ScriptedModel
@@ -144,10 +144,10 @@ def test_missing_claim_is_right_and_an_invented_one_wrong() -> None:
 
 
 def test_unusable_answer_scores_zero_and_silent_model_ends_run() -> None:
-    result = measure_claims(CLAIMS, ScriptedModel([AnswerUnusable("nonsense")], repeats=True))
+    result = measure_claims(CLAIMS, ScriptedModel([UnusableAnswerError("nonsense")], repeats=True))
     assert result.score == 0.0
-    with pytest.raises(ModelUnavailable):
-        measure_judge(PAIRS, ScriptedModel([ModelUnavailable("away")]))
+    with pytest.raises(ModelUnavailableError):
+        measure_judge(PAIRS, ScriptedModel([ModelUnavailableError("away")]))
 
 
 def test_without_a_model_the_rules_are_measured_alone() -> None:
@@ -156,5 +156,5 @@ def test_without_a_model_the_rules_are_measured_alone() -> None:
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         load_cases(tmp_path / "none.json", "claims", ClaimData)

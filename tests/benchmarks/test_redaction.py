@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.redaction.building import build, read_samples, write_samples
 from benchmarks.redaction.measuring import is_gone, measure
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 
 
 def test_set_is_reproducible_and_contains_the_requested_families() -> None:
@@ -43,7 +43,7 @@ def test_a_set_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
 def test_a_broken_line_of_a_set_is_named(tmp_path: Path) -> None:
     file = tmp_path / "set.jsonl"
     file.write_text('{"text": "a"}\nno json\n', encoding="utf-8")
-    with pytest.raises(InvalidInput, match="line 2"):
+    with pytest.raises(InvalidInputError, match="line 2"):
         read_samples(file)
 
 

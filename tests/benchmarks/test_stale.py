@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.contradictions.stale import StaleData, measure, totals
 from benchmarks.dataset import load_cases
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 
 DATA = {
     "changes": [
@@ -131,5 +131,5 @@ def test_nacres_own_data_can_be_read() -> None:
 def test_other_data_is_refused_with_a_reason(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text('{"changes": 3}', encoding="utf-8")
-    with pytest.raises(QueryInvalid, match="not in the format of this benchmark"):
+    with pytest.raises(InvalidQueryError, match="not in the format of this benchmark"):
         load_cases(file, "stale", StaleData)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.retrieval.suites import load_suite, parse_date, parse_evidence
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 
 
 def test_evidence_that_is_malformed_gives_what_can_be_read() -> None:
@@ -81,7 +81,7 @@ def test_the_pile_is_everything_in_one_home(data: Path) -> None:
 
 def test_a_suite_that_is_not_there_is_named(tmp_path: Path) -> None:
     for name in ("locomo", "longmemeval", "devmembench", "pile"):
-        with pytest.raises(NotFound, match="data in"):
+        with pytest.raises(NotFoundError, match="data in"):
             load_suite(name, tmp_path)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome, open_memory
-from nacre.errors import Unavailable
+from nacre.errors import UnavailableError
 from tests.catalogue.samples import SAMPLES
 from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import serving  # noqa: F401 - the fixture
@@ -96,7 +96,7 @@ def _make_known(folder: Path) -> dict[str, str]:
         memory.call("graph-ingest-code", folder=str(code.parent), project="acme-billing")
         exported, backup = folder / "export.jsonl", folder / "backup.zip"
         memory.call("export", target=exported)
-        with suppress(Unavailable):  # there is none of what is on a server
+        with suppress(UnavailableError):  # there is none of what is on a server
             memory.call("backup-create", target=backup)
     return {**known, "exported": str(exported), "backup": str(backup)}
 

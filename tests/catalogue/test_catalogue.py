@@ -16,9 +16,9 @@ import pytest
 
 import nacre
 from nacre.base import json
-from nacre.base.link import Refused, ask
+from nacre.base.link import DaemonRefusedError, ask
 from nacre.base.request import Nothing
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import InvalidInputError, NacreError
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.operation import Needs, Operation
 from nacre.values.memory import Face
@@ -107,7 +107,7 @@ def described(field: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)
 def test_what_a_request_does_not_name_is_refused(operation: Operation) -> None:
-    with pytest.raises(InvalidInput, match="unknown field"):
+    with pytest.raises(InvalidInputError, match="unknown field"):
         operation.make({**SAMPLES[operation.name].request, "nonsense": 1})
 
 
@@ -147,7 +147,7 @@ def test_every_operation_that_the_daemon_offers_is_answered_by_it(
     for name in sorted(requests, key=lambda name: (CATALOGUE[name].writes, name == "forget")):
         try:
             answer = ask(os.environ["NACRE_HOME"], name, requests[name], seconds=60)
-        except Refused as refused:
+        except DaemonRefusedError as refused:
             if not fits(name, refused.error["code"]):
                 wrong[name] = refused.error
         else:
@@ -170,7 +170,7 @@ def test_what_the_daemon_must_not_do_it_does_not_know(serving: Serve, home: Path
     kept = CATALOGUE.keys() - offered_by(Face.DAEMON).keys()
     assert {"db-reset", "db-rebuild", "backup-restore", "auth-set"} <= kept
     for name in kept:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(DaemonRefusedError) as refused:
             ask(str(home), name, {}, seconds=20)
         assert refused.value.error["code"] == "invalid_input"
 
@@ -193,5 +193,5 @@ def test_what_needs_the_home_closed_is_refused_while_it_is_open(home: Path) -> N
 def test_what_is_out_of_bounds_is_refused_before_anything_is_done(
     name: str, request_: dict[str, Any], home: Path
 ) -> None:
-    with nacre.open_memory() as memory, pytest.raises(InvalidInput):
+    with nacre.open_memory() as memory, pytest.raises(InvalidInputError):
         memory.call(name, **request_)

@@ -10,7 +10,7 @@ import pytest
 
 from nacre.api import open_memory
 from nacre.base.link import environment_of
-from nacre.errors import NacreError, Unavailable
+from nacre.errors import NacreError, UnavailableError
 from nacre.hosts.ways import own_programs
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.catalogue_home import REMOTE, SPACES
@@ -79,7 +79,7 @@ def test_every_operation_answers_on_a_server_or_says_why_not(
     assert all(reason in on_server[name] for name, reason in FOR_FILES.items())
     told = (
         "Unavailable: this memory is in a file",
-        *(f"{kind}: " for kind in ("NotFound", "RemoteUnreachable")),
+        *(f"{kind}: " for kind in ("NotFoundError", "RemoteUnreachableError")),
     )
     assert all(in_files[name].startswith(told) for name in FOR_SERVERS)
     kinds = {
@@ -98,7 +98,7 @@ def test_what_replaces_files_or_writes_the_address_into_one_is_refused(
 ) -> None:
     operation = CATALOGUE[name]
     request = operation.make({})
-    with pytest.raises(Unavailable, match=r"server|NACRE_DB"):
+    with pytest.raises(UnavailableError, match=r"server|NACRE_DB"):
         operation.run(load_settings(), request)
 
 

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from nacre.cli.root import SECTIONS
-from nacre.errors import Unavailable
+from nacre.errors import UnavailableError
 from tests.cli.conftest import Nacre, said, write_transcript
 
 
@@ -99,7 +99,7 @@ def test_a_store_that_fails_after_it_became_durable_may_be_stored(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
-        raise Unavailable("the disk is full")
+        raise UnavailableError("the disk is full")
 
     with monkeypatch.context() as patched:
         patched.setattr("nacre.home.operations.apply_intents", full)

@@ -15,7 +15,7 @@ import pytest
 import nacre
 from nacre.base.environment import agent_of
 from nacre.cli.root import cli
-from nacre.errors import OwnerOnly
+from nacre.errors import OwnerOnlyError
 from nacre.home.home import open_home
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.operation import Needs, Operation
@@ -137,7 +137,10 @@ def test_what_is_the_owners_is_refused_through_every_face(
 ) -> None:
     with closing(open_home(load_settings())) as home:
         for face in Face:
-            with acting(Actor(face, "codex")), pytest.raises(OwnerOnly, match="codex") as refused:
+            with (
+                acting(Actor(face, "codex")),
+                pytest.raises(OwnerOnlyError, match="codex") as refused,
+            ):
                 operation.run(home if operation.needs is Needs.HOME else home.settings, None)
             assert_is_typed(str(refused.value).partition(" is for ")[0])
 
@@ -184,6 +187,6 @@ def test_the_python_api_asks_who_asks_too(user_home: Path) -> None:
                 lambda: memory.call("ingest", older=True),
                 lambda: memory.call("watch-once", paths=["notes.md"]),
             ):
-                with pytest.raises(OwnerOnly):
+                with pytest.raises(OwnerOnlyError):
                     refused()
         assert [one.why for one in memory.reviews()] == [Reason.WISH]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre.base.link import Away
+from nacre.base.link import DaemonAwayError
 from nacre.cli import services as opening
 from nacre.cli.command import Run
 from tests.cli.conftest import Nacre
@@ -29,7 +29,7 @@ def test_open_reads_sessions_of_a_new_home_after_consent(
 
     def ask(*_: object, **__: object) -> str:
         if not started:
-            raise Away("no daemon")
+            raise DaemonAwayError("no daemon")
         return "http://127.0.0.1:1/open"
 
     if is_read:

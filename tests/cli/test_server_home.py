@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.home.home import open_to_read
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, environment
@@ -87,7 +87,7 @@ def test_reader_does_not_mistake_an_old_file_for_the_server(
     on_server: str,
 ) -> None:
     assert load_settings().database.exists()
-    with pytest.raises(StoreUnusable, match="on a server"):
+    with pytest.raises(UnusableStoreError, match="on a server"):
         open_to_read(load_settings(), patience_ms=5)
 
 

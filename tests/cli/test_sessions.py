@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nacre.api import open_memory
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home.home import open_home
 from nacre.sessions.find import follow_session
 from nacre.settings import load_settings
@@ -203,7 +203,7 @@ def test_the_turns_around_one_are_read_by_its_id(nacre: Nacre, mended: Path) -> 
         assert [one.seq for one in around] == [one.seq for one in turns[2:5]]
         first = memory.call("session", reference=SESSION, around=turns[0].turn.id, limit=3).turns
         assert [one.seq for one in first] == [one.seq for one in turns[:3]]
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             memory.call("session", reference=SESSION, around="nowhere")
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from nacre.care.follow import FORGIVE_SECONDS, Pace, Territory, ask_to_end
 from nacre.care.watcher import Watcher, WatchEvent, WatchOptions
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.home.home import open_home
 from nacre.readers.adapter import Root, read_head
 from nacre.readers.registry import find_adapter
@@ -171,7 +171,7 @@ def test_watcher_reads_at_once_and_ends_its_round_when_it_is_stopped(
 
 def test_end_of_a_watcher_cannot_be_requested_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "disk").touch()
-    with pytest.raises(StoreUnusable, match="cannot write to") as raised:
+    with pytest.raises(UnusableStoreError, match="cannot write to") as raised:
         ask_to_end(tmp_path / "disk" / ".nacre")
     assert "nacre admin watcher status" in str(raised.value.hint)
 

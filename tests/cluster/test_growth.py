@@ -13,7 +13,7 @@ import pytest
 
 from nacre.cli.growth import steps_of
 from nacre.cluster.cluster import list_tenants
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.settings import load_settings
 from tests.benchmarks.test_size import material
 from tests.cli.conftest import Nacre, command, environment
@@ -132,5 +132,5 @@ def _names(server: Server) -> list[str]:
 @pytest.mark.parametrize("text", ["", "5", "0x10", "10x0", "axb", "-1x5", "1x1x1"])
 def test_a_step_is_so_many_tenants_of_so_many_turns(text: str) -> None:
     assert [(one.tenants, one.turns) for one in steps_of(["100x1000"])] == [(100, 1000)]
-    with pytest.raises(InvalidInput, match="is no step"):
+    with pytest.raises(InvalidInputError, match="is no step"):
         steps_of([text])

@@ -17,7 +17,7 @@ from nacre.cluster.cluster import (
     Watch,
 )
 from nacre.cluster.worker import Worker, WorkerOptions
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre
 from tests.cluster.collector import collecting
@@ -39,8 +39,8 @@ def test_outcomes_are_reported_to_a_collector_and_to_prometheus() -> None:
         watch = Watch([figures, sent])
         with watch.counted("tend"):
             pass
-        with pytest.raises(NotFound), watch.counted("tend"):
-            raise NotFound("no such space")
+        with pytest.raises(NotFoundError), watch.counted("tend"):
+            raise NotFoundError("no such space")
         with pytest.raises(RuntimeError), watch.counted("dream"):
             raise RuntimeError("a fault")
         sent.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.home.spending import budget
 from nacre.serve.server import MOST_SPACES, Spaces
 from nacre.settings import load_settings
@@ -86,7 +86,7 @@ def test_who_came_before_a_space_gave_way_to_others_is_answered(
                 spaces.homes(Bearer(f"account-{number}", "ferry-team", Role.MEMBER))
             with first.lent() as home:
                 assert home.sessions.counts() == []
-        with pytest.raises(StoreUnusable):
+        with pytest.raises(UnusableStoreError):
             held.sessions.counts()
 
 

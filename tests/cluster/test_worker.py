@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nacre.cluster.queue import MOST_TRIES, deferred, queue_of
-from nacre.errors import StoreAway
+from nacre.errors import MissingStoreError
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
 from tests.spaces.conftest import Server
@@ -161,7 +161,7 @@ def test_outages_are_no_job_failures_and_jobs_are_retried(
     def tend(space: str) -> None:
         begun.append(space)
         if len(begun) < 2 * MOST_TRIES:
-            raise StoreAway("the node is away")
+            raise MissingStoreError("the node is away")
 
     async def work() -> int:
         app = queue_of(server.url, tend, backoff=0)

@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from nacre.base.link import PROTOCOL, Away, Refused, ask, ask_whole, socket_path
+from nacre.base.link import (
+    PROTOCOL,
+    DaemonAwayError,
+    DaemonRefusedError,
+    ask,
+    ask_whole,
+    socket_path,
+)
 from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
 from nacre.memories.decision import ListRequest
@@ -133,7 +140,7 @@ def by_daemon(operation: str, request: str) -> Any:
     """The answer, or the code of an error."""
     try:
         return asked(operation, json.loads(request), 60)
-    except Refused as refused:
+    except DaemonRefusedError as refused:
         return refused.error["code"]
 
 
@@ -273,7 +280,7 @@ def test_who_goes_by_other_settings_is_not_answered_by_the_daemons(
         environ={"NACRE_RECALL_TURNS": "0"},
     )
     assert other.json["turns"] == []
-    with pytest.raises(Away, match="different settings"):
+    with pytest.raises(DaemonAwayError, match="different settings"):
         ask_whole(str(home()), "list", {}, seconds=20, settings="others")
 
 
@@ -363,7 +370,7 @@ def test_many_ask_and_store_side_by_side_and_nothing_is_lost(serving: Serve, lea
                     60,
                 )
                 asked("recall", {"text": f"where is part {part} of machine {number}?"}, 60)
-        except (Away, Refused) as error:
+        except (DaemonAwayError, DaemonRefusedError) as error:
             problems.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
@@ -510,7 +517,7 @@ def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
         pass
     server.start()
     for _ in range(20):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(DaemonRefusedError) as refused:
             ask(str(home()), "broken", {}, seconds=20)
         assert refused.value.error["code"] == "internal"
     server.stop()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.base.link import Away, ask
+from nacre.base.link import DaemonAwayError, ask
 from nacre.home.home import open_home
 from nacre.memories.store import get
 from nacre.memories.vectors import embed_pending
@@ -54,7 +54,7 @@ def beginning(world: World, may_load: threading.Event) -> Iterator[str]:
 def greeting(home: str) -> dict[str, object]:
     try:
         said: dict[str, object] = ask(home, "hello", {}, seconds=5)
-    except Away:
+    except DaemonAwayError:
         return {}
     return said
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from nacre.base.serving import names_of, split_place
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
 
@@ -138,7 +138,7 @@ def test_a_place_is_a_port_or_a_host_and_a_port(place: str, there: tuple[str, in
 
 @pytest.mark.parametrize("place", ["", "here", "localhost", "localhost:", "1:99999", "::1", "٣"])
 def test_what_is_no_place_is_refused(place: str) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         split_place(place)
 
 

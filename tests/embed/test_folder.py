@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailableError
 from nacre.llm import minilm
 from nacre.llm.local_model import load_folder, load_minilm, load_tokenizer
 
@@ -123,6 +123,6 @@ def test_what_is_wrong_with_a_folder_is_told_with_a_hint(tmp_path: Path, folder:
         (tmp_path / "no", "no folder"),
         (Path("here"), "absolute"),
     ):
-        with pytest.raises(EmbedderUnavailable, match=told) as caught:
+        with pytest.raises(EmbedderUnavailableError, match=told) as caught:
             load_folder(wrong)
         assert caught.value.hint

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailableError
 from nacre.llm import minilm
 from nacre.llm.local_model import OnnxEmbedder, load_minilm
 
@@ -135,7 +135,7 @@ def test_strange_characters_do_not_crash_it(embedder: OnnxEmbedder, text: str):
 
 
 def test_a_missing_folder_is_said_with_a_hint(tmp_path: Path):
-    with pytest.raises(EmbedderUnavailable, match=r"tokenizer\.json") as caught:
+    with pytest.raises(EmbedderUnavailableError, match=r"tokenizer\.json") as caught:
         OnnxEmbedder(tmp_path / "nowhere", name="nothing")
     assert "reinstall nacre" in (caught.value.hint or "")
 
@@ -145,14 +145,14 @@ def test_a_damaged_file_is_said_with_a_hint(tmp_path: Path, name: str):
     for file in minilm.SHA256:
         shutil.copy(FOLDER / file, tmp_path / file)
     tmp_path.joinpath(name).write_bytes(b"not a model")
-    with pytest.raises(EmbedderUnavailable, match=name) as caught:
+    with pytest.raises(EmbedderUnavailableError, match=name) as caught:
         OnnxEmbedder(tmp_path, name="damaged")
     assert caught.value.hint
 
 
 def test_a_missing_library_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(EmbedderUnavailable, match="onnxruntime") as caught:
+    with pytest.raises(EmbedderUnavailableError, match="onnxruntime") as caught:
         load_minilm()
     assert "nacre-memory[vectors]" in (caught.value.hint or "")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailableError
 from nacre.llm import minilm
 from nacre.llm.local_model import WordPiece, is_wordpiece, load_folder, load_tokenizer
 
@@ -141,6 +141,6 @@ def test_a_folder_with_another_tokenizer_says_what_it_needs(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(EmbedderUnavailable, match="tokenizers") as caught:
+    with pytest.raises(EmbedderUnavailableError, match="tokenizers") as caught:
         load_folder(folder)
     assert caught.value.hint == "pip install 'nacre-memory[tokenizers]'"

@@ -32,11 +32,11 @@ from nacre.data.importers import (
     open_tree,
 )
 from nacre.errors import (
-    InvalidInput,
-    MemoryInvalid,
-    QueryInvalid,
-    SettingsInvalid,
-    TranscriptUnreadable,
+    InvalidInputError,
+    InvalidMemoryError,
+    InvalidQueryError,
+    InvalidSettingsError,
+    UnreadableTranscriptError,
 )
 from nacre.home.location import redacted
 from nacre.home.parsing import opened
@@ -88,7 +88,7 @@ def transcript(adapter: Adapter) -> Target:
             adapter.sniff(Head(path, data[:65_536]))
             try:
                 whole, _ = _said(adapter, path, None)
-            except TranscriptUnreadable:
+            except UnreadableTranscriptError:
                 assert adapter.whole
                 return
             if adapter.whole:
@@ -164,7 +164,7 @@ def databases(data: bytes) -> None:
         torn.write_bytes(
             Path(folder, "cursor-state", "state.vscdb").read_bytes()[: len(data) * 40] + data
         )
-        with contextlib.suppress(InvalidInput), opened(torn) as (adapter, source):
+        with contextlib.suppress(InvalidInputError), opened(torn) as (adapter, source):
             _check(adapter.parse(source) if adapter else iter(()))
 
 
@@ -232,12 +232,12 @@ def protobuf(data: bytes) -> None:
 
 
 def document(data: bytes) -> None:
-    """A file is a memory or MemoryInvalid; a memory survives being written, rewritten and read again."""
+    """A file is a memory or InvalidMemoryError; a memory survives being written, rewritten and read again."""
     text = data.decode("utf-8", errors="replace")
     path = "global/fact/note.md"
     try:
         memory = parse(text, path, new_id=lambda: _ID, modified=NOW)
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return
     assert _read(render(memory), path) == memory
     assert _read(rewrite(text, memory), path) == memory
@@ -272,7 +272,7 @@ def ledger_lines(data: bytes) -> None:
 
 
 def config(data: bytes) -> None:
-    """Any bytes are a configuration or SettingsInvalid; setting a value keeps the others."""
+    """Any bytes are a configuration or InvalidSettingsError; setting a value keeps the others."""
     with tempfile.TemporaryDirectory(prefix="nacre-fuzz-") as folder:
         path = Path(folder, "config.toml")
         path.write_bytes(data)
@@ -280,7 +280,7 @@ def config(data: bytes) -> None:
         try:
             before = load_settings(folder, environ)
             write_setting(path, "recall.limit", 7)
-        except SettingsInvalid:
+        except InvalidSettingsError:
             return
         after = load_settings(folder, environ)
         assert after["recall.limit"] == 7
@@ -291,7 +291,7 @@ def imported(source: ImportSource) -> Target:
     """Whatever lies where another memory wrote, an import recognises it or not, and what it reads is well formed.
 
     What it finds in files, in zips and in databases, be they damaged, is a memory that survives being written and read;
-    that they are damaged as a whole is InvalidInput.
+    that they are damaged as a whole is InvalidInputError.
     """
 
     def check(data: bytes) -> None:
@@ -299,10 +299,10 @@ def imported(source: ImportSource) -> Target:
             path = unpack(data, Path(folder))
             try:
                 tree = open_tree(path, _REDACTOR.clean)
-            except InvalidInput:
+            except InvalidInputError:
                 return
             source.recognise(tree)
-            with contextlib.suppress(InvalidInput):
+            with contextlib.suppress(InvalidInputError):
                 for item in source.read(tree):
                     _check_item(item)
 
@@ -330,7 +330,7 @@ def _check_memory(memory: Memory) -> None:
     """As it is placed: in a folder that is one, under a name that is one."""
     assert UUID(memory.id).version == 7
     assert memory.created.tzinfo is not None
-    with contextlib.suppress(MemoryInvalid):
+    with contextlib.suppress(InvalidMemoryError):
         memory = redacted(_REDACTOR, memory)
         memory = replace(memory, project=slugify(memory.project or "") or None, confirmed=())
         path = path_for(memory, lambda taken: False)
@@ -367,7 +367,7 @@ def time_words(data: bytes) -> None:
     text = _text(data)
     window = find_window(text, NOW)
     assert window is None or window.since is None or window.since.tzinfo is not None
-    with contextlib.suppress(QueryInvalid):
+    with contextlib.suppress(InvalidQueryError):
         assert parse_moment(text, NOW).tzinfo is not None
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nacre.hosts import files
-from nacre.hosts.files import Unparsable
+from nacre.hosts.files import UnparsableFileError
 from nacre.hosts.host import Block, JsonHook, JsonItem, JsonKey, TomlServer, TomlTables
 
 SERVER = {"command": "/opt/nacre/bin/nacre", "args": ["mcp"]}
@@ -129,7 +129,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(text: str) -> None:
     try:
         files.read_json_text(text)
         KEY.put(text)
-    except Unparsable:
+    except UnparsableFileError:
         return
 
 

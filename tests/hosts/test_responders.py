@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import ModelUnavailable, NacreError
+from nacre.errors import ModelUnavailableError, NacreError
 from nacre.home.home import open_home
 from nacre.settings import load_settings
 from nacre.values.gateway import Answer
@@ -211,7 +211,7 @@ LIMITED = Reply(status=429, message="You have hit your usage limit.", code="usag
 def test_a_limit_that_is_reached_is_told(writer: Writer, tmp_path_factory: Folders) -> None:
     with (
         answering(writer, lambda _: LIMITED, tmp_path_factory) as (_, responder),
-        pytest.raises(ModelUnavailable, match="answers no more for now"),
+        pytest.raises(ModelUnavailableError, match="answers no more for now"),
     ):
         responder.answer(replace(ASKED, seconds=25.0))
 
@@ -220,7 +220,7 @@ def test_a_limit_that_is_reached_is_told(writer: Writer, tmp_path_factory: Folde
 def test_an_answer_takes_no_longer_than_it_may(writer: Writer, tmp_path_factory: Folders) -> None:
     with answering(writer, lambda _: Reply(fault="hang"), tmp_path_factory) as (stage, responder):
         began = time.monotonic()
-        with pytest.raises(ModelUnavailable, match="within 6 seconds"):
+        with pytest.raises(ModelUnavailableError, match="within 6 seconds"):
             responder.answer(replace(ASKED, seconds=6.0))
         assert time.monotonic() - began < 20
         assert eventually(lambda: not _running(stage))
@@ -262,7 +262,7 @@ def test_truncated_answer_fails_and_processes_never_show_the_question(
         asking.join(20)
         assert shown
         assert not any(text in one for text in (MEMORY.encode(), SYSTEM.encode()) for one in shown)
-        assert [type(error) for error in ended] == [ModelUnavailable]
+        assert [type(error) for error in ended] == [ModelUnavailableError]
         assert not list((stage.folder / "tmp").glob("nacre-call-*"))
         assert eventually(lambda: not _running(stage))
 

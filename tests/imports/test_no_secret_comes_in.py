@@ -14,7 +14,7 @@ from nacre.data.export import ImportOptions
 from nacre.data.history import commit_operations
 from nacre.data.importers import SOURCES
 from nacre.data.imports import carry_out, plan_import
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.home.home import Home
 from tests.app.conftest import World, world
 from tests.canary import FORMS, is_kept, spoiled
@@ -85,7 +85,7 @@ def take(context: Home, path: Path, source: str) -> bool:
         plan = plan_import(
             context, ImportOptions(path=path, source=source, trust=True, vectors=False)
         )
-    except InvalidInput:
+    except InvalidInputError:
         return False
     carry_out(context, plan)
     return not plan.is_empty

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nacre.errors import AnswerUnusable
+from nacre.errors import UnusableAnswerError
 from nacre.llm.failures import ask, schema_of
 from nacre.values.models import Prompt
 from nacre.values.session import Task
@@ -39,7 +39,7 @@ def test_wrongly_shaped_answer_is_returned_once_with_errors() -> None:
 
 def test_an_answer_that_is_wrong_twice_is_not_taken() -> None:
     model = ScriptedModel(["no", "no"])
-    with pytest.raises(AnswerUnusable, match="not of the shape"):
+    with pytest.raises(UnusableAnswerError, match="not of the shape"):
         ask(model, PROMPT, Whole)
     assert len(model.prompts) == 2
 
@@ -47,7 +47,7 @@ def test_an_answer_that_is_wrong_twice_is_not_taken() -> None:
 def test_an_answer_that_says_nothing_of_use_is_sent_back_too() -> None:
     def check(found: Whole) -> None:
         if not found.parts:
-            raise AnswerUnusable("there are no parts")
+            raise UnusableAnswerError("there are no parts")
 
     model = ScriptedModel([Whole([]), Whole([Part("hull")])])
     assert ask(model, PROMPT, Whole, check) == Whole([Part("hull")])
@@ -55,7 +55,7 @@ def test_an_answer_that_says_nothing_of_use_is_sent_back_too() -> None:
 
 
 def test_answer_errors_name_the_model() -> None:
-    with pytest.raises(AnswerUnusable, match="the answer of boats:small"):
+    with pytest.raises(UnusableAnswerError, match="the answer of boats:small"):
         ask(ScriptedModel(["no", "no"], name="boats:small"), PROMPT, Whole)
 
 

@@ -17,12 +17,12 @@ import msgspec
 import pytest
 
 from nacre.errors import (
-    AnswerUnusable,
-    ModelRefused,
-    ModelUnavailable,
+    ModelRefusedError,
+    ModelUnavailableError,
     NacreError,
-    PromptTooLong,
-    UnexpectedService,
+    PromptTooLongError,
+    UnexpectedServiceError,
+    UnusableAnswerError,
 )
 from nacre.llm.api import body_of
 from nacre.llm.credentials import Provider
@@ -67,29 +67,34 @@ def failure(
     [
         (
             Reply(status=401, message=f"Incorrect API key: {KEY}"),
-            ModelRefused,
+            ModelRefusedError,
             "does not accept",
             "BOAT_KEY",
         ),
-        (Reply(status=403, message="revoked"), ModelRefused, "does not let", "allow"),
-        (Reply(status=402, message="pay first"), ModelRefused, "no credit", "add credit"),
+        (Reply(status=403, message="revoked"), ModelRefusedError, "does not let", "allow"),
+        (Reply(status=402, message="pay first"), ModelRefusedError, "no credit", "add credit"),
         (
             Reply(status=429, message="no", code="insufficient_quota"),
-            ModelRefused,
+            ModelRefusedError,
             "no credit",
             "add credit",
         ),
         (
             Reply(status=400, message="Your credit balance is too low"),
-            ModelRefused,
+            ModelRefusedError,
             "no credit",
             "add credit",
         ),
-        (Reply(status=404, message="model: m"), ModelRefused, "has no model m", "check its name"),
-        (Reply(status=413, message="too large"), PromptTooLong, "too long", "larger window"),
+        (
+            Reply(status=404, message="model: m"),
+            ModelRefusedError,
+            "has no model m",
+            "check its name",
+        ),
+        (Reply(status=413, message="too large"), PromptTooLongError, "too long", "larger window"),
         (
             Reply(status=400, message="maximum context length is 9"),
-            PromptTooLong,
+            PromptTooLongError,
             "too long",
             "larger window",
         ),
@@ -98,24 +103,29 @@ def failure(
                 status=400,
                 message="max_tokens: 64000 > 32000, the maximum allowed number of output tokens",
             ),
-            ModelRefused,
+            ModelRefusedError,
             "so long an answer",
             "output = ",
         ),
         (
             Reply(status=418, message="a teapot"),
-            ModelRefused,
+            ModelRefusedError,
             "refuses .* 418: .*a teapot",
             "models.providers",
         ),
-        (Reply(status=500, message="oh"), ModelUnavailable, r"fails \(500\)", "later"),
-        (Reply(status=529, message="busy"), ModelUnavailable, "overloaded", "later"),
-        (Reply(status=429, message="slow down"), ModelUnavailable, "fewer calls", "later"),
-        (Reply(fault="html"), ModelUnavailable, "web page", "sign-in"),
-        (Reply(fault="garbage"), ModelUnavailable, "no JSON", "base_url"),
-        (Reply({"word": "hull"}, fault="truncated"), ModelUnavailable, "broke off", "later"),
-        (Reply(fault="drop"), ModelUnavailable, "127.0.0.1", "base_url"),
-        (Reply(fault="hang"), ModelUnavailable, "within 0.5 seconds", "models.timeout_seconds"),
+        (Reply(status=500, message="oh"), ModelUnavailableError, r"fails \(500\)", "later"),
+        (Reply(status=529, message="busy"), ModelUnavailableError, "overloaded", "later"),
+        (Reply(status=429, message="slow down"), ModelUnavailableError, "fewer calls", "later"),
+        (Reply(fault="html"), ModelUnavailableError, "web page", "sign-in"),
+        (Reply(fault="garbage"), ModelUnavailableError, "no JSON", "base_url"),
+        (Reply({"word": "hull"}, fault="truncated"), ModelUnavailableError, "broke off", "later"),
+        (Reply(fault="drop"), ModelUnavailableError, "127.0.0.1", "base_url"),
+        (
+            Reply(fault="hang"),
+            ModelUnavailableError,
+            "within 0.5 seconds",
+            "models.timeout_seconds",
+        ),
     ],
 )
 def test_what_goes_wrong_is_named_with_its_remedy(
@@ -134,12 +144,12 @@ def test_an_answer_of_another_shape_says_what_answered_there() -> None:
     for body, kind, told in [
         (
             b'{"error": {"code": 402, "message": "pay first"}}',
-            ModelRefused,
+            ModelRefusedError,
             "no credit left for fake:m",
         ),
-        (b'{"error": {"message": "upstream is away"}}', ModelUnavailable, "upstream is away"),
-        (b'{"status": "ok"}', UnexpectedService, "another form than Fake does"),
-        (b'{"choices": [{"mess', ModelUnavailable, "broke off"),
+        (b'{"error": {"message": "upstream is away"}}', ModelUnavailableError, "upstream is away"),
+        (b'{"status": "ok"}', UnexpectedServiceError, "another form than Fake does"),
+        (b'{"choices": [{"mess', ModelUnavailableError, "broke off"),
     ]:
         with pytest.raises(kind, match=told):
             body_of(asked, SimpleNamespace(content=body, headers={}), Shape)
@@ -155,14 +165,14 @@ def test_a_stream_that_fails_is_no_answer(opened: Open, fault: str) -> None:
     error = failure(
         opened, "anthropic", Reply({"word": "hull"}, fault=fault), prompt, "claude-opus-4-8"
     )
-    assert isinstance(error, ModelUnavailable)
+    assert isinstance(error, ModelUnavailableError)
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_proxy_that_sends_a_byte_now_and_then_holds_nobody_longer(opened: Open, api: str) -> None:
     began = time.monotonic()
     error = failure(opened, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.5))
-    assert isinstance(error, ModelUnavailable)
+    assert isinstance(error, ModelUnavailableError)
     assert "did not answer within" in error.message
     assert time.monotonic() - began < 15
 
@@ -171,7 +181,7 @@ def test_model_ignoring_the_schema_is_retried_once_then_rejected(
     opened: Open,
 ) -> None:
     with FakeProvider(["I would rather not say."], repeats=True) as provider:
-        with pytest.raises(AnswerUnusable):
+        with pytest.raises(UnusableAnswerError):
             ask(opened("fake:m", provider.config()), PROMPT, Part)
         assert len(provider.calls) == 2
 
@@ -179,7 +189,7 @@ def test_model_ignoring_the_schema_is_retried_once_then_rejected(
 def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
     with FakeProvider([]) as provider:
         encrypted = provider.config().replace("http://", "https://")
-        with pytest.raises(ModelUnavailable, match=r"does not speak TLS.*fake:m") as raised:
+        with pytest.raises(ModelUnavailableError, match=r"does not speak TLS.*fake:m") as raised:
             one_try(opened("fake:m", encrypted)).complete(QUICK)
     assert not raised.value.retry
 
@@ -189,7 +199,7 @@ def test_a_certificate_that_nobody_vouches_for_is_no_matter_of_trying_again(
 ) -> None:
     with _server_of_its_own_certificate(tmp_path) as port:
         own = f'[models.providers.fake]\nbase_url = "https://127.0.0.1:{port}/v1"\n'
-        with pytest.raises(ModelUnavailable, match="certificate") as raised:
+        with pytest.raises(ModelUnavailableError, match="certificate") as raised:
             one_try(opened("fake:m", own)).complete(QUICK)
     assert not raised.value.retry
     assert "SSL_CERT_FILE" in str(raised.value.hint)
@@ -238,7 +248,7 @@ def test_nothing_listens(opened: Open) -> None:
         own = f'[models.providers.ollama]\nbase_url = "http://127.0.0.1:{port}/v1"\n'
         began = time.monotonic()
         with pytest.raises(
-            ModelUnavailable, match=f"nothing answers at 127.0.0.1:{port}"
+            ModelUnavailableError, match=f"nothing answers at 127.0.0.1:{port}"
         ) as raised:
             opened("ollama:qwen3", own).complete(PROMPT)
     assert "start Ollama" in str(raised.value.hint)
@@ -247,7 +257,7 @@ def test_nothing_listens(opened: Open) -> None:
 
 def test_a_password_in_an_address_is_not_told(opened: Open) -> None:
     own = '[models.providers.own]\nbase_url = "http://me:a-word-of-mine@127.0.0.1:9/v1"\n'
-    with pytest.raises(ModelUnavailable, match=r"at 127\.0\.0\.1:9 ") as raised:
+    with pytest.raises(ModelUnavailableError, match=r"at 127\.0\.0\.1:9 ") as raised:
         opened("own:m", own).complete(PROMPT)
     assert "of-mine" not in f"{raised.value} {raised.value.hint}"
 
@@ -264,7 +274,7 @@ def test_a_call_that_hangs_is_cut_off_at_once(opened: Open, api: str) -> None:
         model.close()
         waiting.join(2)
         assert not waiting.is_alive()
-    assert isinstance(ended[0], ModelUnavailable)
+    assert isinstance(ended[0], ModelUnavailableError)
     assert "cut off" in ended[0].message
 
 

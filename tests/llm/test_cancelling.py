@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event, Thread
 
-from nacre.llm.failures import Calls, CutOff
+from nacre.llm.failures import Calls, TruncatedAnswerError
 
 
 def test_a_call_that_ends_as_it_is_cut_off_is_cut_off() -> None:
@@ -20,7 +20,7 @@ def test_a_call_that_ends_as_it_is_cut_off_is_cut_off() -> None:
         def ask(calls: Calls = calls, told: list[object] = told) -> None:
             try:
                 told.append(calls.run(work, 30.0))
-            except CutOff as error:
+            except TruncatedAnswerError as error:
                 told.append(type(error))
 
         asking = Thread(target=ask)
@@ -29,4 +29,4 @@ def test_a_call_that_ends_as_it_is_cut_off_is_cut_off() -> None:
         calls.close()
         go.set()
         asking.join()
-        assert told == [CutOff]
+        assert told == [TruncatedAnswerError]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import ModelRefused
+from nacre.errors import ModelRefusedError
 from nacre.llm.credentials import Provider, provider_of
 from nacre.llm.providers import aliases, describe, full_name, proposed
 from nacre.settings import load_settings
@@ -109,7 +109,7 @@ def test_the_owner_says_what_a_model_can_do(tmp_path: Path, pattern: str) -> Non
     "own", ["windows = 3", 'window = "wide"', "price = {inputs = 3}", 'answers = "loudly"']
 )
 def test_what_the_owner_writes_wrongly_is_named(tmp_path: Path, own: str) -> None:
-    with pytest.raises(ModelRefused, match=r"models\.capabilities\.m"):
+    with pytest.raises(ModelRefusedError, match=r"models\.capabilities\.m"):
         able(tmp_path, "ollama:m", f"[models.capabilities.m]\n{own}\n")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nacre
-from nacre.errors import ModelUnavailable
+from nacre.errors import ModelUnavailableError
 from nacre.llm.providers import ReplayingModel, file_name
 from tests.llm.scenarios import SCENARIOS, Scenario
 
@@ -25,7 +25,7 @@ def test_what_a_model_answered_comes_to_a_good_end(scenario: Scenario, tmp_path:
     asked, missing = [], ""
     try:
         asked = scenario.run(ReplayingModel(folder), tmp_path)
-    except ModelUnavailable as error:
+    except ModelUnavailableError as error:
         missing = f"{error.message}; {RECORD}"
     if missing:
         pytest.fail(missing, pytrace=False)

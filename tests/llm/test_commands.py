@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import ModelRefusedError, ModelUnavailableError, NacreError
 from nacre.llm.api import SamplingModel
 from nacre.llm.providers import open_model
 from nacre.protocols import LanguageModel
@@ -256,7 +256,7 @@ def test_opencode_runs_without_tools_in_its_own_home(installed: Installed, tmp_p
 
 def test_a_command_that_still_tries_when_its_time_is_over_says_why(installed: Installed) -> None:
     told = "print(json.dumps({'type': 'error', 'message': 'Reconnecting: 429 Too Many Requests'}), flush=True)\n"
-    with pytest.raises(ModelUnavailable, match="answers no more for now"):
+    with pytest.raises(ModelUnavailableError, match="answers no more for now"):
         installed("codex", f"{told}time.sleep(60)").complete(replace(PROMPT, timeout_seconds=2))
 
 
@@ -289,70 +289,75 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'run /login'}))",
-            ModelRefused,
+            ModelRefusedError,
             "not signed in",
         ),
         (
             "claude",
             "sys.exit('Invalid API key · Please run /login')",
-            ModelRefused,
+            ModelRefusedError,
             "not signed in",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'usage limit'}))",
-            ModelUnavailable,
+            ModelUnavailableError,
             "no more",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'api_error_status': 429, 'result': 'Number of requests'}))",
-            ModelUnavailable,
+            ModelUnavailableError,
             "no more",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'You have hit your session limit · resets 3pm'}))",
-            ModelUnavailable,
+            ModelUnavailableError,
             "no more",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'You\\'re out of usage credits.'}))",
-            ModelUnavailable,
+            ModelUnavailableError,
             "no more",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'API Error: Unable to connect to API'}))",
-            ModelUnavailable,
+            ModelUnavailableError,
             "reaches nobody",
         ),
-        ("claude", "print('<html>hello')", ModelUnavailable, "cannot be read"),
-        ("claude", 'print(\'{"result": "ha\')', ModelUnavailable, "cannot be read"),
-        ("claude", "sys.exit(3)", ModelUnavailable, "failed for"),
+        ("claude", "print('<html>hello')", ModelUnavailableError, "cannot be read"),
+        ("claude", 'print(\'{"result": "ha\')', ModelUnavailableError, "cannot be read"),
+        ("claude", "sys.exit(3)", ModelUnavailableError, "failed for"),
         (
             "codex",
             "print(json.dumps({'type': 'turn.failed', 'error': {'message': 'model is not supported'}}))",
-            ModelRefused,
+            ModelRefusedError,
             "no answer of",
         ),
-        ("codex", "sys.exit('Not logged in: 401 Unauthorized')", ModelRefused, "not signed in"),
-        ("codex", "pass", ModelUnavailable, "cannot be read"),
+        (
+            "codex",
+            "sys.exit('Not logged in: 401 Unauthorized')",
+            ModelRefusedError,
+            "not signed in",
+        ),
+        ("codex", "pass", ModelUnavailableError, "cannot be read"),
         (
             "gemini",
             "sys.exit(json.dumps({'session_id': 's', 'error': {'message': 'quota', 'code': 429}}))",
-            ModelUnavailable,
+            ModelUnavailableError,
             "no more",
         ),
-        ("gemini", "sys.exit(41)", ModelUnavailable, "failed for"),
+        ("gemini", "sys.exit(41)", ModelUnavailableError, "failed for"),
         (
             "opencode",
             "print(json.dumps({'type': 'error', 'error': {'data': {'message': 'no', 'statusCode': 401}}}))",
-            ModelRefused,
+            ModelRefusedError,
             "not signed in",
         ),
-        ("opencode", "pass", ModelUnavailable, "cannot be read"),
+        ("opencode", "pass", ModelUnavailableError, "cannot be read"),
     ],
 )
 def test_a_command_that_fails_is_one_line_with_a_remedy(
@@ -368,7 +373,7 @@ def test_a_command_that_fails_is_one_line_with_a_remedy(
 
 def test_a_command_that_is_not_installed_says_so(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
-    with pytest.raises(ModelRefused, match="'claude' is not installed"):
+    with pytest.raises(ModelRefusedError, match="'claude' is not installed"):
         open_model(load_settings(tmp_path, environ), "claude-cli:sonnet")
 
 
@@ -377,7 +382,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(
 ) -> None:
     child = "import subprocess\nsleeper = subprocess.Popen(['sleep', '60'])\n"
     body = f"{child}Path(os.environ['NOTES']).write_text(json.dumps([os.getpid(), sleeper.pid]))\ntime.sleep(60)\n"
-    with pytest.raises(ModelUnavailable, match="within"):
+    with pytest.raises(ModelUnavailableError, match="within"):
         installed("claude", body).complete(replace(PROMPT, timeout_seconds=3))
     deadline = time.monotonic() + 10
     while any(_runs(number) for number in notes(tmp_path)):
@@ -428,5 +433,5 @@ def test_a_clients_model_is_asked_by_a_callback_and_may_say_no() -> None:
     def refuse(system: str, text: str, most: int) -> tuple[str, str]:
         raise RuntimeError("the user said no")
 
-    with pytest.raises(ModelUnavailable, match="mcp-sampling"):
+    with pytest.raises(ModelUnavailableError, match="mcp-sampling"):
         SamplingModel(refuse).complete(PROMPT)

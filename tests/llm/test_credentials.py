@@ -14,7 +14,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from nacre.errors import ModelRefused
+from nacre.errors import ModelRefusedError
 from nacre.llm import credentials
 from nacre.llm.credentials import Credential, credential_for
 from nacre.settings import load_settings
@@ -162,7 +162,7 @@ def test_a_method_of_one_provider_does_not_narrow_another(find: Find) -> None:
 def test_a_login_that_has_expired_is_told_with_what_renews_it(
     find: Find, provider: str, files: dict[str, Any], auth: str, remedy: str
 ) -> None:
-    with pytest.raises(ModelRefused, match=r"has expired \(2026-11-20 11:00 UTC\)") as refused:
+    with pytest.raises(ModelRefusedError, match=r"has expired \(2026-11-20 11:00 UTC\)") as refused:
         find(provider, f'models.auth = "{auth}"', files)
     assert remedy in str(refused.value.hint)
 
@@ -186,7 +186,7 @@ def test_an_expired_login_does_not_stand_in_the_way_of_a_key(find: Find) -> None
 def test_a_file_that_cannot_be_read_is_named_without_what_it_holds(
     find: Find, files: dict[str, Any]
 ) -> None:
-    with pytest.raises(ModelRefused) as refused:
+    with pytest.raises(ModelRefusedError) as refused:
         find("anthropic", "", files)
     told = f"{refused.value} {refused.value.hint}"
     assert Path(next(iter(files))).name in told
@@ -235,7 +235,7 @@ def test_a_keyring_that_never_answers_is_told_and_not_waited_for(
 ) -> None:
     keyring.set_keyring(LockedKeyring())
     monkeypatch.setattr(credentials, "_READ_TIMEOUT_SECONDS", 0.05)
-    with pytest.raises(ModelRefused, match="the keyring does not answer"):
+    with pytest.raises(ModelRefusedError, match="the keyring does not answer"):
         find("mistral")
     assert find("mistral", MISTRAL_API_KEY="from-the-usual-one") is not None
     assert find("mistral", "", KEPT) is not None
@@ -282,7 +282,7 @@ def test_login_symlink_is_followed_and_pipes_are_skipped(find: Find, tmp_path: P
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".claude" / ".credentials.json").unlink()
     (tmp_path / ".claude" / ".credentials.json").symlink_to(tmp_path / "pipe")
-    with pytest.raises(ModelRefused, match="not a regular file"):
+    with pytest.raises(ModelRefusedError, match="not a regular file"):
         find("anthropic")
 
 

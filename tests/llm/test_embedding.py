@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailableError
 from nacre.llm.embeddings import RemoteEmbedder, destination, open_embedder, traits_of
 from nacre.settings import Settings, load_settings
 from tests.fakes.provider import FakeProvider, Reply
@@ -173,7 +173,7 @@ def test_what_does_not_pass_is_one_line_with_a_remedy(
 ) -> None:
     with (
         FakeProvider(embedding_faults=[fault] * 5) as provider,
-        pytest.raises(EmbedderUnavailable, match=told) as caught,
+        pytest.raises(EmbedderUnavailableError, match=told) as caught,
     ):
         opened(provider).within(5).embed(["a crane"])
     assert caught.value.hint
@@ -185,7 +185,7 @@ def test_another_size_than_was_asked_for_is_refused(opened: Opened) -> None:
     fault = Reply({"data": [{"embedding": [1.0, 2.0, 3.0]}]})
     with (
         FakeProvider(embedding_faults=[fault]) as provider,
-        pytest.raises(EmbedderUnavailable, match="3 numbers"),
+        pytest.raises(EmbedderUnavailableError, match="3 numbers"),
     ):
         opened(provider, "openai:text-embedding-3-small").embed(["a crane"])
 
@@ -208,7 +208,7 @@ def test_long_batches_are_split_and_overlong_texts_cut(
 def test_a_question_does_not_wait_longer_than_it_may(opened: Opened) -> None:
     with (
         FakeProvider(embedding_faults=[Reply(fault="hang")]) as provider,
-        pytest.raises(EmbedderUnavailable, match=r"within 0\.2 seconds"),
+        pytest.raises(EmbedderUnavailableError, match=r"within 0\.2 seconds"),
     ):
         opened(provider).within(0.2, question=True).embed(["which crane?"])
 
@@ -217,7 +217,7 @@ def test_a_batch_that_fails_ends_the_others(opened: Opened) -> None:
     faults = [Reply(status=401)] * 3
     with FakeProvider(embedding_faults=faults) as provider:
         embedder = opened(provider)
-        with pytest.raises(EmbedderUnavailable):
+        with pytest.raises(EmbedderUnavailableError):
             embedder.embed(numbered(2_000))
         assert len(provider.requests) <= 6
         provider.embedding_faults.clear()
@@ -233,7 +233,7 @@ def test_missing_key_or_unknown_model_fails_before_sending(
             ("claude-cli:sonnet", "no embedding models"),
             ("nobody:m", "nobody"),
         ):
-            with pytest.raises(EmbedderUnavailable, match=told):
+            with pytest.raises(EmbedderUnavailableError, match=told):
                 opened(provider, name, OPENAI_API_KEY="")
         assert not provider.requests
 
@@ -263,6 +263,6 @@ def test_a_key_does_not_follow_a_redirect(opened: Opened) -> None:
         provider.embedding_faults.append(
             Reply(status=307, headers={"location": f"{elsewhere.url}/v1/embeddings"})
         )
-        with pytest.raises(EmbedderUnavailable, match="307"):
+        with pytest.raises(EmbedderUnavailableError, match="307"):
             opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
         assert not elsewhere.requests

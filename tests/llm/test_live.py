@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nacre.errors import ModelRefused
+from nacre.errors import ModelRefusedError
 from nacre.llm.failures import ask, schema_of
 from nacre.llm.providers import RecordingModel, ReplayingModel, open_model
 from nacre.protocols import LanguageModel
@@ -87,7 +87,7 @@ def test_a_real_answer_can_be_played_again(live_model: LanguageModel, tmp_path: 
 def test_a_real_provider_says_no_to_a_model_that_is_none(live_model: LanguageModel) -> None:
     provider = live_model.name.partition(":")[0]
     wrong = open_model(load_settings(environ=ENVIRON), f"{provider}:there-is-no-such-model")
-    with closing(wrong), pytest.raises(ModelRefused, match="there-is-no-such-model"):
+    with closing(wrong), pytest.raises(ModelRefusedError, match="there-is-no-such-model"):
         wrong.complete(replace(PROMPT, timeout_seconds=30))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import ModelRefused, ModelUnavailable
+from nacre.errors import ModelRefusedError, ModelUnavailableError
 from nacre.llm.api import SamplingModel
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Prompt
 from nacre.values.session import Task
@@ -95,7 +95,7 @@ def test_pieces_are_heard_as_they_come_and_are_the_answer(opened: Open, api: str
 def test_interrupted_streamed_answer_is_not_restarted(opened: Open, api: str) -> None:
     heard: list[str] = []
     with FakeProvider([Reply(SAID, fault="half-stream"), "Nothing is."]) as provider:
-        with pytest.raises(ModelUnavailable, match="broke off"):
+        with pytest.raises(ModelUnavailableError, match="broke off"):
             opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=heard.append))
         assert len(provider.calls) == 1
     assert SAID.startswith("".join(heard))
@@ -115,7 +115,7 @@ def test_what_fails_before_a_piece_was_heard_is_tried_again(opened: Open, api: s
 def test_a_page_of_another_is_no_stream(opened: Open, api: str) -> None:
     with (
         FakeProvider([Reply(fault="html")]) as provider,
-        pytest.raises(ModelUnavailable, match="web page"),
+        pytest.raises(ModelUnavailableError, match="web page"),
     ):
         opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=lambda _: None))
 
@@ -133,11 +133,11 @@ def test_a_streamed_answer_that_ran_out_of_tokens_says_so(opened: Open, api: str
 def test_a_conversation_has_a_time_of_its_own(opened: Open) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         model = opened("fake:m", provider.config(more="timeout_seconds = 100.0\n"))
-        with pytest.raises(ModelUnavailable, match="within 1 seconds"):
+        with pytest.raises(ModelUnavailableError, match="within 1 seconds"):
             model.complete(replace(ASKED, timeout_seconds=1.0))
     with FakeProvider([Reply(fault="drip")]) as provider:
         model = opened("fake:m", provider.config(more="timeout_seconds = 1.0\n"))
-        with pytest.raises(ModelUnavailable, match="within 3 seconds"):
+        with pytest.raises(ModelUnavailableError, match="within 3 seconds"):
             model.complete(replace(ASKED, timeout_seconds=3.0))
 
 
@@ -208,7 +208,7 @@ def test_claude_may_use_what_is_allowed_in_the_folder_alone(
 def test_what_is_no_tool_of_claudes_is_refused(
     installed: Installed, tmp_path: Path, tool: str
 ) -> None:
-    with pytest.raises(ModelRefused, match="has no tools called"):
+    with pytest.raises(ModelRefusedError, match="has no tools called"):
         installed("claude", STREAMING).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
     assert not (tmp_path / "notes").exists()
 
@@ -230,7 +230,7 @@ def test_codex_runs_commands_in_a_sandbox_in_the_folder(
 
 
 def test_what_is_no_tool_of_codex_is_refused(installed: Installed, tmp_path: Path) -> None:
-    with pytest.raises(ModelRefused, match="no tools called danger"):
+    with pytest.raises(ModelRefusedError, match="no tools called danger"):
         installed("codex", CODEX).complete(replace(ASKED, tools=("danger",), folder=tmp_path))
 
 

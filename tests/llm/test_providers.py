@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import ModelRefused, PromptTooLong
+from nacre.errors import ModelRefusedError, PromptTooLongError
 from tests.fakes.provider import FakeProvider, Reply
 from tests.llm.conftest import PROMPT, Open
 
@@ -120,7 +120,7 @@ def test_keys_come_from_the_variable_that_a_provider_names(opened: Open) -> None
         own = f'[models.providers.fake]\nbase_url = "{provider.url}/v1"\nkey = "BOAT_KEY"\n'
         opened("fake:m", own, {"BOAT_KEY": "a-key-of-boats"}).complete(PROMPT)
         assert provider.calls[0].key == "a-key-of-boats"
-    with pytest.raises(ModelRefused, match="no key") as refused:
+    with pytest.raises(ModelRefusedError, match="no key") as refused:
         opened("fake:m", own)
     assert "BOAT_KEY" in str(refused.value.hint)
 
@@ -170,7 +170,7 @@ def test_no_proxy_is_asked_for_what_runs_on_this_machine(
     ],
 )
 def test_misspelt_provider_is_named_without_its_key(opened: Open, own: str, told: str) -> None:
-    with pytest.raises(ModelRefused, match=told) as refused:
+    with pytest.raises(ModelRefusedError, match=told) as refused:
         opened("own:m", f"[models.providers.own]\n{own}\n")
     assert "own" in refused.value.message
     assert "0123456789" not in f"{refused.value} {refused.value.hint}"
@@ -185,7 +185,7 @@ def test_plain_http_to_another_machine_is_the_owners_choice(opened: Open) -> Non
     ("name", "told"), [("nobody:m", "no provider"), ("ollama", "no model"), ("ollama:", "no model")]
 )
 def test_a_name_that_is_none_says_what_there_is(opened: Open, name: str, told: str) -> None:
-    with pytest.raises(ModelRefused, match=told):
+    with pytest.raises(ModelRefusedError, match=told):
         opened(name, "")
 
 
@@ -193,7 +193,7 @@ def test_a_library_that_is_not_installed_says_how_to_get_it(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(ModelRefused, match="not installed") as refused:
+    with pytest.raises(ModelRefusedError, match="not installed") as refused:
         opened("anthropic:claude-haiku-4-5", "", {"ANTHROPIC_API_KEY": "k"})
     assert refused.value.hint == "pip install 'nacre-memory[anthropic]'"
 
@@ -203,7 +203,7 @@ def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> Non
         [Reply(status=400, message="prompt is too long: 300000 tokens > 200000 maximum")]
     ) as provider:
         model = opened("fake:claude-opus-4-8", provider.config("anthropic"))
-        with pytest.raises(PromptTooLong, match="200,000"):
+        with pytest.raises(PromptTooLongError, match="200,000"):
             model.complete(PROMPT)
 
 
@@ -211,6 +211,6 @@ def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> Non
 def test_neither_a_key_nor_a_prompt_follows_a_redirect(opened: Open, api: str) -> None:
     with FakeProvider([PART]) as elsewhere:
         away = Reply(status=307, headers={"location": f"{elsewhere.url}/v1/messages"})
-        with FakeProvider([away]) as provider, pytest.raises(ModelRefused, match="307"):
+        with FakeProvider([away]) as provider, pytest.raises(ModelRefusedError, match="307"):
             opened("fake:m", provider.config(api)).complete(PROMPT)
         assert not elsewhere.requests

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import ModelUnavailable
+from nacre.errors import ModelUnavailableError
 from nacre.llm.providers import RecordingModel, ReplayingModel
 from nacre.redact.redactor import Redactor
 from tests.canary import SECRET
@@ -31,7 +31,7 @@ def test_an_answer_is_played_again_to_the_same_prompt(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", ["system", "shared", "text"])
 def test_a_prompt_that_changed_has_no_answer(tmp_path: Path, change: str) -> None:
     RecordingModel(ScriptedModel([{"word": "hull"}]), tmp_path, Redactor().clean).complete(PROMPT)
-    with pytest.raises(ModelUnavailable, match="no cassette"):
+    with pytest.raises(ModelUnavailableError, match="no cassette"):
         ReplayingModel(tmp_path).complete(replace(PROMPT, **{change: "Something else."}))
 
 

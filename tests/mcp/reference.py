@@ -16,7 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.serve import mcp_pages
 from nacre.serve.mcp import INSTRUCTIONS, Call, Face, Offer, kept, refusal
 from nacre.serve.mcp_protocol import ABOUT, Asker, sampled
@@ -131,7 +131,7 @@ class _Hands:
     ) -> types.GetPromptResult:
         try:
             description, text = mcp_pages.prompt_text(asked.name, asked.arguments or {})
-        except InvalidInput as error:
+        except InvalidInputError as error:
             raise MCPError(types.INVALID_PARAMS, error.message, refusal(error)) from None
         message = {"role": "user", "content": {"type": "text", "text": text}}
         return types.GetPromptResult.model_validate(

@@ -15,7 +15,7 @@ import pytest
 
 from nacre.api import open_memory
 from nacre.care.move import MoveReport, MoveRequest, move
-from nacre.errors import Conflict, SettingsInvalid, StoreBusy
+from nacre.errors import ConflictError, InvalidSettingsError, StoreBusyError
 from nacre.settings import load_settings, write_setting
 from nacre.store.maintenance import OF_ONE_ENGINE, TABLES
 from nacre.store.postgres import PostgresDatabase
@@ -300,7 +300,7 @@ def test_where_somebody_writes_all_the_time_the_move_does_not_end(home: Path, ca
             with closing(open_database(home / "nacre.db")) as database, database.transaction():
                 database.rows("UPDATE usage SET recall_count = recall_count + 1")
 
-    with pytest.raises(StoreBusy, match="keep writing"):
+    with pytest.raises(StoreBusyError, match="keep writing"):
         carry(to=True, on_progress=at)
     assert not load_settings().server
     assert carry(to=True).is_in_use
@@ -313,9 +313,9 @@ def test_a_tenant_with_another_memory_is_left_alone(
     os.environ["NACRE_HOME"] = str(user_home / "other")
     with open_memory() as memory:
         memory.store("The other home knows this", kind="fact")
-    with pytest.raises(Conflict, match="already has a memory"):
+    with pytest.raises(ConflictError, match="already has a memory"):
         carry(to=True)
-    with pytest.raises(Conflict, match="its own memory"):
+    with pytest.raises(ConflictError, match="its own memory"):
         carry(to=False)
     assert not load_settings().server
 
@@ -324,7 +324,7 @@ def test_a_file_that_was_edited_since_is_not_overwritten(home: Path, carry: Carr
     carry(to=True)
     edited = next((home / "vault" / "global").rglob("*.md"))
     edited.write_text(edited.read_text("utf-8") + "\nWritten by hand.\n", "utf-8")
-    with pytest.raises(Conflict, match="edited since"):
+    with pytest.raises(ConflictError, match="edited since"):
         carry(to=False)
     assert edited.read_text("utf-8").endswith("Written by hand.\n")
 
@@ -370,7 +370,7 @@ def test_the_settings_keep_no_password(home: Path) -> None:
         "postgresql://host/nacre?password=pw",
         "host/nacre",
     ):
-        with pytest.raises(SettingsInvalid) as refused:
+        with pytest.raises(InvalidSettingsError) as refused:
             write_setting(load_settings().config, "storage.url", address)
         assert "pw" not in f"{refused.value.message} {refused.value.hint}".replace("~/.pgpass", "")
     assert not load_settings().server

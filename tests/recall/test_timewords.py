@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from nacre.base.times import find_window, parse_moment
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 from nacre.recall.question import read_question
 
 NOW = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
@@ -168,7 +168,7 @@ def test_days_are_those_of_the_zone(
     "text", ["soon", "2026-13-45", "", "the day after", "99999y", "9" * 5000 + "d"]
 )
 def test_what_is_no_date_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(QueryInvalid) as caught:
+    with pytest.raises(InvalidQueryError) as caught:
         parse_moment(text, NOW)
     assert "3d" in str(caught.value.hint)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.redaction.building import build
 from nacre.base.text import visible
-from nacre.errors import SettingsInvalid
+from nacre.errors import InvalidSettingsError
 from nacre.redact.redactor import Redacted, Redactor
 from nacre.redact.rules import load_table
 
@@ -1061,7 +1061,7 @@ def test_text_that_exceeds_the_pattern_time_limit_is_removed() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*", "a*", "", "(?<=a*)b"])
 def test_an_unusable_owner_pattern_is_refused_with_a_hint(pattern: str) -> None:
-    with pytest.raises(SettingsInvalid) as caught:
+    with pytest.raises(InvalidSettingsError) as caught:
         Redactor(extra_patterns=[pattern])
     assert caught.value.hint
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.errors import Conflict, NotAllowed
+from nacre.errors import ConflictError, NotAllowedError
 from nacre.values.memory import Role
 from nacre.values.recall import LaneState
 from tests.spaces.conftest import Server
@@ -117,7 +117,7 @@ def test_private_memory_is_shared_only_with_named_audience(team: Server) -> None
     anna = team.opened("anna")
     _store(anna)
     for scope in (None, "private"):
-        with pytest.raises(NotAllowed, match="is private"):
+        with pytest.raises(NotAllowedError, match="is private"):
             anna.call("share", reference="Timetable", space="ferry-team", scope=scope)
     assert team.opened("anna", "ferry-team").call("list").total == 0
     assert (
@@ -151,7 +151,7 @@ def test_the_rule_of_the_space_says_who_raises(
     if may:
         assert ben.call("share", reference="Timetable", space="acme", scope="personal").is_new
     else:
-        with pytest.raises(NotAllowed, match=f"ben is a {Role(role)} of acme"):
+        with pytest.raises(NotAllowedError, match=f"ben is a {Role(role)} of acme"):
             ben.call("share", reference="Timetable", space="acme", scope="personal")
     log = [
         (one.account, one.action, one.outcome)
@@ -165,7 +165,7 @@ def test_nobody_shares_with_a_space_that_they_do_not_belong_to(team: Server) -> 
     eve = team.opened("eve")
     _store(eve)
     for space in ("ferry-team", "anna", "nowhere"):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(NotAllowedError):
             eve.call("share", reference="Timetable", space=space, scope="public")
 
 
@@ -187,9 +187,9 @@ def test_what_a_space_forgot_or_retired_is_not_brought_back(team: Server) -> Non
         anna.call("share", reference=one, space="ferry-team", scope="personal")
     space.call("retire", references=[other])
     space.call("forget", memories=[memory])
-    with pytest.raises(Conflict, match="was forgotten there"):
+    with pytest.raises(ConflictError, match="was forgotten there"):
         anna.call("share", reference=memory, space="ferry-team", scope="personal")
-    with pytest.raises(Conflict, match="was retired there"):
+    with pytest.raises(ConflictError, match="was retired there"):
         anna.call("share", reference=other, space="ferry-team", scope="personal")
     assert anna.call("list").total == 2
 

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome, open_memory
-from nacre.errors import Conflict, InvalidInput, NotAllowed, NotFound, Unavailable
+from nacre.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+)
 from nacre.values.memory import Actor, Bearer, Face, Role, acting
 from tests.spaces.conftest import Server
 
@@ -19,7 +25,7 @@ def _store(memory: MemoryHome, content: str = _FACT, **fields: Any) -> Any:
 
 
 def test_a_memory_in_a_file_is_one_persons() -> None:
-    with open_memory() as memory, pytest.raises(Unavailable, match="in a file") as told:
+    with open_memory() as memory, pytest.raises(UnavailableError, match="in a file") as told:
         memory.call("spaces-create", space="ferry-team")
     assert "docs/server.md" in str(told.value.hint)
 
@@ -39,25 +45,25 @@ def test_whoever_makes_a_team_owns_it_and_lists_it_beside_their_own(server: Serv
 
 def test_a_tenant_that_is_no_space_is_its_own_accounts_alone(server: Server) -> None:
     _store(server.opened("anna"))
-    with pytest.raises(NotAllowed, match="ben does not belong to the space anna"):
+    with pytest.raises(NotAllowedError, match="ben does not belong to the space anna"):
         server.opened("ben", "anna")
     assert server.opened("anna").call("list").total == 1
 
 
 def test_nobody_makes_a_team_of_what_is_somebodys_memory(server: Server) -> None:
     _store(server.opened("anna"))
-    with pytest.raises(Conflict, match="already a separate memory"):
+    with pytest.raises(ConflictError, match="already a separate memory"):
         server.opened("ben").call("spaces-create", space="anna")
     server.opened("ben").call("spaces-create", space="anna", kind="person")
     assert server.opened("anna").call("list").total == 1
-    with pytest.raises(NotAllowed):
+    with pytest.raises(NotAllowedError):
         server.opened("ben", "anna")
 
 
 def test_there_is_one_space_of_a_name(team: Server) -> None:
-    with pytest.raises(Conflict, match="already"):
+    with pytest.raises(ConflictError, match="already"):
         team.opened("ben").call("spaces-create", space="ferry-team")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         team.opened("ben").call("spaces-create", space="Ferry Team")
 
 
@@ -71,9 +77,9 @@ def test_the_role_says_who_writes(team: Server, account: str, may_write: bool) -
     if may_write:
         assert _store(memory)
         return
-    with pytest.raises(NotAllowed, match="rita may only read ferry-team"):
+    with pytest.raises(NotAllowedError, match="rita may only read ferry-team"):
         _store(memory)
-    with pytest.raises(NotAllowed, match="may only read"):  # what passes the catalogue by
+    with pytest.raises(NotAllowedError, match="may only read"):  # what passes the catalogue by
         memory.store(_FACT)
     assert memory.call("list").total == 1
 
@@ -81,7 +87,7 @@ def test_the_role_says_who_writes(team: Server, account: str, may_write: bool) -
 @pytest.mark.parametrize("account", ["ben", "build-bot"])
 def test_what_is_the_owners_is_refused_to_members_of_a_team(team: Server, account: str) -> None:
     stored = _store(team.opened("anna", "ferry-team"))
-    with pytest.raises(NotAllowed, match="for owners of ferry-team"):
+    with pytest.raises(NotAllowedError, match="for owners of ferry-team"):
         team.opened(account, "ferry-team").call("forget", memories=[stored.memory_id])
     assert team.opened("anna", "ferry-team").call("list").total == 1
 
@@ -90,10 +96,10 @@ def test_a_role_that_was_changed_holds_for_a_connection_that_is_open(team: Serve
     anna, ben = team.opened("anna"), team.opened("ben", "ferry-team")
     _store(ben)
     anna.call("spaces-add", space="ferry-team", account="ben", role="reader")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(NotAllowedError):
         _store(ben, "Dogs travel free.")
     anna.call("spaces-remove", space="ferry-team", account="ben")
-    with pytest.raises(NotAllowed, match="does not belong"):
+    with pytest.raises(NotAllowedError, match="does not belong"):
         ben.call("list")
 
 
@@ -103,9 +109,9 @@ def test_who_asks_with_a_lesser_role_has_that(team: Server, most: Role) -> None:
     with acting(Actor(Face.HTTP, bearer=Bearer("anna", "ferry-team", most))):
         assert memory.call("list").total == 0
         if most is Role.READER:
-            with pytest.raises(NotAllowed):
+            with pytest.raises(NotAllowedError):
                 _store(memory)
-        with pytest.raises(NotAllowed):
+        with pytest.raises(NotAllowedError):
             memory.call("spaces-add", space="ferry-team", account="eve", role="owner")
 
 
@@ -121,29 +127,29 @@ def test_only_owners_say_who_belongs_to_a_space(team: Server, account: str) -> N
         "keys-rotate": {"id": "00000000"},
         "keys-revoke": {"id": "00000000"},
     }.items():
-        with pytest.raises(NotAllowed, match="does not own ferry-team"):
+        with pytest.raises(NotAllowedError, match="does not own ferry-team"):
             memory.call(operation, space="ferry-team", **fields)
 
 
 def test_somebody_has_to_own_a_space(team: Server) -> None:
     anna = team.opened("anna")
-    with pytest.raises(Conflict, match="needs an owner"):
+    with pytest.raises(ConflictError, match="needs an owner"):
         anna.call("spaces-remove", space="ferry-team", account="anna")
-    with pytest.raises(Conflict, match="needs an owner"):
+    with pytest.raises(ConflictError, match="needs an owner"):
         anna.call("spaces-add", space="ferry-team", account="anna", role="member")
     anna.call("spaces-add", space="ferry-team", account="ben", role="owner")
     left = anna.call("spaces-remove", space="ferry-team", account="anna")
     assert [one.account for one in left if one.role is Role.OWNER] == ["ben"]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         team.opened("ben").call("spaces-remove", space="ferry-team", account="anna")
 
 
 def test_a_log_tells_who_did_what_and_no_text(team: Server) -> None:
     ben, rita = team.opened("ben", "ferry-team"), team.opened("rita", "ferry-team")
     _store(ben, subject="Tides")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(NotAllowedError):
         _store(rita)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ben.call("edit", reference="nothing-of-that", importance=3)
     told = [(one.account, one.action, one.outcome) for one in ben.call("spaces-log", limit=3)]
     assert told == [
@@ -173,7 +179,7 @@ def test_methods_of_the_python_interface_are_the_operations_that_they_are(team: 
     ben = team.opened("ben", "ferry-team")
     kept = ben.store(_FACT)
     ben.recall("ferry timetable")
-    with pytest.raises(NotAllowed, match="for owners of ferry-team"):
+    with pytest.raises(NotAllowedError, match="for owners of ferry-team"):
         ben.judge(kept.memory_id or "", good=True)
     ben.retire(kept.memory_id or "")
     told = [(one.action, one.outcome) for one in ben.call("spaces-log", limit=3)]

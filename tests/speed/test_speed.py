@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from nacre.cli import speed
 from nacre.cli.root import cli
 from nacre.cli.speed import copy_tree, draw_questions, multiply_turns, scatter_vectors
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
@@ -86,7 +86,7 @@ def test_copies_are_no_duplicates(tree: Path, tmp_path: Path) -> None:
 
 
 def test_a_tree_without_transcripts_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=r"no \.jsonl files"):
+    with pytest.raises(NotFoundError, match=r"no \.jsonl files"):
         copy_tree(tmp_path, tmp_path / "copies", 1)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from nacre.api import open_memory
 from nacre.base.sql import statements
-from nacre.errors import NotAllowed
+from nacre.errors import NotAllowedError
 from nacre.store.postgres import PostgresDatabase, distribute
 from nacre.store.postgres_connection import connect, migrate, query
 from nacre.store.postgres_schema import ServerSearch
@@ -309,6 +309,6 @@ def test_a_login_that_does_not_see_all_rows_distributes_none(many: Cluster) -> N
         admin.execute("CREATE ROLE clerk LOGIN")
     with (
         connect(many.url.replace("postgres:@", "clerk@")) as clerk,
-        pytest.raises(NotAllowed, match="row-level security"),
+        pytest.raises(NotAllowedError, match="row-level security"),
     ):
         distribute(clerk)

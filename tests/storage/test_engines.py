@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.store.schema import Database
 from nacre.store.sessions import Changes
 from nacre.store.sqlite import open_database
@@ -22,7 +22,7 @@ def _write_then_fail(database: Database) -> None:
 
 
 def test_what_is_written_in_a_block_that_fails_is_not_there(database: Database) -> None:
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         _write_then_fail(database)
     assert database.one("get_embedding_value", key="model") is None
 

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from nacre.errors import NacreError, SchemaTooNew, StoreUnusable
+from nacre.errors import NacreError, SchemaTooNewError, UnusableStoreError
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect
 from tests.storage.server import running
@@ -89,7 +89,7 @@ def test_unprivileged_owner_migrates_with_an_existing_granted_role(
 def test_owner_without_the_granted_role_is_told_so(
     database_of: Make,
 ) -> None:
-    with pytest.raises(StoreUnusable, match="refuses it") as told:
+    with pytest.raises(UnusableStoreError, match="refuses it") as told:
         PostgresDatabase(database_of("owner", has_vector=True), "a")
     assert "GRANT nacre_tenant TO" in str(told.value.hint)
 
@@ -114,13 +114,13 @@ def test_a_login_that_only_becomes_a_tenant_opens_what_an_administrator_migrated
     url = database_of("postgres")
     PostgresDatabase(url, "a").close()
     _write_and_read(_address(guarded, "plain", _name(url)))
-    with pytest.raises(StoreUnusable, match="refuses it") as told:
+    with pytest.raises(UnusableStoreError, match="refuses it") as told:
         PostgresDatabase(_address(guarded, "owner", _name(url)), "a")
     assert "GRANT nacre_tenant TO" in str(told.value.hint)
 
 
 def test_a_login_without_rights_is_told_which_the_first_opening_needs(database_of: Make) -> None:
-    with pytest.raises(StoreUnusable, match="refuses it") as told:
+    with pytest.raises(UnusableStoreError, match="refuses it") as told:
         PostgresDatabase(database_of("postgres", "plain"), "a")
     assert "vector" in str(told.value.hint)
 
@@ -168,7 +168,7 @@ def test_a_server_with_a_newer_schema_is_left_alone(database_of: Make) -> None:
     PostgresDatabase(url, "a").close()
     with connect(url) as server:
         server.execute("INSERT INTO nacre_rows.schema_version (number, needs) VALUES (9999, 9999)")
-    with pytest.raises(SchemaTooNew, match="9999"):
+    with pytest.raises(SchemaTooNewError, match="9999"):
         PostgresDatabase(url, "a")
 
 
@@ -177,13 +177,13 @@ def test_a_server_without_pgvector_is_told_apart(
 ) -> None:
     url = database_of("postgres")
     admin.execute(f"ALTER DATABASE {_name(url)} SET extension_control_path = '/nowhere'")
-    with pytest.raises(StoreUnusable, match="vector") as told:
+    with pytest.raises(UnusableStoreError, match="vector") as told:
         PostgresDatabase(url, "a")
     assert "pgvector" in str(told.value.hint)
 
 
 def test_a_database_of_another_encoding_is_refused(database_of: Make) -> None:
-    with pytest.raises(StoreUnusable, match="LATIN1") as told:
+    with pytest.raises(UnusableStoreError, match="LATIN1") as told:
         PostgresDatabase(
             database_of("postgres", options="ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"), "a"
         )
@@ -251,7 +251,7 @@ def test_unreachable_server_fails_quickly_without_showing_the_password(
 ) -> None:
     folder = str(guarded.get_uri()).rpartition("host=")[2]
     began = time.monotonic()
-    with pytest.raises(StoreUnusable) as told:
+    with pytest.raises(UnusableStoreError) as told:
         PostgresDatabase(_PLACES[place].replace("FOLDER", folder).replace("SILENT", silent), "a")
     assert time.monotonic() - began < 10
     assert told.value.hint

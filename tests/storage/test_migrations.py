@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import nacre
-from nacre.errors import SchemaTooNew
+from nacre.errors import SchemaTooNewError
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect, migrations
 from nacre.store.sqlite import FileDatabase, newest
@@ -161,7 +161,7 @@ def test_two_versions_coexist_until_the_old_is_unsupported(newer: Path, tmp_path
             assert one.returncode == 0
         with connect(url) as admin:
             admin.execute("UPDATE nacre_rows.schema_version SET needs = number")
-        with pytest.raises(SchemaTooNew, match="9000"):
+        with pytest.raises(SchemaTooNewError, match="9000"):
             PostgresDatabase(url, "main")
 
 

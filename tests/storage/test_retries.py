@@ -15,7 +15,7 @@ import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from nacre.errors import StoreBusy, StoreUnusable
+from nacre.errors import StoreBusyError, UnusableStoreError
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import TIMES, repeated
 from nacre.store.schema import Database
@@ -118,7 +118,7 @@ def test_within_a_block_the_loss_is_told_and_nothing_is_done_again(
             _set(database, "lost")
             led.end()
 
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         lose()
     assert _get(database) == "one"
     database.close()
@@ -144,9 +144,11 @@ def test_repeated_rollback_reports_busy_with_growing_pauses() -> None:
 
     def work() -> None:
         tried.append(1)
-        raise StoreBusy("another process is writing", hint="wait") from errors.DeadlockDetected()
+        raise StoreBusyError(
+            "another process is writing", hint="wait"
+        ) from errors.DeadlockDetected()
 
-    with pytest.raises(StoreBusy):
+    with pytest.raises(StoreBusyError):
         repeated(work, paused.append)
     assert (len(tried), paused) == (TIMES, [0, 1, 2])
 
@@ -156,8 +158,10 @@ def test_who_waited_long_for_a_lock_is_told_at_once() -> None:
 
     def work() -> None:
         tried.append(1)
-        raise StoreBusy("another process is writing", hint="wait") from errors.LockNotAvailable()
+        raise StoreBusyError(
+            "another process is writing", hint="wait"
+        ) from errors.LockNotAvailable()
 
-    with pytest.raises(StoreBusy):
+    with pytest.raises(StoreBusyError):
         repeated(work)
     assert len(tried) == 1

@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
+from nacre.errors import NacreError, StoreBusyError, UnavailableError, UnusableStoreError
 from nacre.store.postgres import PostgresDatabase, ServerLock
 from nacre.store.postgres_connection import connect
 from nacre.store.schema import Database
@@ -73,10 +73,10 @@ def test_connection_dropped_by_the_server_recovers_after_restart(
     _set(database, "one")
     end(mortal)
     for _ in range(2):
-        with pytest.raises(StoreUnusable) as told:
+        with pytest.raises(UnusableStoreError) as told:
             _get(database)
         assert told.value.hint
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         _set(database, "two")
     start(mortal)
     assert _get(open_mortal("a")) == "one"
@@ -122,7 +122,7 @@ def test_a_block_that_loses_its_connection_fails_whole(
         lambda: _set(database, "later"),
         lambda: None,
     ):  # something more, or only the end of the block
-        with pytest.raises(StoreUnusable):
+        with pytest.raises(UnusableStoreError):
             _lose_connection(database, mortal, then)
         assert not database.is_in_transaction
         assert _get(database) == "before"
@@ -142,7 +142,7 @@ def test_one_view_of_the_rows_does_not_go_on_over_another_connection(
     database = open_mortal("a")
     with database.reading():
         _restart(mortal)
-        with pytest.raises(StoreUnusable):
+        with pytest.raises(UnusableStoreError):
             _get(database)
     assert _get(database) is None
 
@@ -155,7 +155,7 @@ def test_a_connection_with_temporary_tables_is_not_replaced_behind_their_backs(
     assert changes.memories() == []
     _restart(mortal)
     for _ in range(2):
-        with pytest.raises(StoreUnusable, match="does not answer"):
+        with pytest.raises(UnusableStoreError, match="does not answer"):
             changes.memories()
 
 
@@ -168,7 +168,7 @@ def test_who_holds_a_lock_does_not_go_on_without_it(
         assert not another.acquire()
         _restart(mortal)
         for _ in range(2):
-            with pytest.raises(StoreUnusable):
+            with pytest.raises(UnusableStoreError):
                 _set(database, "written without the lock")
         assert another.acquire()
     assert _get(database) is None
@@ -182,9 +182,9 @@ def test_a_connection_that_was_closed_stays_closed(tenants: Open) -> None:
     database = tenants("closed")
     database.close()
     database.close()
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         _get(database)
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         _set(database, "one")
 
 
@@ -279,7 +279,7 @@ def test_a_server_killed_under_load_loses_and_doubles_nothing_that_it_acknowledg
 
 
 def _write_until_the_end(url: str, tenant: str, told: SimpleQueue[tuple[str, int]]) -> None:
-    with pytest.raises(StoreUnusable):
+    with pytest.raises(UnusableStoreError):
         _write_pairs(url, tenant, lambda number: told.put((tenant, number)))
 
 
@@ -329,7 +329,7 @@ def test_a_statement_that_is_interrupted_is_unavailable_and_the_connection_goes_
             slow = thread.submit(work)
             _wait_for(watcher, _RUNS, pid)
             database.interrupt()
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 slow.result()
         assert _get(database) == "kept"
         assert _pid(database) == pid
@@ -344,10 +344,10 @@ def test_stalled_server_is_reported_and_asked_again_later(
     with closing(PostgresDatabase(mortal.get_uri(), "still", patience=0.5)) as database:
         _set(database, "kept")
         for work in (lambda: _get(database), lambda: _set(database, "lost")):
-            with standing_still(mortal), pytest.raises(Unavailable, match="does not answer"):
+            with standing_still(mortal), pytest.raises(UnavailableError, match="does not answer"):
                 work()
             assert _get(database) == "kept"
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             _set_in_a_block(database, mortal)
         assert _get(database) == "kept"
 
@@ -368,7 +368,7 @@ def test_who_waits_for_a_writer_can_be_interrupted(
         asked = thread.submit(_set, waiting, "two")
         _wait_for(watcher, _WAITS, pid)
         waiting.interrupt()
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             asked.result()
         assert not waiting.is_in_transaction
     _set(waiting, "three")
@@ -386,7 +386,7 @@ def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked
             with pytest.raises(NacreError):
                 database.run("set_embedding_value", key=None, value=None)
 
-    with pytest.raises(StoreUnusable, match="nothing was written"):
+    with pytest.raises(UnusableStoreError, match="nothing was written"):
         write()
     assert _get(database) is None
 
@@ -396,7 +396,7 @@ def test_a_block_that_idles_too_long_is_ended_and_says_so(
 ) -> None:
     database = tenants("idle")
     for then in (lambda: _set(database, "later"), lambda: None):
-        with pytest.raises(StoreUnusable):
+        with pytest.raises(UnusableStoreError):
             _idle(database, watcher, then)
         assert _get(database) is None
 
@@ -441,7 +441,7 @@ def test_who_waits_too_long_is_told_that_the_store_is_busy(tenants: Open) -> Non
             lambda: _set(waiting, "two"),
             lambda: waiting.rows("INSERT INTO unsettled (memory) VALUES ('x') RETURNING memory"),
         ):
-            with pytest.raises(StoreBusy):
+            with pytest.raises(StoreBusyError):
                 ask()
             assert not waiting.is_in_transaction
         assert _get(waiting) is None

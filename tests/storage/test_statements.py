@@ -9,7 +9,7 @@ import pytest
 
 import nacre.store
 from nacre.base.sql import statements
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.store.postgres_connection import statement, translated
 from nacre.store.schema import Database
 from nacre.store.sqlite import about_other
@@ -51,7 +51,7 @@ def _is_understood(database: Database, name: str) -> bool:
     sql = statement(name)
     try:
         database.rows(f"EXPLAIN {sql}", dict.fromkeys(_PARAMETER.findall(translated(sql))))
-    except StoreUnusable:
+    except UnusableStoreError:
         return False
     return True
 

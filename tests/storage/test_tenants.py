@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg import errors, sql
 
-from nacre.errors import InvalidInput, StoreUnusable
+from nacre.errors import InvalidInputError, UnusableStoreError
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect
 from tests.storage.conftest import Open
@@ -255,7 +255,7 @@ def test_a_connection_that_names_no_tenant_gets_an_error_and_no_rows(
     ],
 )
 def test_a_tenant_has_no_rights_beyond_rows(tenants: Open, right: str) -> None:
-    with pytest.raises(StoreUnusable, match="refuses it"):
+    with pytest.raises(UnusableStoreError, match="refuses it"):
         tenants("plain").rows(right)
 
 
@@ -338,7 +338,7 @@ _NAMES = (
 
 @pytest.mark.parametrize("name", [*_NAMES, "a" * 65])
 def test_a_tenant_has_a_plain_name(server_url: str, name: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot name a tenant"):
+    with pytest.raises(InvalidInputError, match="cannot name a tenant"):
         PostgresDatabase(server_url, name)
 
 

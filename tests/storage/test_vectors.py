@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailableError
 from nacre.store.memories import Memories
 from nacre.store.review import Comparisons
 from nacre.store.schema import Database
@@ -123,7 +123,7 @@ def test_the_nearest_turns_are_found_by_their_passages(database: Database) -> No
     assert _rounded(store.nearest_turns(query, limit=9, admitted=admitted)) == [(rows[3], 1.0)]
     assert round(store.cosines_of_turns(query, [rows[3], 10**9])[rows[3]], 2) == 1.0
     assert set(store.known([_digest(_LONG.format(0)), b"\0" * 16])) == {_digest(_LONG.format(0))}
-    with pytest.raises(EmbedderUnavailable):
+    with pytest.raises(EmbedderUnavailableError):
         store.add_turn_passages(
             {rows[0]: [b"\1" * 16]}, [b"\1" * 16], _vectors(5)[:, :32], through=0
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import TranscriptUnreadable
+from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import read_head
 from nacre.readers.cline import ADAPTER, ROO_MESSAGES
 from nacre.readers.cline import ADAPTER_MODEL_HISTORY as HISTORY
@@ -361,7 +361,7 @@ def test_where_both_are_the_history_tells_what_the_messages_tell(read: Any, writ
     shown = put(write, "ui_messages.json", UI)
     assert read(HISTORY, history)[:2] == read(ADAPTER, shown)[:2]
     shown.write_bytes(shown.read_bytes()[:-5])
-    with pytest.raises(TranscriptUnreadable):
+    with pytest.raises(UnreadableTranscriptError):
         read(HISTORY, history)
 
 

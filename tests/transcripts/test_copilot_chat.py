@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import TranscriptUnreadable
+from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import read_head
 from nacre.readers.copilot import ADAPTER
 from nacre.values.session import Flag, Speaker, Trust
@@ -259,7 +259,7 @@ def test_sessions_in_which_nobody_spoke_are_none(read: Any, write: Any) -> None:
 def test_a_torn_document_says_so(read: Any, write: Any) -> None:
     path = write("s.json", json.dumps({**HEAD, "requests": [CHAT]}).encode()[:-9])
     assert ADAPTER.sniff(read_head(path))
-    with pytest.raises(TranscriptUnreadable):
+    with pytest.raises(UnreadableTranscriptError):
         read(ADAPTER, path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import TranscriptUnreadable
+from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import read_head
 from nacre.readers.gemini_cli import ADAPTER
 from nacre.readers.trust import INTERRUPTION
@@ -255,7 +255,7 @@ def test_document_being_written_is_not_treated_as_empty(read: Any, write: Any) -
     assert ADAPTER.sniff(read_head(path))
     for data in (text.encode()[:-20], b""):
         path.write_bytes(data)
-        with pytest.raises(TranscriptUnreadable, match="not a whole JSON document"):
+        with pytest.raises(UnreadableTranscriptError, match="not a whole JSON document"):
             read(ADAPTER, path)
 
 

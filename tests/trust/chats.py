@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.ids import utc_now, uuid7_source
-from nacre.errors import ChannelRefused, Unavailable
+from nacre.errors import ChannelRefusedError, UnavailableError
 from nacre.home.home import Home, open_home
 from nacre.redact.redactor import Redactor
 from nacre.serve.homes import Homes
@@ -106,7 +106,9 @@ class Pier:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """No files come."""
-        raise ChannelRefused(f"{attachment.name}: there are no files ({target.name}, {most_bytes})")
+        raise ChannelRefusedError(
+            f"{attachment.name}: there are no files ({target.name}, {most_bytes})"
+        )
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -159,7 +161,7 @@ class Clerk:
 
 
 def answer_chats(context: Home) -> None:
-    """Run the gateway until everybody is answered. Raises Unavailable with the first thing that it tells."""
+    """Run the gateway until everybody is answered. Raises UnavailableError with the first thing that it tells."""
     settings = context.settings
     log = log_of(settings.user_home)
     told = asyncio.run(
@@ -168,7 +170,7 @@ def answer_chats(context: Home) -> None:
         )
     )
     if told:
-        raise Unavailable(told[0], hint="the gateway tries again by and by")
+        raise UnavailableError(told[0], hint="the gateway tries again by and by")
 
 
 async def _serve(homes: Homes, context: Home, log: Log) -> list[str]:

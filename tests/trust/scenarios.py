@@ -33,7 +33,7 @@ from nacre.context.hooks import write_state
 from nacre.data import imports, undo
 from nacre.data.export import ImportOptions
 from nacre.data.undo import undo as undo_undo
-from nacre.errors import Conflict, NacreError, Unavailable
+from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import archive_packs
 from nacre.home import change as changes
 from nacre.home.consent import embedder_in_use
@@ -372,7 +372,7 @@ def undo_edit(context: Home) -> None:
 
 def merge_projects(context: Home) -> None:
     """Make the harbour, which has sessions and a page, a part of the pier; a second time it is one already."""
-    with contextlib.suppress(Conflict):
+    with contextlib.suppress(ConflictError):
         merge(
             context, ProjectMergeRequest(project="harbour", into="pier", reason="there is one quay")
         )
@@ -380,7 +380,7 @@ def merge_projects(context: Home) -> None:
 
 def rename_project(context: Home) -> None:
     """Call the pier otherwise; a second time it is called so already."""
-    with contextlib.suppress(Conflict):
+    with contextlib.suppress(ConflictError):
         rename(context, ProjectRenameRequest(project="pier", name="Old Quay"))
 
 
@@ -403,14 +403,14 @@ def settle_conflicts(context: Home) -> None:
 def judge(context: Home) -> None:
     """A model tells what each memory claims, and that they are at odds; what had to wait is tried again hours later.
 
-    Raises Unavailable where memories wait still: nothing was said of them.
+    Raises UnavailableError where memories wait still: nothing was said of them.
     """
     model, now = ScriptedModel(_answer), datetime.now(UTC)
     for hours in range(0, 4, 2):
         later = replace(context, clock=lambda hours=hours: now + timedelta(hours=hours))  # type: ignore[misc]
         report = judge_waiting(replace(later, load_model=lambda *_: model))
     if report.waiting:
-        raise Unavailable(
+        raise UnavailableError(
             report.note or "memories wait to be judged", hint="they are judged another time"
         )
 
@@ -461,8 +461,9 @@ def hand_over_by_model(context: Home) -> None:
 def give_handoff(context: Home) -> None:
     """The next session is given it, and it is put away.
 
-    Raises Unavailable where it cannot be kept that the session was given it: nobody promises then that it is the only
-    one. Given the command again minutes later, it is given it once more, or the session after it is.
+    Raises UnavailableError where it cannot be kept that the session was given it: nobody promises
+    then that it is the only one. Given the command again minutes later, it is given it once more,
+    or the session after it is.
     """
     home = _at_noon(context)
     earlier = home.clock().timestamp() - 2 * delivery.CLAIM_SECONDS
@@ -474,7 +475,7 @@ def give_handoff(context: Home) -> None:
         if block.state:  # it had not begun before
             break
     if delivery.due(home, "harbour", None) and not any(delivery.delivered(home)):
-        raise Unavailable(
+        raise UnavailableError(
             "what the session was given cannot be kept", hint="the next one is given it, too"
         )
     put_away(home)

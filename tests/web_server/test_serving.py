@@ -25,7 +25,7 @@ from nacre.home.home import open_home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
 from nacre.serve.program import make_app
-from nacre.serve.web import Asking, Served
+from nacre.serve.web import Served, Waiting
 from nacre.settings import load_settings
 from nacre.values.memory import Actor
 from tests.cli.conftest import Nacre
@@ -184,7 +184,7 @@ def test_what_nobody_foresaw_is_told_in_the_log(tmp_path: Path) -> None:
 def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
     left = threading.Event()
 
-    def run(operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
+    def run(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not caller.has_left():
             assert time.monotonic() < deadline

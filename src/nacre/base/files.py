@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from nacre.errors import Conflict, StoreUnusable
+from nacre.errors import ConflictError, UnusableStoreError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -88,7 +88,7 @@ def write_file(path: Path, data: bytes | str) -> None:
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Yield a private file that gets its name only if the block succeeds, and is deleted otherwise.
 
-    Its ``name`` is the temporary path. Raises Conflict if the file exists and ``overwrite`` is
+    Its ``name`` is the temporary path. Raises ConflictError if the file exists and ``overwrite`` is
     false.
     """
     _refuse_taken(path, overwrite)
@@ -138,13 +138,13 @@ def _is_alive(process: int) -> bool:
 
 def _refuse_taken(path: Path, overwrite: bool) -> None:
     if path.is_dir():
-        raise Conflict(f"{path} is a folder", hint="name a file")
+        raise ConflictError(f"{path} is a folder", hint="name a file")
     if os.path.lexists(path) and not overwrite:
-        raise Conflict(f"{path} exists already", hint="name another file, or add --force")
+        raise ConflictError(f"{path} exists already", hint="name another file, or add --force")
 
 
 def refuse_unsafe(folder: Path) -> None:
-    """Raise StoreUnusable, with a command that fixes it, if other users can write to a folder.
+    """Raise UnusableStoreError, with a command that fixes it, if other users can write to a folder.
 
     A folder that others can only read is accepted; ``nacre admin doctor`` reports it. A symbolic link
     counts as its target if the owner or root made it.
@@ -153,13 +153,13 @@ def refuse_unsafe(folder: Path) -> None:
         return
     status, itself, owner = folder.stat(), folder.lstat(), os.geteuid()
     if status.st_uid != owner or itself.st_uid not in (owner, 0):
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"{folder} belongs to another user",
             hint="run nacre as that user, set NACRE_HOME to a folder of your own, "
             f"or take it over: chown -R {owner} {shlex.quote(str(folder))}",
         )
     if status.st_mode & 0o022:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"{folder} can be written to by other users ({stat.S_IMODE(status.st_mode):o})",
             hint=f"look whether what is in it is yours, then: chmod 700 {shlex.quote(str(folder))}",
         )

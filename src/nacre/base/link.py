@@ -115,11 +115,11 @@ MOST_BYTES = 64_000_000
 _LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULTILINE)
 
 
-class Away(Exception):  # noqa: N818 - public name
+class DaemonAwayError(Exception):
     """No compatible daemon answered in time."""
 
 
-class Refused(Exception):  # noqa: N818 - public name
+class DaemonRefusedError(Exception):
     """The daemon answered with an error; ``error`` has its code, message and hint."""
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class Refused(Exception):  # noqa: N818 - public name
 
 
 def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -> Any:
-    """Return the result of an operation in the daemon, as parsed JSON. Raises Away, Refused.
+    """Return the result of an operation in the daemon, as parsed JSON. Raises DaemonAwayError, DaemonRefusedError.
 
     ``seconds`` limits the whole exchange. The daemon does not start a request that has expired.
     """
@@ -138,34 +138,34 @@ def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -
 def ask_whole(
     home: str, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """Return the whole response; ``more`` is added to the body. Raises Away, Refused."""
+    """Return the whole response; ``more`` is added to the body. Raises DaemonAwayError, DaemonRefusedError."""
     message = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
     # Daemons reject lone surrogates.
     body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
     try:
         answer = json.loads(post(home, f"/call/{operation}", body, seconds=seconds)[1])
     except ValueError as error:
-        raise Away("the answer is not JSON") from error
+        raise DaemonAwayError("the answer is not JSON") from error
     if not isinstance(answer, dict):
-        raise Away("the answer has no shape")
+        raise DaemonAwayError("the answer has no shape")
     if "error" in answer:
         error_fields = answer["error"] if isinstance(answer["error"], dict) else {}
         if error_fields.get("code") in _NOT_THIS_DAEMON:
-            raise Away(str(error_fields.get("message")))
-        raise Refused(error_fields)
+            raise DaemonAwayError(str(error_fields.get("message")))
+        raise DaemonRefusedError(error_fields)
     return answer
 
 
 def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, bytes]:
-    """Post a body to the daemon; return the status and the response's body. Raises Away."""
+    """Post a body to the daemon; return the status and the response's body. Raises DaemonAwayError."""
     if not hasattr(socket, "AF_UNIX"):
-        raise Away("this system has no local sockets")
+        raise DaemonAwayError("this system has no local sockets")
     path, until = socket_path(home), time.monotonic() + seconds
     head = f"POST {target} HTTP/1.1\r\nHost: nacre\r\nContent-Length: {len(body)}\r\n\r\n"
     received = bytearray()
     try:
         if not is_own(path):
-            raise Away("it would be another user's")
+            raise DaemonAwayError("it would be another user's")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
             link.settimeout(_remaining(until))
             link.connect(path)
@@ -174,12 +174,12 @@ def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, b
                 link.settimeout(_remaining(until))
                 chunk = link.recv(_CHUNK)
                 if not chunk or len(received) > MOST_BYTES:
-                    raise Away("the answer breaks off")
+                    raise DaemonAwayError("the answer breaks off")
                 received += chunk
         top, _, payload = bytes(received).partition(b"\r\n\r\n")
         return int(top.split(b" ", 2)[1]), payload
     except (OSError, ValueError, IndexError) as error:
-        raise Away(os.fspath(path)) from error
+        raise DaemonAwayError(os.fspath(path)) from error
 
 
 def is_whole(message: bytearray) -> bool:

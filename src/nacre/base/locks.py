@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Condition, RLock, get_ident
 
 from nacre.base import files
-from nacre.errors import StoreBusy, StoreUnusable
+from nacre.errors import StoreBusyError, UnusableStoreError
 
 if sys.platform == "win32":
     import msvcrt
@@ -32,9 +32,9 @@ Observe = Callable[[str, float], None]
 
 
 class FileLock:
-    """An exclusive, reentrant lock on a file. Others wait, then get StoreBusy.
+    """An exclusive, reentrant lock on a file. Others wait, then get StoreBusyError.
 
-    A file that cannot be opened raises StoreUnusable. Waiting processes go before those that only
+    A file that cannot be opened raises UnusableStoreError. Waiting processes go before those that only
     try the lock. Each thread needs its own object.
     """
 
@@ -50,7 +50,7 @@ class FileLock:
 
     def __enter__(self) -> None:
         if not self.acquire(self._patience):
-            raise StoreBusy(
+            raise StoreBusyError(
                 f"another process has held {self._path} for {self._patience:.0f} seconds",
                 hint="nothing was written: wait for it, or end it, then try again",
             )
@@ -77,7 +77,7 @@ class FileLock:
         """Let waiting processes have the lock, then take it again. Data read before may be stale.
 
         Do nothing if the lock was taken more than once, because outer code relies on it. Raises
-        StoreBusy, with the lock released, if it cannot be taken again.
+        StoreBusyError, with the lock released, if it cannot be taken again.
         """
         if self._depth != 1:
             return
@@ -233,7 +233,7 @@ def _open(path: Path) -> int:
     try:
         return files.open_file(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot use {path}: {error.strerror}",
             hint="check that the folder is writable, and the file",
         ) from error

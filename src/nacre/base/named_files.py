@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nacre.base.files import new_file
-from nacre.errors import Conflict
+from nacre.errors import ConflictError
 
 # -- Files written outside the home ----------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class Territory:
 def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Yield a file at a path that the owner named; it is complete or not written at all.
 
-    Raises Conflict if the path is in ``keep_out``, exists without ``overwrite``, or is not a
+    Raises ConflictError if the path is in ``keep_out``, exists without ``overwrite``, or is not a
     regular file: devices, pipes and links are never replaced.
     """
     path = path.expanduser().absolute()
@@ -69,21 +69,21 @@ def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> I
 
 
 def refuse_named(path: Path, keep_out: Territory) -> None:
-    """Raise Conflict for a path that must never be written, even with the owner's permission."""
+    """Raise ConflictError for a path that must never be written, even with the owner's permission."""
     path = path.expanduser().absolute()
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            raise Conflict(
+            raise ConflictError(
                 f"{path} is a link to {os.path.realpath(path)}",
                 hint="name that file, or another one",
             )
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-            raise Conflict(
+            raise ConflictError(
                 f"{path} is not a regular file", hint="name a new file, or one that may be replaced"
             )
     if keep_out.holds(path):
-        raise Conflict(f"{path} is inside nacre's own home", hint="name a file somewhere else")
+        raise ConflictError(f"{path} is inside nacre's own home", hint="name a file somewhere else")
 
 
 def _is_same(first: Path, second: Path) -> bool:

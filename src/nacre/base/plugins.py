@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nacre.errors import Unavailable
+from nacre.errors import UnavailableError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -34,17 +34,17 @@ def find_plugins(group: str) -> Mapping[str, EntryPoint]:
 def load_plugin(point: EntryPoint, kind: type[T]) -> T:
     """Load the object of an entry point.
 
-    Raises Unavailable if it cannot be loaded or is not of the kind.
+    Raises UnavailableError if it cannot be loaded or is not of the kind.
     """
     hint = "fix or uninstall the package that provides it"
     try:
         found = point.load()
     except (ImportError, AttributeError, SyntaxError) as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"the plugin {point.name!r} ({point.value}) cannot be loaded: {error}", hint=hint
         ) from error
     if not isinstance(found, kind):
-        raise Unavailable(
+        raise UnavailableError(
             f"{point.value} is not registered correctly in {point.group}: {kind.__name__} expected",
             hint=hint,
         )
@@ -53,5 +53,5 @@ def load_plugin(point: EntryPoint, kind: type[T]) -> T:
 
 @cache
 def load_plugins(group: str, kind: type[Any] = object) -> Mapping[str, Any]:
-    """Return the objects of a group by name. Raises Unavailable; see :func:`load_plugin`."""
+    """Return the objects of a group by name. Raises UnavailableError; see :func:`load_plugin`."""
     return {name: load_plugin(point, kind) for name, point in find_plugins(group).items()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
-from nacre.errors import InvalidInput, Unavailable
+from nacre.errors import InvalidInputError, UnavailableError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -249,18 +249,18 @@ def names_of(host: str) -> tuple[str, ...]:
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """Return the host and the port of ``[HOST:]PORT``. Raises InvalidInput."""
+    """Return the host and the port of ``[HOST:]PORT``. Raises InvalidInputError."""
     host, _, port = place.strip().rpartition(":")
     is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
     if not is_clear or not port.isascii() or not port.isdigit() or int(port) > _MAX_PORT:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{place!r} is no port, nor a host and a port", hint="8765, or 127.0.0.1:8765"
         )
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def listen_at(host: str, port: int, hint: str) -> socket.socket:
-    """Return a listening socket. Raises Unavailable, with the hint, if the port is in use."""
+    """Return a listening socket. Raises UnavailableError, with the hint, if the port is in use."""
     listening = None
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -272,7 +272,7 @@ def listen_at(host: str, port: int, hint: str) -> socket.socket:
     except OSError as error:
         if listening:
             listening.close()
-        raise Unavailable(
+        raise UnavailableError(
             f"cannot listen at {host}:{port}: {error.strerror or error}", hint=hint
         ) from error
     return listening

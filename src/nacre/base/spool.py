@@ -14,7 +14,7 @@ from typing import Any
 
 from nacre.base import files, json
 from nacre.base.locks import FileLock
-from nacre.errors import StoreBusy
+from nacre.errors import StoreBusyError
 
 _PATIENCE_SECONDS = 0.25
 
@@ -32,7 +32,7 @@ class Spool:
 
         Drop it if the disk is full or another process holds the spool.
         """
-        with suppress(StoreBusy, OSError), self._lock():
+        with suppress(StoreBusyError, OSError), self._lock():
             descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(descriptor, "ab") as file:
                 if at_most is None or file.tell() < at_most:
@@ -42,14 +42,14 @@ class Spool:
     def left(self) -> list[Path]:
         """Return renamed spools that a crash left, oldest first."""
         paths = self._folder.glob(f"{self._name}.*.taken")
-        return sorted(path for path in paths if os.access(path, os.R_OK))
+        return sorted(path for path in paths if path.is_file() and os.access(path, os.R_OK))
 
     def take(self, new_id: Callable[[], str]) -> Iterator[Path]:
         """Yield the spools to fold: those left by a crash, then this one under a new name."""
         yield from self.left()
         renamed = self._folder / f"{self._name}.{new_id()}.taken"
-        if os.access(self.path, os.R_OK):
-            with suppress(FileNotFoundError, StoreBusy):
+        if self.path.is_file() and os.access(self.path, os.R_OK):
+            with suppress(FileNotFoundError, StoreBusyError):
                 with self._lock():
                     self.path.rename(renamed)
                 yield renamed

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.lazy import Module
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 
 if TYPE_CHECKING:
     import tomllib
@@ -347,20 +347,20 @@ _MAX_EXPRESSION_NODES = 1_000_000
 
 
 class Expression:
-    """A case-insensitive regular expression. Raises QueryInvalid if it is invalid or too large."""
+    """A case-insensitive regular expression. Raises InvalidQueryError if it is invalid or too large."""
 
     def __init__(self, expression: str, seconds: float) -> None:
         if (
             len(expression) > _MAX_EXPRESSION_CHARACTERS
             or _size(expression) > _MAX_EXPRESSION_NODES
         ):
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 "the expression is too large", hint="fewer signs, and smaller counts in {…}"
             )
         try:
             self._compiled = regex.compile(expression, regex.IGNORECASE)
         except (regex.error, RecursionError) as error:
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 f"invalid regular expression: {error}",
                 hint="escape special characters with \\, or leave out --regex",
             ) from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 
 UNKNOWN = "unknown"
 _DAY_LENGTH = len("2026-11-20")
@@ -223,7 +223,7 @@ class Window:
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
     """Return the UTC moment of an option: ``3d``, ``yesterday``, ``march`` or ISO 8601.
 
-    Raises QueryInvalid.
+    Raises InvalidQueryError.
     """
     cleaned = text.strip().lower()
     relative = re.fullmatch(r"(\d+)\s*([hdwmy])", cleaned)
@@ -237,7 +237,7 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
         window = find_window(expression, now, zone)
         if window and window.since and window.words.strip() == expression:
             return window.since
-    raise QueryInvalid(
+    raise InvalidQueryError(
         f"{text!r} is not a date", hint="write 2026-11-20, 3d, 2w, yesterday, last week or march"
     )
 

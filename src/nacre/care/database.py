@@ -22,12 +22,12 @@ from nacre.care.proofs import as_check, prove
 from nacre.data import backup as data_backup
 from nacre.data.history import commit_operations
 from nacre.errors import (
-    EmbedderUnavailable,
+    EmbedderUnavailableError,
     NacreError,
-    SchemaTooNew,
-    StoreUnusable,
-    Unavailable,
-    VaultUnusable,
+    SchemaTooNewError,
+    UnavailableError,
+    UnusableStoreError,
+    UnusableVaultError,
 )
 from nacre.home.home import Home, territory
 from nacre.home.operations import apply_intents
@@ -114,7 +114,7 @@ def rebuild(
     only from their files. Sessions are indexed and count as extracted as far as before, or completely if that is
     unknown, so that a rebuild writes no memories; only sessions that began later are new. Usage, reviews, candidates,
     traces, costs of models and sessions waiting for a writer are carried over if readable: today's budget stays spent,
-    and dropped candidates stay dropped. Raises SchemaTooNew for the database of a newer nacre.
+    and dropped candidates stay dropped. Raises SchemaTooNewError for the database of a newer nacre.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
@@ -142,7 +142,7 @@ def _earlier_vectors(
         yield None
         return
     vectors = None
-    with contextlib.suppress(EmbedderUnavailable, StoreUnusable, *UNREADABLE):
+    with contextlib.suppress(EmbedderUnavailableError, UnusableStoreError, *UNREADABLE):
         vectors = home.vectors
     try:
         yield vectors
@@ -189,7 +189,7 @@ def backup(home: Home, target: Path | None = None) -> Path:
 
 def _refuse_server(settings: Settings) -> None:
     if settings.server:
-        raise Unavailable(
+        raise UnavailableError(
             "this memory is on a server, which maintains its own database",
             hint="do this on the server",
         )
@@ -214,9 +214,9 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
             home.database_file.backup(copy)
         finally:
             home.database.close()
-    except SchemaTooNew:
+    except SchemaTooNewError:
         raise
-    except (StoreUnusable, *UNREADABLE):
+    except (UnusableStoreError, *UNREADABLE):
         database.replace(copy)
     _remove(database)
     return copy
@@ -277,29 +277,29 @@ def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home
     """Open the home with its old database; return ``None`` if that is unreadable."""
     try:
         return open_home(settings)
-    except SchemaTooNew:
+    except SchemaTooNewError:
         raise
-    except (StoreUnusable, *UNREADABLE):
+    except (UnusableStoreError, *UNREADABLE):
         return None
 
 
 def _flush_writes(home: Home) -> list[Problem]:
     """Write all pending changes to the vault; return a problem if the pending changes are unreadable.
 
-    Raises VaultUnusable if one cannot be written, because it would be lost.
+    Raises UnusableVaultError if one cannot be written, because it would be lost.
     """
     try:
         apply_intents(home)
         is_pending = home.files.has_intents()
-    except VaultUnusable:
+    except UnusableVaultError:
         raise
-    except (StoreUnusable, *UNREADABLE):
+    except (UnusableStoreError, *UNREADABLE):
         problem = "pending writes to the vault could not be read"
         hint = "nacre log shows the completed operations"
         return [Problem(str(home.settings.database), problem, hint)]
     if is_pending:
         problem = home.problems[-1] if home.problems else "a write is pending"
-        raise VaultUnusable(
+        raise UnusableVaultError(
             f"the old database is kept: {problem}", hint="fix it, then run: nacre admin db rebuild"
         )
     return []
@@ -321,13 +321,13 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
     if home is None:
         return []
     try:
-        with contextlib.suppress(StoreUnusable, *UNREADABLE):
+        with contextlib.suppress(UnusableStoreError, *UNREADABLE):
             apply_intents(home)
             apply_tombstones(home)  # of another machine: forgotten content is not carried over
             fold_usage(home)
             _keep_history(home)
         return [Path(file.path) for file in home.sessions.seen_files()]
-    except (StoreUnusable, *UNREADABLE):
+    except (UnusableStoreError, *UNREADABLE):
         return []
     finally:
         home.database.close()
@@ -369,7 +369,7 @@ class DatabaseVersion:
 
 
 def vacuum(home: Home) -> Vacuumed:
-    """Return free pages to the disk and erase deleted bytes. Raises StoreBusy.
+    """Return free pages to the disk and erase deleted bytes. Raises StoreBusyError.
 
     Other writers wait meanwhile, for seconds if the file is large.
     """
@@ -404,7 +404,7 @@ def verify(
 ) -> list[Check]:
     """Restore a backup temporarily and prove it: hashes, database, counts, index against vault, git, a recall.
 
-    Raises NotFound, InvalidInput if it is damaged or not a backup. The home is not touched.
+    Raises NotFoundError, InvalidInputError if it is damaged or not a backup. The home is not touched.
     """
     folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
     home_path = folder / "home"

@@ -19,7 +19,7 @@ import watchfiles
 from nacre.base import files, json
 from nacre.base.locks import FileLock
 from nacre.base.times import shown_minute
-from nacre.errors import Conflict, NotFound, StoreUnusable
+from nacre.errors import ConflictError, NotFoundError, UnusableStoreError
 from nacre.home.home import Home
 from nacre.learn import discovery
 from nacre.readers.adapter import Root, log_of
@@ -98,7 +98,7 @@ class Territory:
 
 
 def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
-    """Return the given folders and files to watch, or else the tools' folders. Raises NotFound."""
+    """Return the given folders and files to watch, or else the tools' folders. Raises NotFoundError."""
     if not paths:
         roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
         scattered = tuple(
@@ -109,7 +109,7 @@ def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
     named = [path.expanduser().absolute() for path in paths]
     for path in named:
         if not path.exists():
-            raise NotFound(f"{path} does not exist", hint="check the path")
+            raise NotFoundError(f"{path} does not exist", hint="check the path")
     return Territory(
         (),
         tuple(path for path in named if path.is_dir()),
@@ -426,7 +426,7 @@ def write_health(home: Path, health: Health) -> None:
 
 
 def standing(home: Path, now: datetime) -> Standing:
-    """Return the state of a home's watcher. Raises StoreUnusable."""
+    """Return the state of a home's watcher. Raises UnusableStoreError."""
     health = read_health(home)
     if not _lock_path(home).exists():
         return Standing("never", health)
@@ -445,13 +445,13 @@ def standing(home: Path, now: datetime) -> Standing:
 def only_watcher(home: Path) -> Iterator[None]:
     """Hold the watcher's lock of a home during the block. The system releases it if the process dies.
 
-    Raises Conflict if another watcher is running.
+    Raises ConflictError if another watcher is running.
     """
     lock = FileLock(_lock_path(home))
     if not lock.acquire(_LOCK_WAIT_SECONDS):
         health = read_health(home)
         owner = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
-        raise Conflict(
+        raise ConflictError(
             f"another watcher already follows the sessions of {home}{owner}",
             hint="nacre admin watcher status shows its state; nacre admin watcher stop ends it",
         )
@@ -463,11 +463,11 @@ def only_watcher(home: Path) -> Iterator[None]:
 
 
 def ask_to_end(home: Path) -> None:
-    """Request the home's watcher to finish and end. Raises StoreUnusable."""
+    """Request the home's watcher to finish and end. Raises UnusableStoreError."""
     try:
         files.write_file(_request_path(home), "")
     except OSError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot write to {home}: {error.strerror}",
             hint="stop the process by hand; nacre admin watcher status shows its id",
         ) from error

@@ -34,7 +34,13 @@ from nacre.care import remote as care_remote
 from nacre.context import hooks
 from nacre.data import history
 from nacre.data import sync as data_sync
-from nacre.errors import Conflict, NacreError, NotFound, StoreUnusable, Unavailable
+from nacre.errors import (
+    ConflictError,
+    NacreError,
+    NotFoundError,
+    UnavailableError,
+    UnusableStoreError,
+)
 from nacre.home import archive, consent, retention
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
@@ -382,7 +388,7 @@ def _plugin_checks(home: Home) -> Iterator[Check]:
     """Run the checks of plugins, and report a configured one that is not installed."""
     try:
         looks = plugins.load_plugins(plugins.CHECKS)
-    except Unavailable as error:
+    except UnavailableError as error:
         yield Check("plugins", FAILURE, error.message, error.hint)
         return
     yield from _run_checks(home, looks)
@@ -399,7 +405,7 @@ def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
         try:
             result = look(home)
             yield from [result] if isinstance(result, Check) else list(result)
-        except (StoreUnusable, *UNREADABLE) as error:
+        except (UnusableStoreError, *UNREADABLE) as error:
             problem = prove.told_of(error)
             yield Check(name, FAILURE, problem.message, problem.hint)
 
@@ -581,7 +587,7 @@ def _history(home: Home) -> Iterator[Check]:
 
 
 def _repository(home: Home) -> Check:
-    """Check the repository. Raises GitUnavailable, RepositoryUnusable."""
+    """Check the repository. Raises GitUnavailableError, UnusableRepositoryError."""
     waiting, oldest = home.journal.waiting()
     if not home.repository.exists:
         home.repository.git.version()
@@ -629,7 +635,7 @@ def _credentials(home: Home) -> Iterator[Check]:
 
 
 def _credential(home: Home, provider: str) -> Check:
-    """Check a provider's credential. Raises ModelRefused."""
+    """Check a provider's credential. Raises ModelRefusedError."""
     place = place_for(home.settings, provider, clock=home.clock)
     if place is None and models.expects_key(home.settings, provider):
         return Check(
@@ -744,7 +750,7 @@ def _daemon(home: Home) -> Iterator[Check]:
         return
     try:
         answer = link.ask(str(home_path), "hello", {}, seconds=1.0)
-    except (link.Away, link.Refused) as error:
+    except (link.DaemonAwayError, link.DaemonRefusedError) as error:
         if is_held(home_path / link.LOCK):
             yield Check(
                 "daemon",
@@ -956,14 +962,16 @@ def list_traces(
 
 
 def show_trace(home: Home, reference: str) -> TraceView:
-    """Return a trace by its id, or the end or start of it. Raises NotFound, Conflict."""
+    """Return a trace by its id, or the end or start of it. Raises NotFoundError, ConflictError."""
     fold_notes(home)
     traces = home.traces.find(reference.strip())
     if not traces:
-        raise NotFound(f"there is no trace {reference!r}", hint="nacre writer traces shows ids")
+        raise NotFoundError(
+            f"there is no trace {reference!r}", hint="nacre writer traces shows ids"
+        )
     if len(traces) > 1:
         ids = ", ".join(trace.id for trace in traces)
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several traces: {ids}", hint="give more characters of the id"
         )
     trace = traces[0]
@@ -1005,14 +1013,14 @@ def list_traces_answers(home: Home, request: TracesRequest) -> list[Trace]:
 
 
 def show_trace_answers(home: Home, request: TraceRequest) -> TraceView:
-    """Return a trace with its steps. Raises NotFound, Conflict."""
+    """Return a trace with its steps. Raises NotFoundError, ConflictError."""
     return show_trace(home, request.reference)
 
 
 def rebuild(
     settings: Settings, request: RebuildRequest, on_progress: OnProgress | None = None
 ) -> IngestReport:
-    """Rebuild the database from the vault, the transcripts and the archive. Raises SchemaTooNew."""
+    """Rebuild the database from the vault, the transcripts and the archive. Raises SchemaTooNewError."""
     return database.rebuild(settings, open_home, on_progress, vectors=request.vectors)
 
 
@@ -1022,14 +1030,14 @@ def reset(settings: Settings) -> Path | None:
 
 
 def back_up_database(home: Home, request: TargetRequest) -> Path:
-    """Write a consistent copy of the database. Raises Conflict if the file exists."""
+    """Write a consistent copy of the database. Raises ConflictError if the file exists."""
     return database.backup(home, request.target)
 
 
 def verify_backup(
     settings: Settings, request: VerifyRequest, on_progress: OnProgress | None = None
 ) -> list[Check]:
-    """Restore a backup into a temporary folder and prove it. Raises NotFound, InvalidInput."""
+    """Restore a backup into a temporary folder and prove it. Raises NotFoundError, InvalidInputError."""
     return database.verify(request.backup, settings, open_home, on_progress)
 
 
@@ -1071,7 +1079,7 @@ class Status:
 
 
 def status(settings: Settings) -> Status:
-    """Return the status; a missing home is not created. Raises StoreUnusable and its subclasses."""
+    """Return the status; a missing home is not created. Raises UnusableStoreError and its subclasses."""
     wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
     not_wired = tuple(
         found_host.host.name
@@ -1085,10 +1093,10 @@ def status(settings: Settings) -> Status:
 
 
 def _open_or_migrate(settings: Settings) -> Home:
-    """Open the home read-only, or migrate it from an older nacre. Raises StoreUnusable and its subclasses."""
+    """Open the home read-only, or migrate it from an older nacre. Raises UnusableStoreError and its subclasses."""
     try:
         return open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
-    except StoreUnusable:
+    except UnusableStoreError:
         return open_home(settings)
 
 

@@ -20,7 +20,14 @@ from nacre.base.environment import server_address
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
 from nacre.care.database import set_aside, take_place
-from nacre.errors import Conflict, EditConflict, InvalidInput, NacreError, StoreBusy, Unavailable
+from nacre.errors import (
+    ConflictError,
+    EditConflictError,
+    InvalidInputError,
+    NacreError,
+    StoreBusyError,
+    UnavailableError,
+)
 from nacre.home.home import Home, open_home
 from nacre.home.location import is_empty
 from nacre.home.operations import apply_intents
@@ -62,8 +69,8 @@ def documents_of(vault: Vault) -> Documents:
 def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], object]) -> int:
     """Make the target's documents equal to the source's; return the number written.
 
-    ``keep`` receives each document before it is removed or replaced. Raises EditConflict if another process writes to
-    the target.
+    ``keep`` receives each document before it is removed or replaced. Raises EditConflictError if
+    another process writes to the target.
     """
     written, source_paths = 0, set()
     for path, data in _read_documents(source):
@@ -85,7 +92,7 @@ def _carry_ledger(source: Vault, target: Vault) -> int:
     """Append missing lines. A line that only the target has belongs to another memory."""
     lines, present = _ledger(source), _ledger(target)
     if not set(present) <= set(lines):
-        raise EditConflict(
+        raise EditConflictError(
             f"{target.root}/{LEDGER} has entries that are not from the memory to be moved",
             hint="move it to an empty home, or to another tenant",
         )
@@ -138,7 +145,7 @@ def without_password(address: str) -> str:
 def in_folder(settings: Settings) -> Settings:
     """Return the settings of a home whose memory is in its folder."""
     if server_address(settings.environ):
-        raise Unavailable(
+        raise UnavailableError(
             "NACRE_DB is a server, so the home is ambiguous",
             hint="unset it, and give the server as an argument",
         )
@@ -170,13 +177,13 @@ def write_moved(settings: Settings, moved: Moved | None) -> None:
 
 
 def claim_tenant(server: Home, moved: Moved) -> None:
-    """Claim a tenant for a move, also a continued one. Raises Conflict if it contains another memory."""
+    """Claim a tenant for a move, also a continued one. Raises ConflictError if it contains another memory."""
     with server.database.transaction():
         claim = server.database.one("find_move")
         if claim and claim[0] == moved.id:
             return
         if claim or (server.database.one("holds_anything") or (0,))[0]:
-            raise Conflict(
+            raise ConflictError(
                 f"the tenant {moved.tenant} on that server already has a memory",
                 hint="choose another: --tenant NAME; nothing was moved",
             )
@@ -186,11 +193,11 @@ def claim_tenant(server: Home, moved: Moved) -> None:
 def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) -> None:
     """Check that the folder is empty, or unchanged since it was moved to that tenant.
 
-    Raises Conflict.
+    Raises ConflictError.
     """
     is_former = moved and moved.is_whole and (moved.server, moved.tenant) == (address, tenant)
     if not is_former and not is_empty(folder):
-        raise Conflict(
+        raise ConflictError(
             f"{folder.settings.home} already has its own memory",
             hint="use an empty home: nacre --home FOLDER move --from …",
         )
@@ -199,7 +206,7 @@ def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) ->
         path for path, now in folder.vault.times().items() if seen_files.get(path) != now
     } - pending
     if edited:
-        raise Conflict(
+        raise ConflictError(
             f"{len(edited)} files of {folder.settings.vault} were edited since, including {min(edited)}",
             hint="move them out of the vault, then run the command again",
         )
@@ -343,15 +350,16 @@ def move(
 ) -> MoveReport:
     """Move the memory of a home to a server, or from one, and use it there from then on.
 
-    The source stays unchanged. Raises InvalidInput, Conflict, StoreUnusable, StoreBusy, EditConflict, Unavailable.
+    The source stays unchanged. Raises InvalidInputError, ConflictError, UnusableStoreError,
+    StoreBusyError, EditConflictError, UnavailableError.
     """
     if (request.to is None) == (request.source is None):
-        raise InvalidInput(
+        raise InvalidInputError(
             "give the source or the destination of the move",
             hint="--to ADDRESS, or --from ADDRESS",
         )
     if request.to and settings.server:
-        raise Conflict(
+        raise ConflictError(
             f"this memory is already on a server: {without_password(settings.server)}",
             hint="nacre data move --from moves it back",
         )
@@ -416,7 +424,7 @@ def _from_server(
 
 @contextlib.contextmanager
 def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
-    """Open both ends, the server first, because it may be unreachable. Raises StoreUnusable."""
+    """Open both ends, the server first, because it may be unreachable. Raises UnusableStoreError."""
     closing = contextlib.closing
     with closing(open_home(remote)) as server, closing(open_home(local)) as folder:
         yield folder, server
@@ -499,7 +507,7 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
     finally:
         target.database.tighten()
     if not mirrored.is_settled:
-        raise StoreBusy(
+        raise StoreBusyError(
             "other processes keep writing to this memory, so the two sides never match",
             hint="stop them (nacre serve stop, nacre admin watcher stop), then run the command again: it continues",
         )

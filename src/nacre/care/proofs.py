@@ -9,7 +9,13 @@ from pathlib import Path
 
 from nacre.base.ids import bytes_hash
 from nacre.base.text import shorten
-from nacre.errors import GitUnavailable, MemoryInvalid, NacreError, StoreUnusable, VaultUnusable
+from nacre.errors import (
+    GitUnavailableError,
+    InvalidMemoryError,
+    NacreError,
+    UnusableStoreError,
+    UnusableVaultError,
+)
 from nacre.home import archive
 from nacre.home.change import page_keys, read_pages
 from nacre.home.consent import embedder_in_use
@@ -66,7 +72,9 @@ def told_of(error: Exception) -> NacreError:
     if isinstance(error, NacreError):
         return error
     text = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
-    return StoreUnusable(f"the database has unreadable data ({shorten(text, 200)})", hint=REBUILD)
+    return UnusableStoreError(
+        f"the database has unreadable data ({shorten(text, 200)})", hint=REBUILD
+    )
 
 
 # -- The archive -----------------------------------------------------------------------------------
@@ -107,7 +115,7 @@ def prove_git(home: Home) -> Proof:
         )
     try:
         damage = repository.damage()
-    except GitUnavailable as error:
+    except GitUnavailableError as error:
         return Proof(
             "git", "not checked", [Finding(WARNING, error.message, error.hint or "git --version")]
         )
@@ -378,7 +386,7 @@ def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iter
                 data.decode("utf-8"), stat.path, new_id=lambda: seen_file.memory, modified=modified
             ),
         )
-    except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable) as error:
+    except (FileNotFoundError, UnicodeDecodeError, InvalidMemoryError, UnusableVaultError) as error:
         yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "correct the file")
         return
     sentence = ""
@@ -456,7 +464,7 @@ def prove_projects(home: Home) -> Proof:
     for project in projects:
         try:
             expected = page_keys(home, project.slug)
-        except (FileNotFoundError, MemoryInvalid, VaultUnusable):
+        except (FileNotFoundError, InvalidMemoryError, UnusableVaultError):
             continue  # an unreadable page is among the problems of the scan
         lacking, extra = expected - claimed, keys_by_slug.get(project.slug, set()) - expected
         if lacking or extra:
@@ -561,7 +569,7 @@ def _caught_up(home: Home) -> list[Proof]:
     """Read edits by hand; return a failed proof if a damaged database prevents that."""
     try:
         catch_up(home)
-    except (StoreUnusable, *UNREADABLE) as error:
+    except (UnusableStoreError, *UNREADABLE) as error:
         return [Proof("edits", "not included", [_unreadable(error)])]
     return []
 
@@ -570,7 +578,7 @@ def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
     """Run a proof; an unreadable part does not stop the others."""
     try:
         return part(home)
-    except (StoreUnusable, *UNREADABLE) as error:
+    except (UnusableStoreError, *UNREADABLE) as error:
         name = getattr(part, "func", part).__name__.removeprefix("prove_").replace("_", " ")
         return Proof(name, "not checked", [_unreadable(error)])
 

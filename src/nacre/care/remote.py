@@ -32,17 +32,17 @@ from nacre.data.sync import (
     write_plan,
 )
 from nacre.errors import (
-    Conflict,
-    InvalidInput,
-    MemoryInvalid,
+    ConflictError,
+    InvalidInputError,
+    InvalidMemoryError,
     NacreError,
-    NotAllowed,
-    NotFound,
-    RemoteMoved,
-    RemoteRefused,
-    RemoteUnreachable,
-    RepositoryBusy,
-    Unavailable,
+    NotAllowedError,
+    NotFoundError,
+    RemoteMovedError,
+    RemoteRefusedError,
+    RemoteUnreachableError,
+    RepositoryBusyError,
+    UnavailableError,
 )
 from nacre.home.home import Home, require_room, standing
 from nacre.home.location import clean_values, without_secrets
@@ -73,7 +73,7 @@ _MAX_ANSWER_BYTES = 32 << 20
 
 
 class Connection:
-    """An HTTP connection to a server with a key. Raises RemoteUnreachable, RemoteRefused, NotAllowed."""
+    """An HTTP connection to a server with a key. Raises RemoteUnreachableError, RemoteRefusedError, NotAllowedError."""
 
     def __init__(self, url: str, key: str) -> None:
         is_local = is_loopback(urlsplit(url).hostname or "")
@@ -99,9 +99,9 @@ class Connection:
                 for piece in response.iter_bytes():
                     data += piece
                     if len(data) > _MAX_ANSWER_BYTES:
-                        raise RemoteRefused("the server's answer is too large for nacre")
+                        raise RemoteRefusedError("the server's answer is too large for nacre")
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            raise RemoteUnreachable(
+            raise RemoteUnreachableError(
                 f"the server cannot be reached ({type(error).__name__})",
                 hint="nothing is lost: changes are sent when it is reachable again",
             ) from None
@@ -110,7 +110,7 @@ class Connection:
         try:
             parsed: T = json.decode(bytes(data), answer)
         except (msgspec.DecodeError, msgspec.ValidationError):
-            raise RemoteRefused(
+            raise RemoteRefusedError(
                 "the server's answer is not understood",
                 hint="check that it has the same version of nacre",
             ) from None
@@ -122,49 +122,49 @@ class Connection:
 
 
 def check_url(url: str) -> str:
-    """Return an address for storage. Raises InvalidInput unless it is encrypted or local, and without a login."""
+    """Return an address for storage. Raises InvalidInputError unless it is encrypted or local, and without a login."""
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname or ""
     except ValueError:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{url!r} is not an address", hint="https://memory.example.org"
         ) from None
     if parts.scheme in ("postgresql", "postgres"):
-        raise InvalidInput(
+        raise InvalidInputError(
             "that is a database; machines sync through nacre serve, with a key",
             hint="give the address of nacre serve --http; to work on the database directly, use nacre data move --to",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise InvalidInput(
+        raise InvalidInputError(
             "the address must not contain a key", hint="the key is asked for and stored separately"
         )
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{url!r} is not safe for sending memories", hint="use https, or http on this machine"
         )
     return url.strip().rstrip("/")
 
 
 def key_for(settings: Settings) -> str:
-    """Return the stored key, or the environment's. Raises Unavailable."""
+    """Return the stored key, or the environment's. Raises UnavailableError."""
     key: str | None = settings.environ.get(KEY, "").strip()
     if not key:
-        with suppress(Unavailable):
+        with suppress(UnavailableError):
             key = "" if credentials.why_not() else credentials.read_from_keyring(_CREDENTIAL_NAME)
     key = key or credentials.read(settings).get(_CREDENTIAL_NAME)
     if not key:
-        raise Unavailable(
+        raise UnavailableError(
             "the key for the server is missing", hint=f"nacre server remote add URL, or set {KEY}"
         )
     return key
 
 
 def keep_key(settings: Settings, secret: str) -> None:
-    """Store a key in the keyring, or else in credentials.toml. Raises Unavailable, CredentialsUnusable."""
+    """Store a key in the keyring, or else in credentials.toml. Raises UnavailableError, UnusableCredentialsError."""
     try:
         credentials.store_in_keyring(_CREDENTIAL_NAME, secret)
-    except Unavailable:
+    except UnavailableError:
         credentials.keep(settings, _CREDENTIAL_NAME, secret)
     else:
         credentials.drop(settings, _CREDENTIAL_NAME)
@@ -179,17 +179,17 @@ def _refusal(status: int, body: bytes) -> NacreError:
     message = str(problem.get("detail") or problem.get("title") or f"status {status}")[:500]
     hint = str(problem.get("hint") or "")[:500]
     if status == 401:
-        return NotAllowed(
+        return NotAllowedError(
             "the server rejects the key",
             hint="create a new one: nacre server keys create; then nacre server remote add",
         )
     if status in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
-        return NotAllowed(f"the server refuses: {message}", hint=hint)
+        return NotAllowedError(f"the server refuses: {message}", hint=hint)
     if status in (429, 503) or status >= 500:
-        return RemoteUnreachable(
+        return RemoteUnreachableError(
             f"the server cannot answer now: {message}", hint=hint or "it will be retried"
         )
-    return RemoteRefused(f"the server refuses: {message}", hint=hint)
+    return RemoteRefusedError(f"the server refuses: {message}", hint=hint)
 
 
 # -- Values exchanged between a machine and a server, and the results ------------------------------
@@ -430,7 +430,7 @@ def documents_here(home: Home) -> dict[str, bytes]:
     for path in home.vault.paths():
         try:
             data = home.vault.read(path, whole=True)
-        except (FileNotFoundError, MemoryInvalid):
+        except (FileNotFoundError, InvalidMemoryError):
             continue
         if not _is_listing(path, data):
             documents[path] = data
@@ -453,7 +453,7 @@ def what_is_here(home: Home) -> str:
 def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, tuple[Note, ...]]:
     """Write remote changes here; return their number, and notes on merges.
 
-    Raises RemoteMoved if a document is being edited; and the errors of a sync.
+    Raises RemoteMovedError if a document is being edited; and the errors of a sync.
     """
     changes = _fetch(server, state)
     if changes.newest < state.at:  # the server was restored from a backup: start over
@@ -486,7 +486,7 @@ def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, 
             (remote, lines),
         )
         if obstacle := write_plan(home, plan, {}):
-            raise RemoteMoved(obstacle, hint="it will be retried")
+            raise RemoteMovedError(obstacle, hint="it will be retried")
         notes = plan.notes
     state = replace(
         state.having(remote), space=changes.space, at=changes.version, ledger_at=changes.ledger_at
@@ -503,8 +503,8 @@ def give(
 ) -> tuple[State, int, tuple[tuple[str, str], ...]]:
     """Send local changes; return their number, and documents that stay local with reasons.
 
-    After each part ``keep`` receives the state, and ``tell`` the number sent and in total. Raises RemoteMoved if the
-    server has another version of a document.
+    After each part ``keep`` receives the state, and ``tell`` the number sent and in total. Raises
+    RemoteMovedError if the server has another version of a document.
     """
     local = documents_here(home)
     names = state.seen.keys() - {name_of(path) for path in local}
@@ -616,7 +616,7 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
     if state.knows(path) is not None or home.settings.flag("remote.private"):
         return ""
     if is_memory_file(path):  # a page mentions private memories
-        with suppress(MemoryInvalid):
+        with suppress(InvalidMemoryError):
             memory = parse(text, path, new_id=lambda: "", modified=home.now())
             return _PRIVATE_REASON if memory.scope is Scope.PRIVATE else ""
     return _PRIVATE_REASON
@@ -651,7 +651,7 @@ def _push(home: Home, server: Connection, state: State, documents: list[PushedDo
             "remote-push", RemotePushRequest(documents=documents, ledger=clean), Pushed
         )
         if pushed.obstacle:
-            raise RemoteMoved(f"the server: {pushed.obstacle}", hint="it will be retried")
+            raise RemoteMovedError(f"the server: {pushed.obstacle}", hint="it will be retried")
     return replace(state, ledger_size=len(ledger), ledger=digest(ledger) or "")
 
 
@@ -766,8 +766,8 @@ def add_remote(
 ) -> Exchanged:
     """Store the address and key, if the key opens a space of the user, and exchange for the first time.
 
-    Raises InvalidInput, Conflict if the memory itself is on a server, and the errors of :func:`exchange`. A failed
-    exchange is continued by the next.
+    Raises InvalidInputError, ConflictError if the memory itself is on a server, and the errors of
+    :func:`exchange`. A failed exchange is continued by the next.
     """
     _require_files(home)
     url = check_url(request.url)
@@ -786,10 +786,10 @@ def add_remote(
 
 
 def remove_remote(home: Home) -> RemoteStanding:
-    """Remove the server; the contents of both sides stay. Raises NotFound."""
+    """Remove the server; the contents of both sides stay. Raises NotFoundError."""
     removed = show_remote(home)
     unwrite_setting(home.settings.config, "remote.url")
-    with suppress(Unavailable):
+    with suppress(UnavailableError):
         credentials.delete_from_keyring(_CREDENTIAL_NAME)
     credentials.drop(home.settings, _CREDENTIAL_NAME)
     (home.settings.home / _FILE).unlink(missing_ok=True)
@@ -797,7 +797,7 @@ def remove_remote(home: Home) -> RemoteStanding:
 
 
 def show_remote(home: Home) -> RemoteStanding:
-    """Return the relation of this home to its server. Raises NotFound without one."""
+    """Return the relation of this home to its server. Raises NotFoundError without one."""
     state = _state(home)
     return RemoteStanding(
         state.url,
@@ -814,8 +814,9 @@ def show_remote(home: Home) -> RemoteStanding:
 def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
     """Receive changes, send changes, and send new turns.
 
-    The next call continues an interrupted one. Raises NotFound without a server, RemoteUnreachable, RemoteRefused,
-    NotAllowed, RepositoryBusy, and the errors of a sync.
+    The next call continues an interrupted one. Raises NotFoundError without a server,
+    RemoteUnreachableError, RemoteRefusedError, NotAllowedError, RepositoryBusyError, and the errors
+    of a sync.
     """
     _require_files(home)
     notify = on_progress or (lambda _: None)
@@ -870,7 +871,7 @@ def _documents(
                     lambda new_state: write_state(home.settings, new_state),
                     lambda sent_so_far, all_: notify(Progress("documents", sent_so_far, all_)),
                 )
-        except RemoteMoved as error:
+        except RemoteMovedError as error:
             reason, state = error.message, read_state(home.settings)
             continue
         sent += went
@@ -878,12 +879,12 @@ def _documents(
         if not went:
             result = Exchanged(state.url, state.space, sent, received)
             return replace(result, notes=tuple(dict.fromkeys(notes)), held=held_back), state
-    raise RepositoryBusy(reason, hint="try again in a moment; nothing was lost")
+    raise RepositoryBusyError(reason, hint="try again in a moment; nothing was lost")
 
 
 def _state(home: Home) -> State:
     if not home.settings.text("remote.url"):
-        raise NotFound(
+        raise NotFoundError(
             "this home does not sync with a server", hint="nacre server remote add https://…"
         )
     return read_state(home.settings)
@@ -891,7 +892,7 @@ def _state(home: Home) -> State:
 
 def _require_files(home: Home) -> None:
     if home.database.is_server:
-        raise Conflict(
+        raise ConflictError(
             "this memory is itself on a server", hint="move it here first: nacre data move --from"
         )
 
@@ -902,7 +903,7 @@ def _recording_outcome(home: Home) -> Iterator[None]:
     now = stamp(home.now())
     try:
         yield
-    except InvalidInput:
+    except InvalidInputError:
         raise
     except NacreError as error:
         state = read_state(home.settings)
@@ -927,7 +928,7 @@ _PERSON = "person"
 
 
 def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
-    """Return changes of documents and the ledger. Raises NotAllowed."""
+    """Return changes of documents and the ledger. Raises NotAllowedError."""
     space = _require_own(home)
     newest = int((home.database.one("last_document_version") or (0,))[0])
     rows = home.database.all("list_changes_since", since=request.since, limit=_CHANGES_PER_RESPONSE)
@@ -947,7 +948,7 @@ def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
 
 
 def tell_versions(home: Home, request: RemoteVersionsRequest) -> list[ServerDocument]:
-    """Return documents at a version, except missing and forgotten ones. Raises NotAllowed."""
+    """Return documents at a version, except missing and forgotten ones. Raises NotAllowedError."""
     _require_own(home)
     names = set(request.names)
     documents = []
@@ -971,13 +972,13 @@ def _server_document(path: str, data: bytes | None) -> ServerDocument | None:
 def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
     """Accept documents and lines of the ledger, unless one was changed concurrently.
 
-    Raises NotAllowed, RepositoryUnusable for paths that no vault has, MemoryInvalid.
+    Raises NotAllowedError, UnusableRepositoryError for paths that no vault has, InvalidMemoryError.
     """
     _require_own(home)
     paths = [document.path for document in request.documents]
     refuse_paths(paths)
     if LEDGER in paths or any(path.startswith(".") for path in paths):
-        raise InvalidInput("only documents are accepted")
+        raise InvalidInputError("only documents are accepted")
     lines = [line.encode() for line in request.ledger]
     with home.vault_lock:
         changes = {}
@@ -999,7 +1000,7 @@ def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
 def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
     """Store turns, without forgotten ones, and return the number of new ones. The sending machine learns from them.
 
-    Raises NotAllowed, InvalidInput, SpaceFull.
+    Raises NotAllowedError, InvalidInputError, SpaceFullError.
     """
     _require_own(home)
     gate = Gate(home)
@@ -1028,7 +1029,7 @@ def _turn(home: Home, pushed: PushedTurn) -> Turn:
     try:
         calls, flags = stored_calls(pushed.calls), Flag(pushed.flags)
     except (ValueError, TypeError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"the turn {pushed.id} is from another version of nacre: {error}"
         ) from error
     own = (pushed.id, pushed.speaker, pushed.text, pushed.time)
@@ -1038,10 +1039,10 @@ def _turn(home: Home, pushed: PushedTurn) -> Turn:
 
 
 def _require_own(home: Home) -> str:
-    """Return the open space. Raises NotAllowed unless it is personal and the caller is its owner."""
+    """Return the open space. Raises NotAllowedError unless it is personal and the caller is its owner."""
     caller = standing(home)
     if caller.kind not in (None, _PERSON) or caller.role is not Role.OWNER:
-        raise NotAllowed(
+        raise NotAllowedError(
             f"{caller.space} cannot sync with machines of {caller.account}: only a personal space of its own "
             "account can",
             hint="create a key as its owner: nacre server keys create --space NAME --role owner",

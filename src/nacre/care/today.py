@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from nacre.base.request import Request
 from nacre.care.health import problems
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.home.home import Home
 from nacre.home.spending import fold_notes
 from nacre.home.views import SessionLine
@@ -189,7 +189,7 @@ _Counts = Iterable[tuple[str, str, int]]
 
 
 def activity(home: Home, request: ActivityRequest) -> Activity:
-    """Return the activity of a period. Raises InvalidInput if it ends before it begins."""
+    """Return the activity of a period. Raises InvalidInputError if it ends before it begins."""
     catch_up(home)
     fold_usage(home)
     fold_notes(home)
@@ -222,11 +222,13 @@ def activity(home: Home, request: ActivityRequest) -> Activity:
 
 
 def period_of(home: Home, request: ActivityRequest | TodayRequest, span: timedelta) -> Period:
-    """Return the requested period; by default one of a given length that ends today. Raises InvalidInput."""
+    """Return the requested period; by default one of a given length that ends today. Raises InvalidInputError."""
     last = request.until or home.today()
     first = max(_FIRST_DAY, request.since or last - span)
     if first > last:
-        raise InvalidInput(f"{first} is after {last}", hint="give the first day before the last")
+        raise InvalidInputError(
+            f"{first} is after {last}", hint="give the first day before the last"
+        )
     return Period(first, last, request.project)
 
 
@@ -315,7 +317,7 @@ def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
 
 
 def today(home: Home, request: TodayRequest) -> Today:
-    """Return the report of a day or period, and pending items. Raises InvalidInput if it ends before it begins."""
+    """Return the report of a day or period, and pending items. Raises InvalidInputError if it ends before it begins."""
     fold_notes(home)
     period = period_of(home, request, timedelta())
     # Also reads edits by hand.

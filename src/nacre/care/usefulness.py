@@ -25,7 +25,7 @@ from nacre.base.request import Request
 from nacre.base.text import words
 from nacre.context.build import prose
 from nacre.context.hooks import SHARE, Draw, drawn, note_share
-from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
 from nacre.home.change import baseline_file, write_json
 from nacre.home.home import Home
 from nacre.hosts import ways
@@ -484,21 +484,21 @@ def queries_file(home: Home) -> Path:
 
 
 def load_queries(file: Path) -> tuple[SavedQuery, ...]:
-    """Return the saved queries, or the default ones without a file. Raises QueryInvalid."""
+    """Return the saved queries, or the default ones without a file. Raises InvalidQueryError."""
     try:
         queries = tuple(_read_query(item) for item in json.parse(file.read_bytes()))
     except FileNotFoundError:
         return DEFAULT_QUERIES
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"{file} is not a file of queries: {error}", hint=f"expected: {_QUERIES_FORMAT}"
         ) from error
     if not all(item.id and item.query for item in queries):
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"{file} has a query without an id or text", hint=f"expected: {_QUERIES_FORMAT}"
         )
     if len({item.id for item in queries}) < len(queries):
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"{file} has two queries with the same id",
             hint="each query needs its own id: a baseline refers to it",
         )
@@ -515,7 +515,7 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
 def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
     """Save a query; the default ones stay.
 
-    Raises QueryInvalid, NotFound for an expected memory, Conflict for an existing id.
+    Raises InvalidQueryError, NotFoundError for an expected memory, ConflictError for an existing id.
     """
     file = _file(home, request)
     queries = load_queries(file)
@@ -526,11 +526,11 @@ def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
         tuple(get(home, reference).id for reference in request.expects),
     )
     if not added.id or not added.query:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "the question is empty", hint='nacre admin eval add "which database do we use?"'
         )
     if added.id in {query.id for query in queries}:
-        raise Conflict(
+        raise ConflictError(
             f"there is already a query {added.id!r}",
             hint=f"nacre admin eval remove {added.id}, or give --id",
         )
@@ -539,12 +539,12 @@ def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
 
 
 def remove_query(home: Home, request: RemoveQueryRequest) -> SavedQuery:
-    """Delete a saved query. Raises NotFound."""
+    """Delete a saved query. Raises NotFoundError."""
     file = _file(home, request)
     queries = load_queries(file)
     removed = next((query for query in queries if query.id == request.query_id), None)
     if removed is None:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no query {request.query_id!r}",
             hint="nacre admin eval list shows the queries",
         )
@@ -589,7 +589,7 @@ def expectations(answers: Sequence[Answer], limit: int) -> Expectations | None:
 
 
 def load_baseline(home: Home) -> Baseline:
-    """Return the stored baseline. Raises NotFound, QueryInvalid."""
+    """Return the stored baseline. Raises NotFoundError, InvalidQueryError."""
     file = baseline_file(home)
     try:
         data = json.parse(file.read_bytes())
@@ -606,12 +606,12 @@ def load_baseline(home: Home) -> Baseline:
             },
         )
     except FileNotFoundError as error:
-        raise NotFound(
+        raise NotFoundError(
             "there is no baseline to compare with",
             hint="nacre admin eval --save-baseline saves one",
         ) from error
     except (ValueError, TypeError, KeyError) as error:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"{file} is not a baseline: {error}",
             hint="nacre admin eval --save-baseline creates a new one",
         ) from error
@@ -773,7 +773,7 @@ class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
 
 
 def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
-    """Ask saved queries, and compare with the baseline. Raises QueryInvalid, NotFound."""
+    """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError."""
     before = load_baseline(home) if request.compare else None
     limit = request.limit or (before.limit if before else DEFAULT_LIMIT)
     saved = load_queries(_file(home, request))
@@ -781,7 +781,7 @@ def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
 
 
 def list_queries(home: Home, request: QueriesRequest) -> list[SavedQuery]:
-    """Return the saved queries, or the default ones. Raises QueryInvalid."""
+    """Return the saved queries, or the default ones. Raises InvalidQueryError."""
     return list(load_queries(_file(home, request)))
 
 

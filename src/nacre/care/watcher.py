@@ -131,7 +131,7 @@ class RoundOutcome:
 def go_round(
     home: Home, request: RoundRequest, on_progress: OnProgress | None = None
 ) -> IngestReport:
-    """Read new turns, learn, and make vectors. Raises NotFound."""
+    """Read new turns, learn, and make vectors. Raises NotFoundError."""
     options = IngestOptions(
         paths=request.paths,
         extract=request.learns,
@@ -237,7 +237,7 @@ class Survey:
 
 
 def survey(home: Home, paths: Sequence[Path]) -> Survey:
-    """Survey everything once without changes. Raises NotFound."""
+    """Survey everything once without changes. Raises NotFoundError."""
     territory = territory_of(home, paths)
     findings = discovery.find(home, paths, with_discovery=not paths)
     jobs = unread(home, (findings if paths else discovery.without_put_off(home, findings)).files)
@@ -349,7 +349,7 @@ class Watcher:
     def run(self, stop: threading.Event) -> follow.Health:
         """Follow until ``stop`` is set or ``nacre admin watcher stop`` is called, and return the final report.
 
-        Raises Conflict if another watcher follows this home, NotFound for a missing path.
+        Raises Conflict if another watcher follows this home, NotFoundError for a missing path.
         """
         home = self._settings.home
         with follow.only_watcher(home):

@@ -17,12 +17,19 @@ from xml.sax.saxutils import escape
 from nacre.base import files as private_files
 from nacre.base.environment import server_address
 from nacre.base.ids import utc_now
-from nacre.base.link import Away, Refused, ask, environment_of, program, start_process
+from nacre.base.link import (
+    DaemonAwayError,
+    DaemonRefusedError,
+    ask,
+    environment_of,
+    program,
+    start_process,
+)
 from nacre.care import follow
 from nacre.care import watcher as surveying
 from nacre.care.follow import Standing, ask_to_end, standing
 from nacre.care.watcher import Survey, SurveyRequest, last_lines
-from nacre.errors import NotFound, Unavailable
+from nacre.errors import NotFoundError, UnavailableError
 from nacre.home.home import Home
 from nacre.readers.registry import environment as tool_variables
 from nacre.settings import Settings
@@ -143,11 +150,11 @@ def pinned(settings: Settings) -> dict[str, str]:
 def install(settings: Settings) -> Installation:
     """Write the file, and have the system start the service now and at every login.
 
-    Raises Unavailable if the system's own program is missing or fails.
+    Raises UnavailableError if the system's own program is missing or fails.
     """
     if server_address(settings.environ):
         problem = "NACRE_DB cannot be passed to a service: it may contain a password"
-        raise Unavailable(
+        raise UnavailableError(
             problem, hint="nacre config set storage.url postgresql://login@server:5432/database"
         )
     service = installation(settings)
@@ -162,10 +169,10 @@ def install(settings: Settings) -> Installation:
 
 
 def uninstall(settings: Settings) -> Installation:
-    """Stop the watcher and remove the service. Raises NotFound, Unavailable."""
+    """Stop the watcher and remove the service. Raises NotFoundError, UnavailableError."""
     service = installation(settings)
     if not service.is_installed:
-        raise NotFound(
+        raise NotFoundError(
             "the watcher is not installed", hint="nacre admin watcher stop ends a running one"
         )
     stop(settings)
@@ -179,7 +186,7 @@ def uninstall(settings: Settings) -> Installation:
 def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
     """Start the watcher, unless it is running: in the running daemon, as the installed service, or as a process.
 
-    Raises Unavailable if it does not start, with its last output.
+    Raises UnavailableError if it does not start, with its last output.
     """
     now = standing(settings.home, utc_now())
     if now.lives:
@@ -203,14 +210,17 @@ def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
             break
         time.sleep(_POLL_SECONDS)
     last = last_lines(settings.home, 1)
-    raise Unavailable(
+    raise UnavailableError(
         "the watcher did not start" + (f"; its last output: {last[0]}" if last else ""),
         hint="nacre admin watch shows the problem",
     )
 
 
 def stop(settings: Settings, wait_seconds: float = STOP_SECONDS) -> bool:
-    """Stop the watcher after its current step; return True if it was running. Raises Unavailable if it does not end."""
+    """Stop the watcher after its current step; return True if it was running.
+
+    Raises UnavailableError if it does not end.
+    """
     state = standing(settings.home, utc_now())
     if not state.lives:
         return False
@@ -221,7 +231,7 @@ def stop(settings: Settings, wait_seconds: float = STOP_SECONDS) -> bool:
             return True
         time.sleep(_POLL_SECONDS)
     pid = state.health.pid if state.health else "?"
-    raise Unavailable(
+    raise UnavailableError(
         f"the watcher (process {pid}) does not stop",
         hint=f"stop it: kill {pid}; the next one continues its work",
     )
@@ -271,15 +281,15 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
 
 
 def _require(settings: Settings, service: Installation) -> None:
-    """Raise Unavailable, with an alternative, if the system's program cannot be used."""
+    """Raise UnavailableError, with an alternative, if the system's program cannot be used."""
     name = service.install[0][0]
     if shutil.which(name, path=settings.environ.get("PATH")) is None:
-        raise Unavailable(f"{name} is not available here", hint=_UNINSTALLED_HINT)
+        raise UnavailableError(f"{name} is not available here", hint=_UNINSTALLED_HINT)
     if (
         service.form == "systemd"
         and _code(settings, ("systemctl", "--user", "show-environment")).returncode
     ):
-        raise Unavailable("systemd does not run for this user", hint=_UNINSTALLED_HINT)
+        raise UnavailableError("systemd does not run for this user", hint=_UNINSTALLED_HINT)
 
 
 def _run(settings: Settings, commands: Sequence[Command], *, is_strict: bool = True) -> None:
@@ -287,7 +297,7 @@ def _run(settings: Settings, commands: Sequence[Command], *, is_strict: bool = T
         result = _code(settings, command)
         if result.returncode and is_strict:
             output = " ".join((result.stderr or result.stdout).split())[:300]
-            raise Unavailable(
+            raise UnavailableError(
                 f"{' '.join(command)} failed with {result.returncode}: {output}",
                 hint=_UNINSTALLED_HINT,
             )
@@ -307,22 +317,24 @@ def _code(settings: Settings, command: Command) -> subprocess.CompletedProcess[s
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"cannot run {command[0]}: {error}", hint=_UNINSTALLED_HINT) from error
+        raise UnavailableError(
+            f"cannot run {command[0]}: {error}", hint=_UNINSTALLED_HINT
+        ) from error
 
 
 def _followed_by_daemon(settings: Settings) -> bool:
     """Return True if there is a daemon, which follows from now on."""
-    with contextlib.suppress(Away, Refused):
+    with contextlib.suppress(DaemonAwayError, DaemonRefusedError):
         return bool(ask(str(settings.home), "follow", {}, seconds=1.0))
     return False
 
 
 def _start_detached(settings: Settings) -> subprocess.Popen[bytes]:
-    """Start a process that outlives the terminal. Raises Unavailable."""
+    """Start a process that outlives the terminal. Raises UnavailableError."""
     try:
         return start_process(str(settings.home), settings.environ, "admin", "watch", "--log")
     except OSError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"cannot start a process: {error.strerror}", hint="check for free memory"
         ) from error
 

@@ -588,12 +588,12 @@ class Run:
 
     @cached_property
     def settings(self) -> Settings:
-        """Load all settings. Raises SettingsInvalid."""
+        """Load all settings. Raises InvalidSettingsError."""
         return replace(settings.load_settings(), face=Face.COMMAND_LINE)
 
     @cached_property
     def home(self) -> Home:
-        """Open the home. Raises StoreUnusable and related errors."""
+        """Open the home. Raises UnusableStoreError and related errors."""
         return home.open_home(self.settings)
 
     def close(self) -> None:

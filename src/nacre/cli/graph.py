@@ -26,7 +26,7 @@ from nacre.cli.options import (
     options,
     short_id,
 )
-from nacre.errors import InvalidInput, NotFound
+from nacre.errors import InvalidInputError, NotFoundError
 from nacre.memories.graph import NewLink, Relation
 from nacre.values.codec import plain
 
@@ -340,7 +340,7 @@ def _render_stale(paper: Paper, found: Staleness, days: int) -> None:
 
 def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
     near = None
-    with suppress(NotFound):
+    with suppress(NotFoundError):
         near = place_of(run, ".").project
     found: CodeAnswer = ask(run, operation, project=find_project(run, project), near=near, **asked)
     run.answer(found, lambda paper: _render(paper, found, nothing))
@@ -630,7 +630,7 @@ def _ends(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_links(file: Path) -> list[dict[str, Any]]:
-    """The links of a file in JSON lines. Raises InvalidInput."""
+    """The links of a file in JSON lines. Raises InvalidInputError."""
     with click.open_file(str(file), encoding="utf-8", errors="replace") as lines:
         return [_read_link(line, at) for at, line in enumerate(lines, 1) if line.strip()]
 
@@ -641,7 +641,7 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"line {at} is not a JSON object",
             hint='{"source": "…", "relation": "…", "target": "…"}',
         )
@@ -651,7 +651,7 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
         if value is not None
     }
     if unknown := sorted(link.keys() - set(NewLink.__struct_fields__)):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"line {at}: unknown key {unknown[0]!r}",
             hint=f"keys: {', '.join(NewLink.__struct_fields__)}",
         )

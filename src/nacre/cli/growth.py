@@ -30,7 +30,7 @@ from nacre.cli.speed import (
     under_load,
 )
 from nacre.cluster.cluster import migrate_server, remove_tenant
-from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.errors import ConflictError, InvalidInputError, NotFoundError
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.serve.catalogue import CATALOGUE
@@ -259,9 +259,10 @@ def measure_growth(
 ) -> Growth:
     """Make tenants on the server at ``url`` step by step, fill them from transcripts, have them asked, delete them.
 
-    Ctrl-C ends the measuring; what was measured by then is the answer, once the tenants are deleted. ``folder`` is
-    empty. Where an earlier measurement left tenants they are deleted first if it ``clears``. Raises Conflict where it
-    does not, NotFound for transcripts without turns, Unavailable, StoreUnusable.
+    Ctrl-C ends the measuring; what was measured by then is the answer, once the tenants are
+    deleted. ``folder`` is empty. Where an earlier measurement left tenants they are deleted first
+    if it ``clears``. Raises ConflictError where it does not, NotFoundError for transcripts without
+    turns, Unavailable, UnusableStoreError.
     """
     server = _Server(
         load_settings(folder / "home", {"HOME": str(folder), "NACRE_DB": url}),
@@ -293,7 +294,7 @@ def _read(folder: Path, transcripts: Path) -> tuple[Material, Sequence[str]]:
         )
         material = gather(home)
         if not material.turns:
-            raise NotFound(
+            raise NotFoundError(
                 f"there are no turns in {transcripts}", hint="point at a folder of transcripts"
             )
         return material, draw_questions(home, _QUESTIONS) or ["what did we decide?"]
@@ -305,7 +306,7 @@ def _cleared(server: _Server, notify: OnProgress, *, clears: bool) -> Iterator[N
     with closing(Registry(server.settings.server)) as registry:
         there = [name for name, *_ in registry.all("list_tenants") if _MADE.fullmatch(name)]
     if there and not clears:
-        raise Conflict(
+        raise ConflictError(
             f"{len(there)} tenants of an earlier measurement are there: {there[0]} …",
             hint="--clear deletes them before it measures",
         )
@@ -318,7 +319,7 @@ def _cleared(server: _Server, notify: OnProgress, *, clears: bool) -> Iterator[N
 
 def _remove(server: _Server, names: Sequence[str], notify: OnProgress) -> None:
     for at, name in enumerate(names):
-        with suppress(NotFound):  # interrupted before it was made
+        with suppress(NotFoundError):  # interrupted before it was made
             remove_tenant(server.settings, name)
         notify(Progress("deleting", at + 1, len(names)))
 
@@ -421,12 +422,12 @@ def _hot(server: _Server, place: tuple[str, int], clients: int, seconds: float) 
 
 
 def steps_of(texts: Sequence[str]) -> tuple[Step, ...]:
-    """``100x1000`` is 100 tenants of 1,000 turns each. Raises InvalidInput."""
+    """``100x1000`` is 100 tenants of 1,000 turns each. Raises InvalidInputError."""
     found = []
     for text in texts:
         tenants, _, turns = text.partition("x")
         if not (tenants.isdecimal() and turns.isdecimal() and int(tenants) and int(turns)):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{text!r} is no step", hint="100x1000 is 100 tenants of 1,000 turns each"
             )
         found.append(Step(int(tenants), int(turns)))

@@ -32,7 +32,7 @@ from nacre.cli.options import (
 )
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.redact import redactor as nacre_redact
 from nacre.setup import examples as example_sessions
 from nacre.values import memory as values_forgetting
@@ -419,7 +419,7 @@ def forget(
     _answer(run, planned, (example_sessions if examples else forgetting).forget(run.home, planned))
 
 
-def _unmarked(words: Sequence[str]) -> InvalidInput:
+def _unmarked(words: Sequence[str]) -> InvalidInputError:
     """Return the error for words without an option, which could be an id or a text to match."""
     word = words[0]
     is_id = (
@@ -428,7 +428,7 @@ def _unmarked(words: Sequence[str]) -> InvalidInput:
         and not set(word.lower()) - set("0123456789abcdef-")
     )
     chosen = f"--memory {word}" if is_id else f"--match {shlex.quote(' '.join(words))}"
-    return InvalidInput(
+    return InvalidInputError(
         "forget deletes permanently: pass an option that says what to delete",
         hint=f"nacre forget {chosen} --dry-run shows what would be deleted",
     )

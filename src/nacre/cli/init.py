@@ -22,7 +22,7 @@ from nacre.cli.operations import perform
 from nacre.cli.options import Record, count, kind_span, seconds, short_id, size
 from nacre.cli.status import render_problems
 from nacre.data import imports
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.hosts import connect, registry, ways
 from nacre.learn import ingest
 from nacre.memories import vectors
@@ -617,14 +617,16 @@ def _run_dialog(
     *,
     trusts: bool,
 ) -> None:
-    """Propose a complete setup for this machine and apply what the owner agrees to. Raises InvalidInput."""
+    """Propose a complete setup for this machine and apply what the owner agrees to. Raises InvalidInputError."""
     found = [
         host
         for host in ways.found_hosts(run.settings)
         if host.host.by_project or not template.project
     ]
     if not found:
-        raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME; see nacre init --help")
+        raise InvalidInputError(
+            _NO_HOST, hint="name it: nacre init --host NAME; see nacre init --help"
+        )
     proposal = propose(run, writer)
 
     def plan_for(names: Sequence[str]) -> WiringPlan:
@@ -738,7 +740,7 @@ def _clean(run: Run) -> Callable[[str], str]:
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
-    """Return the folder to connect; ``None`` for all of the user's. Raises InvalidInput, UsageError."""
+    """Return the folder to connect; ``None`` for all of the user's. Raises InvalidInputError, UsageError."""
     if scope == "user" and project:
         raise click.UsageError(
             "--scope user cannot be combined with --project", click.get_current_context()
@@ -747,7 +749,7 @@ def _folder(project: Path | None, scope: str | None) -> Path | None:
         return None
     folder = (project or Path()).expanduser().resolve()
     if not folder.is_dir():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"there is no folder {folder}", hint="name the folder of a project: --project PATH"
         )
     return folder
@@ -756,7 +758,7 @@ def _folder(project: Path | None, scope: str | None) -> Path | None:
 def _chosen(
     run: Run, named: list[str], template: WiringWish, *, uninstall: bool
 ) -> list[WiringWish] | list[str]:
-    """Return the hosts to configure: named, else configured, else detected ones. Raises InvalidInput."""
+    """Return the hosts to configure: named, else configured, else detected ones. Raises InvalidInputError."""
     if named:
         return [ways.host_named(name).name for name in dict.fromkeys(named)]
     wired = [
@@ -772,7 +774,7 @@ def _chosen(
         if host.host.by_project or not template.project
     ]
     if not names:
-        raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME")
+        raise InvalidInputError(_NO_HOST, hint="name it: nacre init --host NAME")
     return names
 
 

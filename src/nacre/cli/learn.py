@@ -456,7 +456,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
 
 
 def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
-    """Show the cost of older sessions and ask the owner for consent. Raises UsageError, InvalidInput, Abort."""
+    """Show the cost of older sessions and ask the owner for consent. Raises UsageError, InvalidInputError, Abort."""
     ingestion.check_older(run.home, ingestion.IngestOptions(extract=request["extract"], older=True))
     estimated: Estimate = perform(run, "ingest-estimate", **request)
     paper = run.paper(stderr=True)

@@ -40,7 +40,7 @@ from nacre.cli.options import (
     short_id,
 )
 from nacre.cli.root import answer_measured
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.home import change as home_baseline
 from nacre.home import location
 
@@ -437,9 +437,9 @@ class _Benchmarks(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raises InvalidInput for a benchmark that is not installed."""
+        """Find the command. Raises InvalidInputError for a benchmark that is not installed."""
         if args[0] in _FOR_DEVELOPERS:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"the benchmark {args[0]!r} is for developing nacre, and not installed with it",
                 hint=f"run from a checkout: python -m benchmarks {args[0]}",
             )

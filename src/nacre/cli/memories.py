@@ -39,7 +39,7 @@ from nacre.cli.options import (
     when,
     with_memory_filter,
 )
-from nacre.errors import MemoryInvalid, Unavailable
+from nacre.errors import InvalidMemoryError, UnavailableError
 from nacre.home import change
 from nacre.memories import decision, judge, usage
 from nacre.memories import retire as retiring
@@ -211,7 +211,7 @@ def _edit_file(run: Run, reference: str) -> Memory:
             click.get_current_context(),
         )
     if run.settings.server:
-        raise Unavailable(
+        raise UnavailableError(
             "this memory is on a server, and has no file",
             hint="say what to change: nacre edit --help",
         )
@@ -221,7 +221,7 @@ def _edit_file(run: Run, reference: str) -> Memory:
     broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
     if broken:
         run.home.problems.clear()
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             broken,
             hint=f"nacre edit {reference} opens it again; the last good version is recalled until then",
         )

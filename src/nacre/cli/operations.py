@@ -13,7 +13,7 @@ import msgspec
 
 from nacre.base import ids, lazy, link, times
 from nacre.base import json as json_values
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 from nacre.serve import operation
 from nacre.values.memory import Validity
 
@@ -34,7 +34,7 @@ def operation_called(name: str) -> operation.Operation:
 def ask(run: Run, operation: str, /, **fields: Any) -> Any:
     """Run an operation with these request fields in the daemon if one is running, else here. Return its result.
 
-    Raises InvalidInput if a field is out of bounds, and the errors of the operation.
+    Raises InvalidInputError if a field is out of bounds, and the errors of the operation.
     """
     entry = operation_called(operation)
     request = entry.make(fields)
@@ -47,7 +47,7 @@ def perform(
 ) -> Any:
     """Run an operation with these request fields in this process. Return its result.
 
-    Raises InvalidInput if a field is out of bounds, and the errors of the operation.
+    Raises InvalidInputError if a field is out of bounds, and the errors of the operation.
     """
     entry = operation_called(operation)
     opened = run.home if entry.needs == "home" else run.settings
@@ -113,10 +113,10 @@ def ask_daemon(run: Run, operation: operation.Operation, request: object) -> Any
         )
         result = json_values.from_plain(answer.get("result"), operation.result)
         notes = json_values.convert(answer.get("notes", {}), _Notes)
-    except link.Away:
+    except link.DaemonAwayError:
         run.by_itself = True
         return None
-    except (link.Refused, msgspec.ValidationError):
+    except (link.DaemonRefusedError, msgspec.ValidationError):
         return None
     run.warnings += notes.warnings
     run.problems += notes.problems
@@ -143,7 +143,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
         try:
             return times.parse_moment(str(value), ids.utc_now())
         except (OverflowError, ValueError) as error:
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 f"{value!r} is out of range", hint="write 2026-11-20, 3d, 2w or march"
             ) from error
 

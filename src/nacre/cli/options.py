@@ -27,7 +27,7 @@ from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
 from nacre.cli.command import TEXT, Run, Span
 from nacre.cli.operations import MOMENT, PERIOD, ask, place_of
-from nacre.errors import NacreError, NotFound
+from nacre.errors import NacreError, NotFoundError
 from nacre.home import change, location
 from nacre.serve.catalogue import CATALOGUE
 from nacre.values import codec, memory, recall
@@ -641,7 +641,7 @@ def _known_project(run: Run, name: str) -> str:
 def find_project(run: Run, name: str | None) -> str | None:
     """Return the project for a name, an alias or ``.``; ``None`` without a name. Warns if it is unknown.
 
-    Raises NotFound.
+    Raises NotFoundError.
     """
     return _known_project(run, name) if name else None
 
@@ -666,7 +666,7 @@ def project_slug(
 ) -> str:
     """Return the project for a name, an alias, or ``.`` for the current folder.
 
-    ``of_folder`` finds the folder's project, by default among the known ones. Raises NotFound if the folder has
+    ``of_folder`` finds the folder's project, by default among the known ones. Raises NotFoundError if the folder has
     none.
     """
     if name != HERE:
@@ -682,8 +682,8 @@ def tie_hint(namesake: str) -> str:
     return f"if it is the project {namesake}: nacre project tie {namesake}"
 
 
-def _no_project_here(namesake: str | None = None) -> NotFound:
-    return NotFound(
+def _no_project_here(namesake: str | None = None) -> NotFoundError:
+    return NotFoundError(
         f"{pathlib.Path.cwd()} belongs to no known project",
         hint=tie_hint(namesake) if namesake else "name a project; nacre project list shows them",
     )

@@ -29,13 +29,13 @@ from nacre.cli.command import (
     printable,
 )
 from nacre.errors import (
-    Conflict,
-    InvalidInput,
+    ConflictError,
+    InvalidInputError,
     NacreError,
-    NotFound,
-    StoreUnusable,
-    TranscriptUnreadable,
-    Unavailable,
+    NotFoundError,
+    UnavailableError,
+    UnreadableTranscriptError,
+    UnusableStoreError,
 )
 from nacre.redact import redactor
 from nacre.store import schema, sqlite
@@ -65,7 +65,7 @@ def write_log(run: Run, error: Exception) -> Path | None:
     return log.path
 
 
-def damage_behind(run: Run, error: Exception) -> StoreUnusable | None:
+def damage_behind(run: Run, error: Exception) -> UnusableStoreError | None:
     """Return an error about a damaged database if that caused an unexpected error, else ``None``.
 
     It did if the error was raised while reading or converting rows, or if SQLite finds damage.
@@ -98,12 +98,12 @@ DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3,
 
 EXIT_CODES: dict[type[NacreError], int] = {
     NacreError: FAILED,
-    InvalidInput: USAGE,
-    TranscriptUnreadable: FAILED,
-    NotFound: NOT_FOUND,
-    Conflict: CONFLICT,
-    Unavailable: UNAVAILABLE,
-    StoreUnusable: FAILED,
+    InvalidInputError: USAGE,
+    UnreadableTranscriptError: FAILED,
+    NotFoundError: NOT_FOUND,
+    ConflictError: CONFLICT,
+    UnavailableError: UNAVAILABLE,
+    UnusableStoreError: FAILED,
 }
 """Exit codes by error class. The nearest base class decides."""
 

@@ -24,12 +24,12 @@ from nacre import __version__
 from nacre import settings as nacre_settings
 from nacre.base import ids, link
 from nacre.base.environment import environment
-from nacre.base.link import Away, Refused, ask, start_daemon
+from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
 from nacre.care import follow, watcher
 from nacre.cli.command import Paper, Part, Run, Span, bold, dim
 from nacre.cli.command import command as command_command
 from nacre.cli.options import count
-from nacre.errors import OwnerOnly, Unavailable
+from nacre.errors import OwnerOnlyError, UnavailableError
 from nacre.home.location import is_empty
 from nacre.hosts import connect as wiring_preview
 from nacre.hosts import registry
@@ -418,18 +418,24 @@ def _may_read(run: Run) -> bool:
 
 
 def _address(run: Run) -> str:
-    """What the daemon says; one is started where none answers. Raises OwnerOnly, Unavailable."""
+    """What the daemon says; one is started where none answers. Raises OwnerOnlyError, UnavailableError."""
     home, until = str(run.settings.home), time.monotonic() + _SECONDS
     is_started = False
     while True:
         try:
             return str(ask(home, "open", {}, seconds=_SECONDS))
-        except Refused as refused:
-            kind = OwnerOnly if refused.error.get("code") == OwnerOnly.code else Unavailable
+        except DaemonRefusedError as refused:
+            kind = (
+                OwnerOnlyError
+                if refused.error.get("code") == OwnerOnlyError.code
+                else UnavailableError
+            )
             raise kind(str(refused), hint=refused.error.get("hint")) from None
-        except Away as away:
+        except DaemonAwayError as away:
             if time.monotonic() > until:
-                raise Unavailable("no daemon answers", hint="nacre serve logs tells why") from away
+                raise UnavailableError(
+                    "no daemon answers", hint="nacre serve logs tells why"
+                ) from away
         if not is_started:
             is_started = True
             start_daemon(home, run.settings.environ, *(() if _may_read(run) else ("--no-watch",)))

@@ -53,7 +53,7 @@ from nacre.cli.options import (
 )
 from nacre.cli.options import options as options_options
 from nacre.data import export
-from nacre.errors import Unavailable
+from nacre.errors import UnavailableError
 from nacre.home.home import territory
 from nacre.sessions import find as sessions_follow
 from nacre.values import session as values_session
@@ -833,7 +833,7 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
         raise click.UsageError("no terminal: pass --print")
     program = shutil.which(resumption.command[0])
     if program is None:
-        raise Unavailable(
+        raise UnavailableError(
             f"{resumption.command[0]} is not on the PATH",
             hint=f"run where it is installed: {_shell_command(resumption)}",
         )

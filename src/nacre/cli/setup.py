@@ -14,7 +14,7 @@ from nacre.cli import output, writer
 from nacre.cli.command import TEXT, Cell, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.options import Record, seconds
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key, describe_key_storage, list_programs
-from nacre.errors import InvalidInput, ModelRefused, NacreError
+from nacre.errors import InvalidInputError, ModelRefusedError, NacreError
 from nacre.home import spending as spending_models
 from nacre.llm import credentials, providers
 from nacre.settings import load_settings
@@ -111,7 +111,7 @@ def complete(settings: Settings, options: SetupOptions, asks: Asks | None) -> Wi
 
 
 def with_key(wish: Wish, secret: str) -> Wish:
-    """Return a request with a key and its sign-in method. Raises CredentialsUnusable."""
+    """Return a request with a key and its sign-in method. Raises UnusableCredentialsError."""
     method = models.method_for(wish.provider, wish.auth, secret)
     return replace(wish, auth=method.name if method else wish.auth, secret=secret)
 
@@ -362,7 +362,7 @@ class Dialog:
                 models.check_bound(
                     self._settings, replace(wish, background=True, tokens_per_day=int(limit))
                 )
-            except InvalidInput as error:
+            except InvalidInputError as error:
                 click.echo(error.message, err=True)
                 continue
             return int(limit)
@@ -631,7 +631,7 @@ def _wish(run: Run, options: SetupOptions, writer: str | None, *, may_ask: bool)
         return models.Wish()
     if may_ask:
         return walk(run)
-    raise InvalidInput(
+    raise InvalidInputError(
         "not interactive and no options: pass --provider and --model, and --key-env or --key-stdin if it needs a key; "
         "or --writer, --none, --embedding, --background, --daily-budget",
         hint="nacre writer setup --provider anthropic --model claude-haiku-5-5 --key-env ANTHROPIC_API_KEY --yes",
@@ -655,7 +655,7 @@ def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
 
 
 def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
-    """Test the model of a request. Raises ModelRefused if it refuses and the user does not insist."""
+    """Test the model of a request. Raises ModelRefusedError if it refuses and the user does not insist."""
     if not tests or not wish.provider:
         return models.Tried(models.SKIPPED, message="--no-test" if wish.provider else "")
     with output.waiting(run, f"Asking {wish.model}"):
@@ -666,7 +666,7 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
         click.echo(f"{tried.message}\n{tried.hint}".strip(), err=True)
         run.confirm("Set it anyway?")
         return tried
-    raise ModelRefused(
+    raise ModelRefusedError(
         f"{tried.message}; nothing was changed",
         hint=f"{tried.hint}; --no-test sets it anyway",
     )

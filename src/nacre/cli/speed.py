@@ -26,7 +26,7 @@ import nacre
 from nacre.base.ids import content_hash
 from nacre.base.lazy import Module
 from nacre.context.build import context_for
-from nacre.errors import NacreError, NotFound, Unavailable
+from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
@@ -85,11 +85,11 @@ _THINGS = (
 def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
     """Repeat a tree's JSON lines with fresh ids until there are so many megabytes; returns how many there are.
 
-    Raises NotFound for a tree without any.
+    Raises NotFoundError for a tree without any.
     """
     files = sorted(path for path in tree.rglob("*.jsonl") if path.is_file())
     if not any(path.stat().st_size for path in files):
-        raise NotFound(
+        raise NotFoundError(
             f"there are no .jsonl files in {tree}", hint="point at a folder of Claude Code projects"
         )
     written, copy = 0, 0
@@ -287,7 +287,7 @@ def measure(
     turns: int,
     notify: OnProgress = lambda _: None,
 ) -> SpeedResult:
-    """Measure in ``folder``, which should be empty and on the disk that counts. Raises NotFound."""
+    """Measure in ``folder``, which should be empty and on the disk that counts. Raises NotFoundError."""
     tree = folder / "transcripts"
     notify(Progress("copying", 0, 1))
     size = copy_tree(transcripts, tree, megabytes)
@@ -519,7 +519,7 @@ class _Seen:
 
 @contextmanager
 def answering(url: str) -> Iterator[tuple[str, int]]:
-    """Run ``nacre server cluster api`` and yield its address. Raises Unavailable if it does not start."""
+    """Run ``nacre server cluster api`` and yield its address. Raises UnavailableError if it does not start."""
     with tempfile.TemporaryDirectory(prefix="nacre-scale-") as home:
         environ = {
             "PATH": os.defpath,
@@ -548,7 +548,7 @@ def answering(url: str) -> Iterator[tuple[str, int]]:
             said = process.stdout.readline() if process.stdout else b""
             found = _ADDRESS.search(said)
             if not found:
-                raise Unavailable(
+                raise UnavailableError(
                     "nacre server cluster api did not begin",
                     hint=said.decode(errors="replace").strip(),
                 )

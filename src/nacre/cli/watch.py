@@ -33,7 +33,7 @@ from nacre.cli.operations import perform
 from nacre.cli.options import argument, count, option
 from nacre.cli.options import size as options_size
 from nacre.context import categories
-from nacre.errors import Unavailable
+from nacre.errors import UnavailableError
 from nacre.home import home
 from nacre.home.home import territory
 from nacre.hosts import ways
@@ -679,7 +679,7 @@ def stop_daemon(run: Run) -> None:
     """
     was_there = locks.is_held(run.settings.home / link.LOCK)
     if was_there and not homes.ask_to_stop(run.settings.home):
-        raise Unavailable(
+        raise UnavailableError(
             "the daemon does not end", hint="nacre serve status names its process: end it by kill"
         )
     told = "The daemon ended." if was_there else "No daemon serves this home."

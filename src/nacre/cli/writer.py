@@ -26,7 +26,7 @@ from nacre.cli.options import (
     stamp,
     when,
 )
-from nacre.errors import InvalidInput, ModelRefused
+from nacre.errors import InvalidInputError, ModelRefusedError
 from nacre.home import spending as budgets
 from nacre.llm import credentials
 from nacre.setup import models as setup_requests
@@ -154,7 +154,7 @@ def off(run: Run) -> None:
 def offer(run: Run, name: str | None = None) -> bool:
     """Propose a writer by name, or the best on this machine, with its expected cost. Return True if the owner agrees.
 
-    Raises ModelRefused if the named writer cannot be set.
+    Raises ModelRefusedError if the named writer cannot be set.
     """
     proposal = proposed(run, name)
     if proposal is None:
@@ -196,7 +196,7 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
 
 
 def named(home: Home, name: str) -> WriterProposal:
-    """Return a writer by name with its expected cost, even if it cannot be set. Raises ModelRefused."""
+    """Return a writer by name with its expected cost, even if it cannot be set. Raises ModelRefusedError."""
     found = setup.writer_named(home.settings, name)
     return setup.proposal_of(home.settings, found, setup.foreseen(home, name))
 
@@ -206,7 +206,7 @@ def best_for(home: Home) -> WriterProposal | None:
     name = home.settings.text("models.default")
     found = setup.found_writers(home.settings)
     if name not in ("", "none"):
-        with suppress(ModelRefused):  # its provider is unknown
+        with suppress(ModelRefusedError):  # its provider is unknown
             found.insert(0, setup.writer_named(home.settings, name))
     best = setup.best_writer(found)
     if best is None:
@@ -588,11 +588,11 @@ def remove(run: Run, provider: str, yes: bool) -> None:
 
 
 def check_key(secret: str, where: str) -> str:
-    """Return a key in a valid form. Raises InvalidInput."""
+    """Return a key in a valid form. Raises InvalidInputError."""
     if not secret:
-        raise InvalidInput(f"there is no key in {where}", hint="nacre writer setup --help")
+        raise InvalidInputError(f"there is no key in {where}", hint="nacre writer setup --help")
     if not secret.isascii() or not secret.isprintable() or " " in secret:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{where} has no valid key: it contains spaces, line ends or unusual characters"
         )
     return secret

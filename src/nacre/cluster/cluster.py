@@ -21,7 +21,14 @@ from nacre.base.ids import utc_now
 from nacre.base.lazy import Module
 from nacre.base.serving import split_place
 from nacre.cluster.queue import prepare_queue
-from nacre.errors import Conflict, InvalidInput, NacreError, NotAllowed, NotFound, Unavailable
+from nacre.errors import (
+    ConflictError,
+    InvalidInputError,
+    NacreError,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+)
 from nacre.home.home import Home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
@@ -49,9 +56,9 @@ class Migrated:
 
 
 def server_of(settings: Settings) -> str:
-    """Return the address of the server. Raises InvalidInput if none is set."""
+    """Return the address of the server. Raises InvalidInputError if none is set."""
     if not settings.server:
-        raise InvalidInput(
+        raise InvalidInputError(
             "a cluster needs a PostgreSQL server", hint="set NACRE_DB=postgresql://…"
         )
     return settings.server
@@ -60,7 +67,7 @@ def server_of(settings: Settings) -> str:
 def migrate_server(settings: Settings) -> Migrated:
     """Upgrade the server's database to the current schema, and create the job queue.
 
-    Raises InvalidInput, SchemaTooNew, StoreUnusable, Unavailable.
+    Raises InvalidInputError, SchemaTooNewError, UnusableStoreError, UnavailableError.
     """
     url = server_of(settings)
     with closing(connect(url)) as connection, translated_errors():
@@ -74,7 +81,7 @@ def migrate_server(settings: Settings) -> Migrated:
 def distribute_server(settings: Settings, shards: int) -> Distributed:
     """Distribute the rows of a migrated server over its Citus nodes.
 
-    Raises InvalidInput, StoreUnusable, NotAllowed, StoreBusy.
+    Raises InvalidInputError, UnusableStoreError, NotAllowedError, StoreBusyError.
     """
     with closing(connect(server_of(settings))) as connection, translated_errors():
         return distribute(connection, shards)
@@ -168,7 +175,7 @@ class Api:
         watch: Watch,
         around: Callable[[ASGIApp], ASGIApp] | None = None,
     ) -> None:
-        """Create the server. Raises InvalidInput if no server is set or the door is unsafe."""
+        """Create the server. Raises InvalidInputError if no server is set or the door is unsafe."""
         server_of(settings)
         own = replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
         self._tell = tell
@@ -214,11 +221,11 @@ class Api:
         self._spaces.fold()
         self._spaces.close()
         if not has_ended:
-            raise Unavailable("some requests did not end", hint="clients may send them again")
+            raise UnavailableError("some requests did not end", hint="clients may send them again")
 
 
 def _refused() -> Home:
-    raise NotAllowed(
+    raise NotAllowedError(
         "this server has no memory of its own",
         hint="send a key to a space: nacre server keys create",
     )
@@ -244,11 +251,11 @@ class Metrics:
     def __init__(self, what: str) -> None:
         """Create the metrics; ``what`` is ``requests`` or ``jobs``.
 
-        Raises Unavailable if the library is missing.
+        Raises UnavailableError if the library is missing.
         """
         what = f"nacre_{what}"
         if not is_installed("prometheus_client"):
-            raise Unavailable(
+            raise UnavailableError(
                 "metrics need a library: prometheus_client", hint=install_hint("metrics")
             )
         own = self.registry = prometheus.CollectorRegistry()
@@ -262,13 +269,13 @@ class Metrics:
     def serve(self, place: str) -> str:
         """Serve the metrics at ``[HOST:]PORT``, by default only for this machine; return the address.
 
-        Raises Unavailable if it cannot listen there.
+        Raises UnavailableError if it cannot listen there.
         """
         host, port = split_place(place)
         try:
             server, _ = prometheus.start_http_server(port, host, self.registry)
         except OSError as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"cannot listen at {place}: {error.strerror}", hint="choose another port"
             ) from error
         return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
@@ -327,17 +334,17 @@ class Telemetry:
         """Connect to the collector at ``url``, such as ``http://localhost:4318``.
 
         ``what`` is ``requests`` or ``jobs``. ``tell`` is called once if the collector rejects data.
-        Raises InvalidInput, and Unavailable if a library is missing.
+        Raises InvalidInputError, and UnavailableError if a library is missing.
         """
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{url!r} is not the address of a collector",
                 hint="e.g. --otlp http://localhost:4318",
             )
         try:
             import_module(_LIBRARY)
         except ImportError as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"traces need a library: {_LIBRARY}", hint=install_hint("telemetry")
             ) from error
         _tell_once(tell)
@@ -483,7 +490,7 @@ class Removed:
 
 
 def list_tenants(settings: Settings, notify: OnProgress = lambda _: None) -> list[Tenant]:
-    """Return all spaces; this reads every row. Raises NotAllowed, StoreUnusable."""
+    """Return all spaces; this reads every row. Raises NotAllowedError, UnusableStoreError."""
     found = []
     with closing(Registry(server_of(settings))) as registry:
         names = registry.all("list_tenants")
@@ -494,7 +501,7 @@ def list_tenants(settings: Settings, notify: OnProgress = lambda _: None) -> lis
 
 
 def tenant_of(settings: Settings, name: str) -> Tenant:
-    """Return a space by name. Raises NotFound."""
+    """Return a space by name. Raises NotFoundError."""
     with closing(Registry(server_of(settings))) as registry:
         for row in registry.all("list_tenants"):
             if row[0] == name:
@@ -503,7 +510,7 @@ def tenant_of(settings: Settings, name: str) -> Tenant:
 
 
 def limit_tenant(settings: Settings, name: str, change: Callable[[Quota], Quota]) -> Quota:
-    """Change a tenant's quota from its next request on; return the quota. Raises NotFound."""
+    """Change a tenant's quota from its next request on; return the quota. Raises NotFoundError."""
     with closing(Registry(server_of(settings))) as registry, registry.transaction():
         registry.all("lock_space", space=name)
         found = registry.all("read_quota", space=name)
@@ -522,7 +529,7 @@ def limit_tenant(settings: Settings, name: str, change: Callable[[Quota], Quota]
 def remove_tenant(settings: Settings, name: str) -> Removed:
     """Delete a tenant with all its rows, members and keys; its audit log without texts stays.
 
-    Raises NotFound, and Conflict if there were writes meanwhile.
+    Raises NotFoundError, and ConflictError if there were writes meanwhile.
     """
     with closing(Registry(server_of(settings))) as registry:
         with registry.transaction():
@@ -535,15 +542,17 @@ def remove_tenant(settings: Settings, name: str) -> Removed:
         found = registry.weigh(name)
         left = sum(rows for rows, _ in found.values())
         if left:
-            raise Conflict(
+            raise ConflictError(
                 f"{left} rows of {name} were written meanwhile",
                 hint="stop its writers and try again",
             )
         return Removed(name, deleted, len(found), left)
 
 
-def _unknown(name: str) -> NotFound:
-    return NotFound(f"there is no tenant {name}", hint="nacre server cluster tenants lists them")
+def _unknown(name: str) -> NotFoundError:
+    return NotFoundError(
+        f"there is no tenant {name}", hint="nacre server cluster tenants lists them"
+    )
 
 
 def _weighed(registry: Registry, name: str, kind: str, members: int, *quota: Any) -> Tenant:

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module
 from nacre.cluster import retries
-from nacre.errors import NotFound, StoreAway, Unavailable
+from nacre.errors import MissingStoreError, NotFoundError, UnavailableError
 from nacre.store.postgres_schema import Registry
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ else:
 QUEUE = "nacre"
 TEND = "tend"
 MOST_TRIES = 5
-AWAY = (StoreAway, Unavailable)
+AWAY = (MissingStoreError, UnavailableError)
 """Errors of an unavailable server, node or model; such jobs are retried without limit."""
 
 _SCHEMA = "nacre_jobs"
@@ -53,11 +53,11 @@ def queue_of(
     """Return the queue; ``tend`` runs the job of a space.
 
     A failed job is retried after ``backoff`` seconds, then after its second, third and fourth power.
-    ``patience`` is the timeout in seconds for connections to the queue's server. Raises Unavailable
+    ``patience`` is the timeout in seconds for connections to the queue's server. Raises UnavailableError
     if the library is missing.
     """
     if not is_installed("procrastinate"):
-        raise Unavailable(
+        raise UnavailableError(
             "a cluster's jobs need a library: procrastinate", hint=install_hint("cluster")
         )
     _be_quiet()
@@ -78,7 +78,7 @@ def _be_quiet() -> None:
 
 
 def prepare_queue(url: str) -> None:
-    """Create the queue's tables if missing. Raises Unavailable, NotAllowed."""
+    """Create the queue's tables if missing. Raises UnavailableError, NotAllowed."""
     app = queue_of(url)
     with closing(Registry(url)) as registry:
         if registry.all("has_queue"):
@@ -97,14 +97,14 @@ def list_jobs(url: str) -> list[Job]:
 
 
 def retry_failed(url: str, number: int | None) -> int:
-    """Retry a failed job, or all; return their number. Raises NotFound for an unknown job."""
+    """Retry a failed job, or all; return their number. Raises NotFoundError for an unknown job."""
     with queue_of(url).open() as app:
         failed = [
             job.id or 0
             for job in app.job_manager.list_jobs(id=number, queue=QUEUE, status="failed")
         ]
         if not failed and number is not None:
-            raise NotFound(
+            raise NotFoundError(
                 f"no job {number} has failed", hint="nacre server cluster jobs lists them"
             )
         for item in failed:

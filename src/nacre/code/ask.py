@@ -23,7 +23,7 @@ from nacre.base.ids import to_ms
 from nacre.base.lazy import load
 from nacre.base.request import Request
 from nacre.base.text import identifiers
-from nacre.errors import NacreError, NotFound, Unavailable
+from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.home import home, location
 from nacre.memories import edit, store
 from nacre.memories.graph import CODE, Limit
@@ -104,13 +104,13 @@ def language_of(path: str) -> str | None:
 
 
 def require_parsers() -> None:
-    """Raise Unavailable, with what to install, if the parsers are missing."""
+    """Raise UnavailableError, with what to install, if the parsers are missing."""
     try:
         import_module("tree_sitter")
         for language in LANGUAGES.values():
             import_module(f"tree_sitter_{language.grammar}")
     except ImportError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"reading code needs {error.name}, which is not installed", hint=HINT
         ) from error
 
@@ -161,7 +161,7 @@ def catch_up_mentions(home: home.Home) -> None:
     """
     if home.database.unwritable:
         return
-    with suppress(Unavailable):  # another process writes, or the disk is full
+    with suppress(UnavailableError):  # another process writes, or the disk is full
         while memories := home.code_mentions.unread(_MEMORIES_PER_BATCH):
             home.code_mentions.put(
                 (memory, list(mentions(f"{subject}\n{content}")))
@@ -373,7 +373,7 @@ class Staleness:
 def find_nodes(
     home: home.Home, name: str, project: str | None, near: str | None
 ) -> list[code.Symbol]:
-    """Return the symbols or files that a name may refer to. Raises NotFound.
+    """Return the symbols or files that a name may refer to. Raises NotFoundError.
 
     ``src/a.py#A.f`` is a symbol of a file. A dotted name is a symbol or its end, with or without
     modules before it.
@@ -390,7 +390,7 @@ def find_nodes(
         symbols = _files(home, target, project) if is_path(target) else []
         symbols = symbols or _symbols(home, target, project)
     if not symbols:
-        raise NotFound(f"no code is known as {name!r}", hint=_hint(home))
+        raise NotFoundError(f"no code is known as {name!r}", hint=_hint(home))
     own = [item for item in symbols if item.project == near]
     return own or symbols
 
@@ -577,7 +577,7 @@ def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
     """Return the callers of a symbol and their callers; for a class also of its methods, and its
     subclasses.
 
-    Raises NotFound for an unknown symbol.
+    Raises NotFoundError for an unknown symbol.
     """
     symbols = find_nodes(home, request.name, request.project, request.near)
     if len(symbols) > 1:
@@ -588,7 +588,7 @@ def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
 
 
 def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
-    """Return the files that import a file, a module or a library. Raises NotFound."""
+    """Return the files that import a file, a module or a library. Raises NotFoundError."""
     name = request.name.strip()
     outside = home.code.importers(name, request.project, request.limit + 1)
     outside = [item for item in outside if item[0].project == request.near] or outside
@@ -605,12 +605,12 @@ def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
         for item, module in outside
     ]
     if not links and not symbols:
-        raise NotFound(f"no known file imports {name!r}", hint="give a file or a module")
+        raise NotFoundError(f"no known file imports {name!r}", hint="give a file or a module")
     return _answer(request, symbols, links)
 
 
 def about(home: home.Home, request: CodeRequest) -> CodeAnswer:
-    """Return the memories that name a symbol or a file. Raises NotFound."""
+    """Return the memories that name a symbol or a file. Raises NotFoundError."""
     symbols = find_nodes(home, request.name, request.project, request.near)
     if len(symbols) > 1:
         return _ambiguous(request.name, symbols)
@@ -624,7 +624,7 @@ def about(home: home.Home, request: CodeRequest) -> CodeAnswer:
 
 
 def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
-    """Return the effects of a change to a file or its symbol. Raises NotFound.
+    """Return the effects of a change to a file or its symbol. Raises NotFoundError.
 
     These are its callers, subclasses and importers, step by step, and the memories about any of
     them, the file's first.
@@ -979,7 +979,7 @@ _MIN_CHARACTERS = {"marked": 3, "fence": 4}
 
 def stale(home: home.Home, request: StaleRequest) -> Staleness:
     """Return memories whose files changed since, most confident first, or only the requested one.
-    Raises NotFound.
+    Raises NotFoundError.
 
     The confidence is ``min(1, sessions / 5) · min(1, days / 60)`` times a factor for symbols: 0.3
     if all are still in the files, 0.3 + 0.7 · the missing share, 1 if all are missing or nothing

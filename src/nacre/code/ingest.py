@@ -62,7 +62,7 @@ from nacre.code.languages import (
     text_of,
 )
 from nacre.code.resolution import Edge, Resolution
-from nacre.errors import InvalidInput, NotFound
+from nacre.errors import InvalidInputError, NotFoundError
 from nacre.home.change import known_or_named, project_called
 from nacre.home.home import Home
 from nacre.home.location import projects
@@ -472,13 +472,13 @@ def ingest_code(
     """Read the repository that contains a folder, and later only its changed files.
 
     None of it is run and only names are stored. Raises Unavailable if tree-sitter is not installed,
-    NotFound for a missing folder, InvalidInput if the project is unknown.
+    NotFoundError for a missing folder, InvalidInputError if the project is unknown.
     """
     require_parsers()
     started = time.monotonic()
     folder = Path(request.folder).expanduser()
     if not folder.is_dir():
-        raise NotFound(f"{folder} is not a folder", hint="give the folder of a repository")
+        raise NotFoundError(f"{folder} is not a folder", hint="give the folder of a repository")
     root = toplevel(folder, home.settings.environ)
     project = _project_name(home, request.project, root)
     former = home.code.find(project)
@@ -529,7 +529,9 @@ def _project_name(home: Home, name: str | None, root: Path) -> str:
         return project_called(home, name, projects(home))
     project = known_or_named(home, root)
     if project is None:
-        raise InvalidInput(f"{root} belongs to no project", hint="choose one with --project NAME")
+        raise InvalidInputError(
+            f"{root} belongs to no project", hint="choose one with --project NAME"
+        )
     return project
 
 

@@ -142,7 +142,7 @@ def _own_aliases(config: Mapping[str, Any], place: str, base: str | None) -> Ali
 def _parse_object(text: str) -> dict[str, Any]:
     try:
         value = files.read_json_text(text)
-    except files.Unparsable:
+    except files.UnparsableFileError:
         return {}
     return value if isinstance(value, dict) else {}
 

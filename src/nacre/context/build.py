@@ -42,7 +42,7 @@ from nacre.context.categories import (
     worthiest,
 )
 from nacre.context.hooks import just_ended, read_state
-from nacre.errors import EditConflict, InvalidInput, VaultUnusable
+from nacre.errors import EditConflictError, InvalidInputError, UnusableVaultError
 from nacre.home import change
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
@@ -486,7 +486,7 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
     for path in paths:
         try:
             text = draft.home.vault.read(path).decode("utf-8", errors="replace")
-        except (OSError, VaultUnusable):
+        except (OSError, UnusableVaultError):
             continue
         own = files.drop_blocks(text) if _MARK in text else text
         clean = draft.home.redactor.clean(own[:_PAGE_CHARACTERS])
@@ -882,9 +882,9 @@ def _as_shown(home: Home, name: str, slug: str | None) -> OwnPage:
 
 def _slug(home: Home, name: str, project: str | None) -> str | None:
     if name not in PAGES:
-        raise InvalidInput(f"there is no page {name!r}", hint=f"one of: {', '.join(PAGES)}")
+        raise InvalidInputError(f"there is no page {name!r}", hint=f"one of: {', '.join(PAGES)}")
     if (name == Part.PROJECT) != bool(project):
-        raise InvalidInput(
+        raise InvalidInputError(
             "the page of a project needs its name, the others have none", hint="nacre project list"
         )
     if not project:
@@ -930,33 +930,36 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 
 
 def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
-    """Return a page of the owner or a project, without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
+    """Return a page of the owner or a project, without secrets.
+
+    Raises InvalidInputError, NotFoundError, UnusableVaultError.
+    """
     return _as_shown(home, request.name, _slug(home, request.name, request.project))
 
 
 def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> OwnPage:
     """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
 
-    ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises InvalidInput,
-    NotFound, EditConflict, VaultUnusable, and errors of the write.
+    ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises InvalidInputError,
+    NotFoundError, EditConflictError, UnusableVaultError, and errors of the write.
     """
     words, slug = (
         home.redactor.clean(request.text).strip(),
         _slug(home, request.name, request.project),
     )
     if len(words) > _MAX_PAGE_CHARACTERS:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
             hint="store memories for the rest",
         )
     if slug and not words:
-        raise InvalidInput(
+        raise InvalidInputError(
             "the page of a project is not taken away", hint="nacre project merge makes two into one"
         )
     with home.change("page", subject=slug or request.name) as change:
         path, data = _read(home, request.name, slug)
         if request.expected not in (None, _etag(data)):
-            raise EditConflict(
+            raise EditConflictError(
                 f"{path} was changed meanwhile", hint="read it again; nothing was written"
             )
         with change.transaction():

@@ -22,7 +22,7 @@ from nacre.base.text import (
     words,
 )
 from nacre.base.times import shown_day
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.home import home as home_home
 from nacre.home import location
 from nacre.hosts import own_memory
@@ -726,7 +726,7 @@ class Draft:
 def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territory) -> bool:
     """Write a context to a file atomically, and return False if the file is already equal.
 
-    An empty context makes an empty file, so that no old one is read. Raises StoreUnusable, and Conflict where
+    An empty context makes an empty file, so that no old one is read. Raises UnusableStoreError, and Conflict where
     no file may be written.
     """
     named_files.refuse_named(path, keep_out)
@@ -737,7 +737,7 @@ def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territ
         with named_files.named_file(path, keep_out, overwrite=True) as file:
             file.write(data)
     except OSError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot write {path}: {error.strerror}", hint="name a file that can be written"
         ) from error
     return True

@@ -17,7 +17,7 @@ from nacre.base.text import identifiers, one_line, shorten, words
 from nacre.context import delivery, requests
 from nacre.context.build import is_trivial
 from nacre.context.hooks import read_state
-from nacre.errors import AnswerUnusable, InvalidInput, NacreError, NotFound
+from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnusableAnswerError
 from nacre.home import spending
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
@@ -466,7 +466,7 @@ def _ask(
                 if kept:
                     sections.append("\n".join([f"{title}:", *kept]))
             text = "\n\n".join(sections)
-        except AnswerUnusable as error:
+        except UnusableAnswerError as error:
             run.outcome = error.message
             return None
         run.outcome = "taken" if text else "nothing of it was said"
@@ -499,7 +499,7 @@ NOTHING = (
 
 
 def handoff(home: Home, request: requests.HandoffRequest) -> HandoffView:
-    """Return a project's latest handoff; with ``store``, make a new one. Raises NotFound, InvalidInput."""
+    """Return a project's latest handoff; with ``store``, make a new one. Raises NotFoundError, InvalidInputError."""
     edit.catch_up(home)
     if request.store:
         return _store(home, request)
@@ -514,7 +514,7 @@ def _store(home: Home, request: requests.HandoffRequest) -> HandoffView:
     session = _session(home, request)
     words = (request.words or "").strip() or None
     if words and home.actor.is_agent and _is_from_outside(home, session, words):
-        raise InvalidInput(
+        raise InvalidInputError(
             "these are words of a page, a mail or a file that the session read, which tells other sessions nothing",
             hint="say in words of your own what is left to do",
         )
@@ -557,11 +557,13 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
     if request.session:
         session = ingest.read_session(home, request.session)
         if session is None:
-            raise NotFound(
+            raise NotFoundError(
                 f"no session is called {request.session!r}", hint="nacre sessions lists them"
             )
         if own and home.actor.is_agent and session.session.id != own:
-            raise InvalidInput("an agent hands over its own session", hint="leave --session out")
+            raise InvalidInputError(
+                "an agent hands over its own session", hint="leave --session out"
+            )
         return session
     ingest.read_recent(home)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
@@ -571,7 +573,7 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
         else []
     )
     if not newest:
-        raise NotFound(
+        raise NotFoundError(
             "no session of this project was read yet",
             hint="nacre ingest reads them; --session names one",
         )

@@ -21,7 +21,7 @@ from nacre.base.ids import first_id, keyed_hash, to_ms
 from nacre.base.link import session_file
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
 from nacre.context import categories
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.home import location
 from nacre.home.home import Home
 from nacre.readers import conversation
@@ -306,7 +306,7 @@ def drawn(home: Path) -> Draw:
 
 
 def note_share(settings: Settings, now_ms: int) -> None:
-    """Record a change of the share. Raises StoreUnusable."""
+    """Record a change of the share. Raises UnusableStoreError."""
     draw, share = drawn(settings.home), settings.number(SHARE)
     if share == draw.share_at(now_ms):
         return
@@ -318,7 +318,7 @@ def note_share(settings: Settings, now_ms: int) -> None:
         files.make_folder(settings.home)
         files.write_file(settings.home / _FILE, json.dumps(record))
     except OSError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot note the hold-out: {error.strerror}", hint="is the disk full?"
         ) from error
 

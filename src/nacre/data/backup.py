@@ -26,7 +26,7 @@ from nacre.base.files import BROKEN
 from nacre.base.locks import FileLock
 from nacre.base.named_files import named_file
 from nacre.data.history import COMMIT_LOCK
-from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
+from nacre.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from nacre.home.change import put_in_place
 from nacre.home.home import Home, territory
 from nacre.home.operations import apply_intents
@@ -117,10 +117,10 @@ def create(
 ) -> BackupReport:
     """Write a backup of the whole home.
 
-    Raises Conflict if the file exists without ``overwrite``, Unavailable on a server.
+    Raises ConflictError if the file exists without ``overwrite``, UnavailableError on a server.
     """
     if home.database.is_server:
-        raise Unavailable(
+        raise UnavailableError(
             "this memory is on a server", hint="back up the server: pg_dump, or nacre data export"
         )
     target = target.expanduser().absolute()
@@ -307,7 +307,7 @@ def _place(path: Path) -> Place | None:
 
 
 def read_manifest(backup: Path) -> Manifest:
-    """Read the manifest of a backup. Raises NotFound, InvalidInput if it is damaged or not a backup."""
+    """Read the manifest of a backup. Raises NotFoundError, InvalidInputError if it is damaged or not a backup."""
     with _opened(backup) as archive:
         return _manifest(backup, archive)
 
@@ -318,14 +318,16 @@ def restore(
     """Restore a backup as a home. An existing home is kept aside, and requires ``replace``.
 
     Files are written next to the home and compared with their hashes; the home appears whole or not at all, even if the
-    process is killed. Raises NotFound, InvalidInput, Conflict, Unavailable.
+    process is killed. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError.
     """
     home = home.expanduser().absolute()
     if os.path.lexists(home) and not home.is_dir():
-        raise Conflict(f"{home} is not a folder", hint="give a new folder or the folder of a home")
+        raise ConflictError(
+            f"{home} is not a folder", hint="give a new folder or the folder of a home"
+        )
     is_taken = home.exists() and any(home.iterdir())
     if is_taken and not replace:
-        raise Conflict(
+        raise ConflictError(
             f"{home} already exists",
             hint="--force moves it aside and restores the backup in its place",
         )
@@ -342,11 +344,11 @@ def restore(
 
 
 def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
-    """Write a backup's files into a new folder and verify all hashes. Raises InvalidInput, Unavailable."""
+    """Write a backup's files into a new folder and verify all hashes. Raises InvalidInputError, UnavailableError."""
     with _opened(backup) as archive:
         manifest = _manifest(backup, archive)
         if shutil.disk_usage(folder.parent).free < manifest.bytes + _SPARE_BYTES:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{folder.parent} has not enough space for {manifest.bytes / 1e6:,.0f} MB",
                 hint="free some space",
             )
@@ -383,7 +385,7 @@ def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept
 
 
 def _member(backup: Path, archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """Yield the bytes of a file in a backup. Raises InvalidInput if it is unreadable."""
+    """Yield the bytes of a file in a backup. Raises InvalidInputError if it is unreadable."""
     try:
         with archive.open(name) as member:
             while block := member.read(_BLOCK_BYTES):
@@ -395,7 +397,7 @@ def _member(backup: Path, archive: zipfile.ZipFile, name: str) -> Iterator[bytes
 def _opened(backup: Path) -> zipfile.ZipFile:
     backup = backup.expanduser().absolute()
     if not backup.exists():
-        raise NotFound(f"there is no backup at {backup}", hint="check the path")
+        raise NotFoundError(f"there is no backup at {backup}", hint="check the path")
     try:
         return zipfile.ZipFile(backup)
     except BROKEN as error:
@@ -411,7 +413,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
         if values["format"] != FORMAT:
             raise ValueError("not a backup of nacre")
         if values["version"] > VERSION:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{backup} was made by a newer nacre", hint="upgrade nacre, then restore it"
             )
         files = tuple(
@@ -446,7 +448,7 @@ def _check(files: tuple[Kept, ...]) -> None:
         checked_paths.add(file.path.casefold())
 
 
-def _damaged(backup: Path, why: str) -> InvalidInput:
-    return InvalidInput(
+def _damaged(backup: Path, why: str) -> InvalidInputError:
+    return InvalidInputError(
         f"{backup} cannot be used: {why}", hint="use another backup, or copy it again"
     )

@@ -17,12 +17,12 @@ from msgspec import Meta
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.request import Request
 from nacre.errors import (
-    Conflict,
-    EditConflict,
-    MemoryInvalid,
-    NotFound,
-    QueryInvalid,
-    VaultUnusable,
+    ConflictError,
+    EditConflictError,
+    InvalidMemoryError,
+    InvalidQueryError,
+    NotFoundError,
+    UnusableVaultError,
 )
 from nacre.home.change import FEW, Change, Run, page_path
 from nacre.home.home import Home
@@ -120,7 +120,7 @@ def clean_document(text: str, tally: Tally) -> str:
         return clean_lines(text, tally)
     try:
         values = load(front)
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return tally.clean(text)
     changed = {
         key: new
@@ -319,7 +319,9 @@ def clear_reasons(change: Change, match: Pattern) -> None:
             for link in memory.links
         )
         if links != memory.links:
-            with suppress(EditConflict):  # another process is editing it: the report names the file
+            with suppress(
+                EditConflictError
+            ):  # another process is editing it: the report names the file
                 change.set_links(replace(memory, links=links))
 
 
@@ -361,7 +363,7 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
         }
         chosen = [way for way, value in ways.items() if value]
         if len(chosen) != 1:
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 "nothing selected: give a session, memory, text, project or day",
                 hint="nacre forget --session ID | --memory ID | --match TEXT | --project P | --before DATE",
             )
@@ -403,7 +405,7 @@ _MAX_SEARCHED_BYTES = 64 * 1024 * 1024
 
 
 def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
-    """Return the search pattern of a request, or ``None``. Raises QueryInvalid."""
+    """Return the search pattern of a request, or ``None``. Raises InvalidQueryError."""
     return None if request.match is None else Pattern(request.match, is_regex=request.regex)
 
 
@@ -466,7 +468,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
     for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
             text = home.vault.read(path).decode("utf-8", errors="replace")
-        except (OSError, VaultUnusable):
+        except (OSError, UnusableVaultError):
             continue
         if any(forgotten.intersection(references_of(line)) for line in text.splitlines()):
             yield Unreached(
@@ -520,7 +522,7 @@ _MAX_EXCERPTS = 200
 
 
 def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
-    """Return the effects of forgetting; nothing is changed. Raises QueryInvalid, NotFound, Conflict."""
+    """Return the effects of forgetting; nothing is changed. Raises InvalidQueryError, NotFoundError, ConflictError."""
     how = request.how
     catch_up(home)
     # The gateway reads new messages of channels only from time to time.
@@ -549,7 +551,7 @@ def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
 def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     """Carry out a plan; durable on return, even after an interruption.
 
-    The report lists places that could not be reached. Raises OwnerOnly.
+    The report lists places that could not be reached. Raises OwnerOnlyError.
     """
     home.actor.require_owner("nacre forget")
     fold_usage(home)
@@ -612,7 +614,7 @@ def forgotten(home: Home) -> list[Forgotten]:
 def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     """Allow reading forgotten content again if a transcript still has it: a whole run, or one session or memory.
 
-    Raises NotFound, Conflict.
+    Raises NotFoundError, ConflictError.
     """
     runs = {run.run: run for run in forgotten(home) if not run.is_allowed}
     of, owner = _matching_runs(home, request.reference.strip(), runs)
@@ -645,7 +647,7 @@ def _session_id(home: Home, reference: str) -> str:
     sessions = home.sessions.find(reference.strip())
     if len(sessions) > 1:
         names = ", ".join(session.session.id for session in sessions)
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several sessions: {names}",
             hint="give more characters of the id",
         )
@@ -656,7 +658,7 @@ def _session_id(home: Home, reference: str) -> str:
     )
     if remains:  # its transcript is gone, but not what was learned from it
         return reference.strip()
-    raise NotFound(f"there is no session {reference!r}", hint="nacre sessions list shows ids")
+    raise NotFoundError(f"there is no session {reference!r}", hint="nacre sessions list shows ids")
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
@@ -683,7 +685,7 @@ def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
     every = home.memories.in_any_state(sorted(home.memories.all_ids()))
     memories = [memory.id for memory in every if memory.project == slug]
     if not sessions and not memories:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no project {slug!r}", hint="nacre list shows the projects of memories"
         )
     until = home.now() + timedelta(seconds=1)
@@ -698,7 +700,7 @@ def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
 
 def _time_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
     if request.before is None or request.before > home.now():
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "that day is in the future", hint="nacre forget --project P forgets a whole project"
         )
     return _Aim((_before(request.before, key, request.project),))
@@ -927,7 +929,7 @@ def _matching_runs(
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]
     if len(matching) > 1:
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several runs: {', '.join(matching)}",
             hint="give more characters of the id",
         )
@@ -943,7 +945,7 @@ def _matching_runs(
         )
         if of:
             return of, {name: reference}
-    raise NotFound(
+    raise NotFoundError(
         f"nothing forgotten matches {reference!r}",
         hint="nacre forget --list shows the runs",
     )
@@ -953,5 +955,8 @@ def _matching_runs(
 
 
 def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:
-    """Delete for good; the report lists places that could not be reached. Raises QueryInvalid, NotFound, Conflict."""
+    """Delete for good; the report lists places that could not be reached.
+
+    Raises InvalidQueryError, NotFoundError, ConflictError.
+    """
     return forget(home, plan(home, request))

@@ -32,7 +32,7 @@ from nacre.base.ids import at_ms, bytes_hash, to_ms
 from nacre.base.link import start_process
 from nacre.base.locks import FileLock
 from nacre.base.text import one_line, shorten
-from nacre.errors import NacreError, RepositoryBusy, RepositoryUnusable
+from nacre.errors import NacreError, RepositoryBusyError, UnusableRepositoryError
 from nacre.home.home import Home
 from nacre.home.location import without_secrets
 from nacre.home.spending import waits_for_models
@@ -149,7 +149,7 @@ _BATCH = 500
 
 
 def catch_up(home: Home) -> None:
-    """Read commits that are new since the last call. Raises GitUnavailable, RepositoryUnusable."""
+    """Read commits that are new since the last call. Raises GitUnavailableError, UnusableRepositoryError."""
     repository = home.repository
     if not repository.exists:
         return
@@ -262,7 +262,7 @@ Temporary files, Obsidian's open windows and its bin are ignored.
 def prepare(home: Home) -> Head:
     """Create the vault's repository if needed, check that it can take commits, and return its HEAD.
 
-    Raises GitUnavailable, RepositoryUnusable.
+    Raises GitUnavailableError, UnusableRepositoryError.
     """
     if not home.repository.exists or not home.repository.is_whole:
         home.repository.create()
@@ -274,24 +274,24 @@ def prepare(home: Home) -> Head:
 
 
 def fit_to_commit(home: Home) -> Head:
-    """Return the HEAD of a repository that can take commits. Raises GitUnavailable, RepositoryUnusable."""
+    """Return the HEAD of a repository that can take commits. Raises GitUnavailableError, UnusableRepositoryError."""
     home.repository.git.version()
     home.repository.check()
     return settled_head(home)
 
 
 def settled_head(home: Home) -> Head:
-    """Return the HEAD, if no merge or similar is in progress. Raises RepositoryUnusable."""
+    """Return the HEAD, if no merge or similar is in progress. Raises UnusableRepositoryError."""
     repository = home.repository
     head = repository.head()
     if head.branch is None:
-        raise RepositoryUnusable(
+        raise UnusableRepositoryError(
             "the vault's repository has a detached HEAD",
             hint=f"git -C {repository.root} switch main; after that, nacre commits again",
         )
     begun = repository.in_progress()
     if begun:
-        raise RepositoryUnusable(
+        raise UnusableRepositoryError(
             f"a {begun} is in progress in the vault's repository",
             hint=f"finish or abort it: git -C {repository.root} status",
         )
@@ -477,8 +477,8 @@ class _Plan:
 def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committed:
     """Commit every whole operation, then other files in the vault.
 
-    Raises GitUnavailable, RepositoryUnusable (broken, detached, in the middle of a merge), StoreBusy if another process
-    commits.
+    Raises GitUnavailableError, UnusableRepositoryError (broken, detached, in the middle of a
+    merge), StoreBusyError if another process commits.
     """
     if not home.settings.flag("git.enabled"):
         write_listings(home)
@@ -546,7 +546,9 @@ def _commit_once(
         if home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
             catch_up(home)
             return list(zip(ids, plan.titles, strict=True)), plan.operations
-    raise RepositoryBusy("the vault's branch keeps changing", hint="nacre admin commit retries")
+    raise RepositoryBusyError(
+        "the vault's branch keeps changing", hint="nacre admin commit retries"
+    )
 
 
 def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
@@ -672,7 +674,7 @@ def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
 def _initialise_index(home: Home) -> None:
     """For a new database, update git's index after a crash; the user's staged changes stay staged."""
     head = home.repository.head().commit
-    with contextlib.suppress(RepositoryBusy, RepositoryUnusable):
+    with contextlib.suppress(RepositoryBusyError, UnusableRepositoryError):
         if head:
             home.repository.update_index(head if home.repository.staged() else None, head)
     home.journal.set_git_state("index", head or _NO_COMMIT)
@@ -687,7 +689,7 @@ def step_index(home: Home) -> str | None:
     try:
         is_there = last_indexed != _NO_COMMIT and home.repository.is_ancestor(last_indexed, head)
         home.repository.update_index(last_indexed if is_there else None, head)
-    except (RepositoryBusy, RepositoryUnusable) as error:
+    except (RepositoryBusyError, UnusableRepositoryError) as error:
         return f"git status is out of date: {error.message}"
     with home.database.transaction():
         home.journal.set_git_state("index", head)

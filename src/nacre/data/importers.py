@@ -25,7 +25,7 @@ from nacre.base.ids import content_hash, from_ms, to_millisecond
 from nacre.base.lazy import load
 from nacre.base.text import normalise, one_line, title_of
 from nacre.base.times import parsed
-from nacre.errors import InvalidInput, MemoryInvalid, NotFound
+from nacre.errors import InvalidInputError, InvalidMemoryError, NotFoundError
 from nacre.store.foreign import open_foreign
 from nacre.values import reports
 from nacre.values.memory import Confidence, Kind, Memory, Source
@@ -129,14 +129,17 @@ class Tree:
 
 
 def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
-    """Open a file or folder as a tree; ``clean`` removes secrets from a text. Raises NotFound, InvalidInput."""
+    """Open a file or folder as a tree; ``clean`` removes secrets from a text.
+
+    Raises NotFoundError, InvalidInputError.
+    """
     path = path.expanduser().absolute()
     if path.is_dir():
         return Tree(path, _by_name(_bounded(_folder(path)), clean), clean=clean)
     if not path.exists():
-        raise NotFound(f"{path} does not exist", hint="check the path")
+        raise NotFoundError(f"{path} does not exist", hint="check the path")
     if not path.is_file():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{path} is neither a file nor a folder", hint="give the data of the other memory"
         )
     leaf = _leaf(path, path.name)
@@ -144,7 +147,7 @@ def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
         try:
             return Tree(path, _by_name(_bounded(_archive(path)), clean), clean=clean)
         except BROKEN as error:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{path} is a broken zip: {error}", hint="create it again"
             ) from error
     return Tree(path, _by_name([(path.name, leaf)], clean), single=True, clean=clean)
@@ -202,7 +205,7 @@ def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) ->
 def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
     for number, item in enumerate(leaves):
         if number == MOST_FILES:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"more than {MOST_FILES:,} files",
                 hint="give the folder that contains only the memories",
             )
@@ -332,13 +335,13 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
                     columns <= set(database.columns(table)) for table, columns in tables.items()
                 ):
                     return tree.path_of(name)
-        except InvalidInput:
+        except InvalidInputError:
             continue
     return None
 
 
 def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
-    """Yield a problem for each file that is not the program's. Raises InvalidInput."""
+    """Yield a problem for each file that is not the program's. Raises InvalidInputError."""
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
             yield Skipped(str(tree.path_of(name)), reason)
@@ -500,12 +503,12 @@ SOURCES: dict[str, str] = {
 
 
 def detect(tree: Tree) -> ImportSource:
-    """Return the source that recognises a tree. Raises InvalidInput if none does."""
+    """Return the source that recognises a tree. Raises InvalidInputError if none does."""
     recognised = next(
         (source for source in map(get_source, SOURCES) if source.recognise(tree)), None
     )
     if recognised is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"no known format of another memory in {tree.root}",
             hint=f"give the format: --from {', '.join(SOURCES)}; for transcripts, use nacre ingest",
         )
@@ -514,9 +517,11 @@ def detect(tree: Tree) -> ImportSource:
 
 @cache
 def get_source(name: str) -> ImportSource:
-    """Return a source by name. Raises NotFound."""
+    """Return a source by name. Raises NotFoundError."""
     if name not in SOURCES:
-        raise NotFound(f"there is no source {name!r}", hint=f"use one of: {', '.join(SOURCES)}")
+        raise NotFoundError(
+            f"there is no source {name!r}", hint=f"use one of: {', '.join(SOURCES)}"
+        )
     source: ImportSource = load(SOURCES[name])
     return source
 
@@ -613,7 +618,7 @@ def shape(
 def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
     """Return a file's front matter as text, lists and mappings, and its body, without secrets.
 
-    Raises MemoryInvalid for broken front matter.
+    Raises InvalidMemoryError for broken front matter.
     """
     front, body = split(tree.text(name) or "")
     return cleaned(documents_load(front) if front else {}, tree.clean), tree.clean(body).strip()
@@ -623,7 +628,7 @@ def readable_front(tree: Tree, name: str) -> dict[str, Any]:
     """Return a file's front matter; empty if it is broken."""
     try:
         return front_of(tree, name)[0]
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return {}
 
 
@@ -689,7 +694,7 @@ def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
         return Skipped(name, "too large or not text")
     try:
         return front_of(tree, name)
-    except MemoryInvalid as error:
+    except InvalidMemoryError as error:
         return Skipped(name, error.message)
 
 
@@ -837,7 +842,7 @@ def _from_file(tree: Tree, name: str) -> Item:
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
-    """Yield every line's item in order, and verify the trailer at the end. Raises InvalidInput."""
+    """Yield every line's item in order, and verify the trailer at the end. Raises InvalidInputError."""
     digest, lines, closed = hashlib.sha256(), 0, False
     talk: tuple[Session, Values, list[Turn]] | None = None
     with tree.path_of(tree.names[0]).open("rb") as file:
@@ -861,14 +866,14 @@ def _lines(tree: Tree) -> Iterator[Item]:
     if talk:
         yield _talk(talk)
     if not closed:
-        raise InvalidInput(f"{tree.root} is incomplete or was changed", hint=_DAMAGED_HINT)
+        raise InvalidInputError(f"{tree.root} is incomplete or was changed", hint=_DAMAGED_HINT)
 
 
 def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
     kind = values.get("type")
     if kind == reports.HEADER:
         if not isinstance(values.get("version"), int) or values["version"] > reports.VERSION:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{tree.root} was written by a newer nacre", hint="upgrade nacre, then import it"
             )
     elif kind == reports.MEMORY:
@@ -904,7 +909,7 @@ def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | 
     """Return a memory with a valid id and a project that is a folder's name."""
     try:
         memory = make()
-    except MemoryInvalid as error:
+    except InvalidMemoryError as error:
         return Skipped(where, error.message)
     if not _ID.fullmatch(memory.id):
         memory = replace(memory, id=imported_id(NAME, memory.id, None))

@@ -39,7 +39,13 @@ from nacre.data.importers import (
     open_tree,
     words_hash,
 )
-from nacre.errors import Conflict, InvalidInput, MemoryInvalid, NotFound, Unavailable
+from nacre.errors import (
+    ConflictError,
+    InvalidInputError,
+    InvalidMemoryError,
+    NotFoundError,
+    UnavailableError,
+)
 from nacre.home.change import Change, Run, known_or_named, read_pages, write_new_page
 from nacre.home.home import Home, territory
 from nacre.home.location import clean_values, redacted
@@ -210,7 +216,7 @@ class ImportReport:
 def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     """Read the source and decide on each item; nothing is changed.
 
-    Raises NotFound, InvalidInput for an unknown or damaged source.
+    Raises NotFoundError, InvalidInputError for an unknown or damaged source.
     """
     if options.trust:
         home.actor.require_owner("nacre data import --trust")
@@ -235,7 +241,7 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
     """Carry out a plan in batches as one operation. After a crash the next import does the rest.
 
-    Raises OwnerOnly if an agent imports conversations, because the user's words are learned from them.
+    Raises OwnerOnlyError if an agent imports conversations, because the user's words are learned from them.
     """
     if plan.transcripts:
         home.actor.require_owner("nacre data import of conversations")
@@ -310,8 +316,8 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
     try:
         memory = redacted(home.redactor, item.memory)
         if len(memory.content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
-            raise MemoryInvalid("larger than 1 MB")
-    except MemoryInvalid as error:
+            raise InvalidMemoryError("larger than 1 MB")
+    except InvalidMemoryError as error:
         plan.skipped.append(Skipped(item.memory.source.file or item.memory.id, error.message))
         return None
     project = home.redactor.clean(plan.options.project or "") or memory.project
@@ -611,7 +617,7 @@ def _places(home: Home, host: str) -> Sequence[MemoryPlace]:
 def _imported(home: Home, host: str, place: MemoryPlace) -> Captured:
     try:
         plan = plan_import(home, ImportOptions(path=place.path, source=place.source, vectors=False))
-    except (InvalidInput, NotFound) as error:
+    except (InvalidInputError, NotFoundError) as error:
         return Captured(host, place.path, problem=error.message)
     if plan.is_empty:
         return Captured(host, place.path)
@@ -653,7 +659,7 @@ def _notes(path: Path) -> Iterator[Path]:
 def export(
     home: Home, request: ExportRequest, on_progress: OnProgress | None = None
 ) -> ExportReport:
-    """Write everything into one readable file. Raises Conflict if it exists."""
+    """Write everything into one readable file. Raises ConflictError if it exists."""
     return exporting.export(
         home, request.target, request, overwrite=request.overwrite, on_progress=on_progress
     )
@@ -662,27 +668,27 @@ def export(
 def import_(
     home: Home, request: ImportOptions, on_progress: OnProgress | None = None
 ) -> ImportReport:
-    """Import another memory or an account's export. Raises NotFound, InvalidInput."""
+    """Import another memory or an account's export. Raises NotFoundError, InvalidInputError."""
     return carry_out(home, plan_import(home, request), on_progress)
 
 
 def back_up(
     home: Home, request: BackupRequest, on_progress: OnProgress | None = None
 ) -> backup.BackupReport:
-    """Back up the whole home. Raises Conflict if the file exists."""
+    """Back up the whole home. Raises ConflictError if the file exists."""
     return backup.create(home, request.target, overwrite=request.overwrite, on_progress=on_progress)
 
 
 def restore(
     settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None
 ) -> backup.RestoreReport:
-    """Restore a backup as a home. Raises NotFound, InvalidInput, Conflict, Unavailable."""
+    """Restore a backup as a home. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError."""
     target = (request.target or settings.home).expanduser().absolute()
     if settings.server and target == settings.home:
-        raise Unavailable(
+        raise UnavailableError(
             "this memory is on a server, but a backup contains files",
             hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
         )
     if target != settings.home and territory(settings).holds(target):
-        raise Conflict(f"{target} is inside the existing home", hint="give a folder elsewhere")
+        raise ConflictError(f"{target} is inside the existing home", hint="give a folder elsewhere")
     return backup.restore(request.backup, target, replace=request.replace, on_progress=on_progress)

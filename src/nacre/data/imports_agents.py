@@ -41,7 +41,7 @@ from nacre.data.importers import (
     text_of,
     words_hash,
 )
-from nacre.errors import MemoryInvalid
+from nacre.errors import InvalidMemoryError
 from nacre.hosts import files
 from nacre.readers.accounts import ADAPTER as CHATGPT_ADAPTER
 from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
@@ -592,7 +592,7 @@ def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
         return
     try:
         _, body = front_of(tree, name)
-    except MemoryInvalid:
+    except InvalidMemoryError:
         body = tree.clean(text)
     file = PurePosixPath(name).name
     is_curated, is_user = file.lower() in _CURATED, file.lower() == _USER

@@ -45,7 +45,7 @@ from nacre.data.importers import (
     text_of,
     words_hash,
 )
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.store.foreign import open_foreign
 from nacre.values.memory import (
     USUAL_STRENGTH,
@@ -328,7 +328,7 @@ def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]
                         usage[str(row.get("entry_path"))] = Usage(
                             last_recalled=last, access_count=count
                         )
-            except InvalidInput:
+            except InvalidInputError:
                 continue
     return links, usage
 

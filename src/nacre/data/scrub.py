@@ -28,7 +28,7 @@ from nacre.data.forget import (
     text_files,
 )
 from nacre.data.history import catch_up
-from nacre.errors import MemoryInvalid, Unavailable
+from nacre.errors import InvalidMemoryError, UnavailableError
 from nacre.home import archive_packs
 from nacre.home.archive_packs import DAMAGED, FOLDER, folder_of
 from nacre.home.home import Home
@@ -53,8 +53,8 @@ _OWN_FILES = frozenset({"config.toml"})
 def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None) -> ScrubReport:
     """Remove everything stored that the rules match.
 
-    Raises StoreBusy if other processes use the database constantly, RepositoryUnusable if the history cannot be
-    rewritten.
+    Raises StoreBusyError if other processes use the database constantly, UnusableRepositoryError if
+    the history cannot be rewritten.
     """
     began = time.perf_counter()
     scan(home)
@@ -223,7 +223,7 @@ def _renamed(home: Home, path: str, data: bytes) -> str:
     """Return the name of a historical file with the contents ``data``: its current name, if any."""
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
-    except (MemoryInvalid, UnicodeDecodeError):
+    except (InvalidMemoryError, UnicodeDecodeError):
         return path
     if not memory.id or not is_memory_file(path) or not is_named_after_more(path, memory.subject):
         return path
@@ -241,7 +241,7 @@ def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
         try:
             copy.unlink(missing_ok=True)
         except OSError as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"cannot remove {copy}: {error.strerror}", hint="remove it by hand"
             ) from error
     return copies

@@ -36,16 +36,16 @@ from nacre.data.history import (
     write_message,
 )
 from nacre.errors import (
-    EditConflict,
-    HistoryRewritten,
-    InvalidInput,
+    EditConflictError,
+    HistoryRewrittenError,
+    InvalidInputError,
     NacreError,
-    RemoteMoved,
-    RepositoryBusy,
-    RepositoryUnusable,
-    SecretFound,
-    StoreBusy,
-    VaultUnusable,
+    RemoteMovedError,
+    RepositoryBusyError,
+    SecretFoundError,
+    StoreBusyError,
+    UnusableRepositoryError,
+    UnusableVaultError,
 )
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -117,7 +117,7 @@ def plan_join(
 
     ``rewritten_from`` is the commit of the remote before its history was rewritten: local changes since then are
     applied on top. The same is done if unsent commits contain content forgotten elsewhere, so that they are never sent.
-    Raises RepositoryUnusable for files that no vault may contain.
+    Raises UnusableRepositoryError for files that no vault may contain.
     """
     repository = home.repository
     local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
@@ -357,12 +357,12 @@ def _is_plain(tree: Entries, path: str) -> bool:
 
 
 def refuse_paths(tree: Iterable[str]) -> None:
-    """Raise RepositoryUnusable for names that could reach into git's own folder on any file system."""
+    """Raise UnusableRepositoryError for names that could reach into git's own folder on any file system."""
     for path in tree:
         for part in path.split("/"):
             name = _INVISIBLE.sub("", part).casefold().rstrip(" .")
             if name in ("", ".git", "git~1") or "\\" in part or "\n" in part or part in (".", ".."):
-                raise RepositoryUnusable(
+                raise UnusableRepositoryError(
                     f"the remote has a file that nacre does not write: {path!r}",
                     hint="remove it from the remote's branch, then sync again",
                 )
@@ -398,7 +398,7 @@ class _Part:
 def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -> str | None:
     """Write the changes and move the branch; return the obstacle if something was edited meanwhile.
 
-    Some parts may be written then, and the next merge is smaller. Raises EditConflict for a file that cannot be
+    Some parts may be written then, and the next merge is smaller. Raises EditConflictError for a file that cannot be
     committed here (``held``: path → reason).
     """
     assert plan.commit is not None  # noqa: S101 - a preview is not written
@@ -421,7 +421,7 @@ def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -
 def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
     """Carry out the remote's forgetting before the merge, so that nothing restores forgotten content.
 
-    Returns a note for each removed memory, without its text. Raises VaultUnusable.
+    Returns a note for each removed memory, without its text. Raises UnusableVaultError.
     """
     remote_ledger = b"".join(home.repository.read([f"{theirs}:{LEDGER}"]).values())
     present = _present(home, LEDGER)
@@ -445,7 +445,7 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
 
 
 def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write the changes without a commit; return the obstacle, if any. Raises EditConflict, VaultUnusable."""
+    """Write the changes without a commit; return the obstacle, if any. Raises EditConflictError, UnusableVaultError."""
     files = {
         path: _over_listing(home, path, change)
         for path, change in plan.changes.items()
@@ -512,13 +512,13 @@ def _take_part(
 
 
 def _written(change: Change, part: _Part) -> str | None:
-    """Write a part; return the path of a concurrent edit, if any. Raises VaultUnusable."""
+    """Write a part; return the path of a concurrent edit, if any. Raises UnusableVaultError."""
     home = change.home
     _write(change, part)
     changes = part.changes.items()
     edited = next((path for path, item in changes if _present(home, path) != item.after), None)
     if edited and home.files.has_intents():
-        raise VaultUnusable(
+        raise UnusableVaultError(
             next(iter(home.problems[-1:]), f"{edited} is not writable"),
             hint="free some space or check its permissions, then sync again; nothing was lost",
         )
@@ -636,7 +636,7 @@ def _write(change: Change, part: _Part) -> None:
     for path, base in direct:
         try:
             home.vault.write_bytes(path, changes[path].after or b"", base=base)
-        except (EditConflict, VaultUnusable) as error:
+        except (EditConflictError, UnusableVaultError) as error:
             home.problems.append(f"{path}: {error.message}")
 
 
@@ -651,12 +651,12 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
 def _edited(
     home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Return a file that was edited since the comparison. Raises EditConflict."""
+    """Return a file that was edited since the comparison. Raises EditConflictError."""
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue
         if path in held_files:
-            raise EditConflict(
+            raise EditConflictError(
                 f"{path} is held here ({held_files[path]}) and also changed at the remote",
                 hint="correct the file or move it out of the vault, then sync again",
             )
@@ -669,7 +669,7 @@ def _present(home: Home, path: str) -> bytes | None:
         return home.vault.read(path, whole=True)
     except FileNotFoundError:
         return None
-    except VaultUnusable:
+    except UnusableVaultError:
         place = home.vault.root / path
         if place.is_dir() or any(parent.is_file() for parent in place.parents):
             return None
@@ -759,12 +759,13 @@ class LastSync:
 def sync(home: Home, request: SyncRequest | None = None) -> Synced:
     """Commit pending operations, merge the remote's commits, and push.
 
-    Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, RepositoryUnusable, GitUnavailable,
-    EditConflict, StoreBusy. Nothing is lost then: the next sync continues.
+    Raises RemoteUnreachableError, RemoteRefusedError, HistoryRewrittenError, SecretFoundError,
+    UnusableRepositoryError, GitUnavailableError, EditConflictError, StoreBusyError. Nothing is lost
+    then: the next sync continues.
     """
     request = request or SyncRequest()
     if not home.settings.flag("git.enabled"):
-        raise RepositoryUnusable(
+        raise UnusableRepositoryError(
             "git is off, so sync is not possible", hint="nacre config set git.enabled true"
         )
     with (
@@ -824,7 +825,7 @@ def _commit_sync(home: Home, request: SyncRequest) -> Committed:
 def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | None:
     """Return the configured remote, or configure the requested one.
 
-    Raises InvalidInput, RemoteRefused, RemoteUnreachable.
+    Raises InvalidInputError, RemoteRefusedError, RemoteUnreachableError.
     """
     configured = remotes.Remote(home.repository, _GIT_REMOTE, request.timeout_seconds)
     if request.remote is None:
@@ -834,7 +835,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
         return named
     url = remotes.check_url(request.remote, Path.cwd())
     if Path(url) == home.vault.root or home.vault.root in Path(url).parents:
-        raise InvalidInput("the remote is inside the vault", hint="choose a folder elsewhere")
+        raise InvalidInputError("the remote is inside the vault", hint="choose a folder elsewhere")
     by_url = replace(configured, name=url)
     if request.dry_run:
         return by_url
@@ -872,9 +873,9 @@ def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncR
         synced = _with_problems(synced, home)
         try:
             return _send(home, remote, synced, theirs)
-        except RemoteMoved:
+        except RemoteMovedError:
             _commit_sync(home, request)
-    raise RepositoryBusy(reason, hint="try again in a moment; nothing was lost")
+    raise RepositoryBusyError(reason, hint="try again in a moment; nothing was lost")
 
 
 def _plan(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
@@ -906,7 +907,7 @@ def _with_problems(synced: Synced, home: Home) -> Synced:
 
 
 def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None) -> Synced:
-    """Push new commits. Raises RemoteMoved, SecretFound, RemoteRefused, RemoteUnreachable."""
+    """Push new commits. Raises RemoteMovedError, SecretFoundError, RemoteRefusedError, RemoteUnreachableError."""
     head, branch = home.repository.head().commit, synced.branch or ""
     if head is None:
         return synced
@@ -923,13 +924,13 @@ def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None
 def _rewritten_from(
     home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
-    """Return the remote's former commit if its history was rewritten since. Raises HistoryRewritten."""
+    """Return the remote's former commit if its history was rewritten since. Raises HistoryRewrittenError."""
     synced = remote.synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None
     if request.accept_rewritten:
         return synced
-    raise HistoryRewritten(
+    raise HistoryRewrittenError(
         f"the remote's history was rewritten: commit {synced[:8]}, present at the last sync, is gone",
         hint=(
             "nothing was changed. Inspect it (git fetch, git log). To accept it and put the local changes on top: "
@@ -939,7 +940,7 @@ def _rewritten_from(
 
 
 def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
-    """Check all files and messages that would be sent for the first time. Raises SecretFound."""
+    """Check all files and messages that would be sent for the first time. Raises SecretFoundError."""
     names = sorted(blobs)
     rules_by_path: dict[str, str] = {}
     for start in range(0, len(names), _CHECKED_PER_READ):
@@ -960,7 +961,7 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
         listing = "; ".join(finds[:_MAX_LISTED_FINDS])
         rest = len(finds) - _MAX_LISTED_FINDS
         more = f" and {rest} more" if rest > 0 else ""
-        raise SecretFound(
+        raise SecretFoundError(
             f"nothing was sent: {listing}{more} contains what looks like a secret",
             hint="remove it, also from the history: nacre admin scrub; or mark it as harmless: redaction.allow",
         )
@@ -992,7 +993,7 @@ def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
 
 def _keep(home: Home, last: LastSync) -> None:
     values = clean_values(home.redactor, {name: getattr(last, name) for name in LastSync.__slots__})
-    with contextlib.suppress(StoreBusy), home.database.transaction():
+    with contextlib.suppress(StoreBusyError), home.database.transaction():
         home.journal.set_git_state(_STATE, json.dumps(values))
 
 

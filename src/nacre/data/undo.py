@@ -14,7 +14,13 @@ from msgspec import Meta
 from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.request import Request
 from nacre.data.history import Committed, catch_up, commit_operations
-from nacre.errors import Conflict, GitUnavailable, MemoryInvalid, NotFound, RepositoryUnusable
+from nacre.errors import (
+    ConflictError,
+    GitUnavailableError,
+    InvalidMemoryError,
+    NotFoundError,
+    UnusableRepositoryError,
+)
 from nacre.home import views
 from nacre.home.change import FEW, read_pages
 from nacre.home.change import Change as change_Change
@@ -58,7 +64,7 @@ def log(
 ) -> list[Listed]:
     """Return operations, the newest first: all, or those on one memory, in one project, or of one action.
 
-    Raises NotFound, Conflict.
+    Raises NotFoundError, ConflictError.
     """
     look(home)
     memory = _memory_id(home, reference) if reference else None
@@ -69,10 +75,10 @@ def log(
 
 
 def _memory_id(home: Home, reference: str) -> str:
-    """Return the id of a memory; a deleted one requires its full id. Raises NotFound, Conflict."""
+    """Return the id of a memory; a deleted one requires its full id. Raises NotFoundError, ConflictError."""
     try:
         return get(home, reference).id
-    except NotFound:
+    except NotFoundError:
         if home.journal.operations(memory=reference, limit=1):
             return reference
         raise
@@ -84,13 +90,16 @@ def memories_of(home: Home, operation: Operation) -> list[str]:
 
 
 def find_operation(home: Home, reference: str) -> Operation:
-    """Return an operation by its id, or at least four characters of its start or end. Raises NotFound, Conflict."""
+    """Return an operation by its id, or at least four characters of its start or end.
+
+    Raises NotFoundError, ConflictError.
+    """
     operations = home.journal.find_like(reference.strip().lower())
     if not operations:
-        raise NotFound(f"there is no operation {reference!r}", hint="nacre log shows ids")
+        raise NotFoundError(f"there is no operation {reference!r}", hint="nacre log shows ids")
     if len(operations) > 1:
         names = ", ".join(operation.id for operation in operations)
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several operations: {names}",
             hint="give more characters of the id",
         )
@@ -98,15 +107,18 @@ def find_operation(home: Home, reference: str) -> Operation:
 
 
 def operation_meant(home: Home, reference: str | None) -> Operation:
-    """Return the operation by its id, the last one on a memory, or the last one. Raises NotFound, Conflict."""
+    """Return the operation by its id, the last one on a memory, or the last one.
+
+    Raises NotFoundError, ConflictError.
+    """
     look(home)
     if reference:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             return find_operation(home, reference)
     memory = get(home, reference).id if reference else None
     last = home.journal.operations(memory=memory, limit=1)
     if not last:
-        raise NotFound(
+        raise NotFoundError(
             "there are no operations yet" if memory is None else "it has no operations",
             hint="nacre log",
         )
@@ -116,19 +128,22 @@ def operation_meant(home: Home, reference: str | None) -> Operation:
 def look(home: Home) -> None:
     """Read edits by hand and new commits."""
     scan(home)
-    with contextlib.suppress(GitUnavailable, RepositoryUnusable):
+    with contextlib.suppress(GitUnavailableError, UnusableRepositoryError):
         catch_up(home)
 
 
 def changes_of(home: Home, operation: Operation) -> list[Change]:
-    """Return the changes of an operation. Raises NotFound if neither journal nor history has its texts any more."""
+    """Return the changes of an operation.
+
+    Raises NotFoundError if neither journal nor history has its texts any more.
+    """
     touched = dict(home.journal.touched(operation.id))
     if operation.committed:
         states = _committed(home, operation.committed, list(touched))
     else:
         states = _pending(home, operation)
         if touched and not states:
-            raise NotFound(
+            raise NotFoundError(
                 "the texts of this operation are no longer kept",
                 hint="with git on (git.enabled), the whole history is kept",
             )
@@ -146,7 +161,7 @@ def memory_of(version: Version) -> Memory | None:
         return parse(
             version.text, version.path, new_id=lambda: "", modified=datetime.fromtimestamp(0, UTC)
         )
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return None
 
 
@@ -173,7 +188,7 @@ def _head_texts(home: Home, paths: Sequence[str]) -> dict[str, str | None]:
         if not paths or not repository.exists or repository.head().commit is None:
             return {}
         contents = repository.read([f"HEAD:{path}" for path in paths])
-    except (GitUnavailable, RepositoryUnusable):
+    except (GitUnavailableError, UnusableRepositoryError):
         return {}
     return {
         name.removeprefix("HEAD:"): data.decode("utf-8", "replace")
@@ -235,7 +250,7 @@ def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
     front, body = documents.split(version.text)
     try:
         values = documents.load(front) if front else {}
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return {}, version.text.splitlines()
     return values, body.strip().splitlines()
 
@@ -291,7 +306,7 @@ class Undoing:
 
 
 def plan_undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
-    """Return the effects of an undo. Raises NotFound, Conflict."""
+    """Return the effects of an undo. Raises NotFoundError, ConflictError."""
     operation, changes = _found(home, reference)
     return _planned(home, operation, changes, force=force)
 
@@ -299,8 +314,8 @@ def plan_undo(home: Home, reference: str | None, *, force: bool = False) -> Undo
 def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
     """Undo an operation, by default the last one that is not undone. The undo is an operation, too, and can be undone.
 
-    Raises Conflict if the same fields were changed since, unless ``force``: then the present version stays, and the old
-    one is kept as a linked memory.
+    Raises ConflictError if the same fields were changed since, unless ``force``: then the present
+    version stays, and the old one is kept as a linked memory.
     """
     operation, changes = _found(home, reference)  # git runs before the lock is taken
     scan(home)
@@ -316,7 +331,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
             named = "; ".join(
                 f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5]
             )
-            raise Conflict(
+            raise ConflictError(
                 f"{len(planned.conflicts)} changed since in the same place: {named}",
                 hint="--force keeps both versions, with a link between them",
             )
@@ -331,13 +346,13 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
     look(home)
     for operation in [find_operation(home, reference)] if reference else not_undone(home):
         if is_going_on(home, operation):
-            raise Conflict(
+            raise ConflictError(
                 "this operation is still running", hint="wait for it or stop it, then undo it"
             )
         changes = changes_of(home, operation)
         if reference or changes or operation.action not in DECISIONS or _decided(home, operation):
             return operation, changes
-    raise NotFound(
+    raise NotFoundError(
         "there is nothing to undo",
         hint="nacre log shows operations; to revert an undo, give its own id",
     )
@@ -365,7 +380,7 @@ def not_undone(home: Home) -> Iterator[Operation]:
             undone.add((operation.why or "").rpartition(" ")[2])
 
 
-def _nothing_left(home: Home, operation: Operation) -> Conflict:
+def _nothing_left(home: Home, operation: Operation) -> ConflictError:
     earlier = next(
         (candidate for candidate in not_undone(home) if candidate.id < operation.id),
         None,
@@ -374,7 +389,7 @@ def _nothing_left(home: Home, operation: Operation) -> Conflict:
     if earlier:
         about = f" ({earlier.subject})" if earlier.subject else ""
         hint = f"nacre undo {_end(earlier)} reverts the previous operation, {earlier.action}{about}"
-    return Conflict(
+    return ConflictError(
         f"this operation is already fully undone: {operation.action} {_end(operation)}",
         hint=hint,
     )
@@ -651,7 +666,7 @@ class UndoRequest(Request, frozen=True, kw_only=True):
 
 
 def log_answers(home: Home, request: LogRequest) -> list[Listed]:
-    """Return operations, the newest first. Raises NotFound, Conflict."""
+    """Return operations, the newest first. Raises NotFoundError, ConflictError."""
     return log(
         home,
         reference=request.reference,
@@ -663,22 +678,25 @@ def log_answers(home: Home, request: LogRequest) -> list[Listed]:
 
 
 def diff(home: Home, request: DiffRequest) -> OperationDiff:
-    """Return the changes of an operation. Raises NotFound, Conflict."""
+    """Return the changes of an operation. Raises NotFoundError, ConflictError."""
     operation = operation_meant(home, request.reference)
     return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
 
 
 def plan_undo_answers(home: Home, request: UndoRequest) -> Undoing:
-    """Return the effects of undoing an operation. Raises NotFound, Conflict."""
+    """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
     return plan_undo(home, request.operation, force=request.force)
 
 
 def undo_answers(home: Home, request: UndoRequest) -> Undoing:
-    """Undo an operation. Raises NotFound, Conflict."""
+    """Undo an operation. Raises NotFoundError, ConflictError."""
     return undo(home, request.operation, force=request.force)
 
 
 def commit(home: Home) -> Committed:
-    """Commit pending operations to the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
+    """Commit pending operations to the vault's git history.
+
+    Raises GitUnavailableError, UnusableRepositoryError, StoreBusyError.
+    """
     scan(home)
     return commit_operations(home)

@@ -22,7 +22,13 @@ from msgspec import Meta
 from nacre.base import ids
 from nacre.base.named_files import named_file
 from nacre.base.request import Request
-from nacre.errors import ArchiveDamaged, Conflict, NacreError, NotFound, Unavailable
+from nacre.errors import (
+    ConflictError,
+    DamagedArchiveError,
+    NacreError,
+    NotFoundError,
+    UnavailableError,
+)
 from nacre.home import archive_packs, location, parsing, reread, retention, workers
 from nacre.home.home import Home, territory
 from nacre.readers import adapter as readers_adapter
@@ -41,7 +47,7 @@ STALE = -1
 """
 
 
-class _NeedsRewrite(Exception):  # noqa: N818 - control flow, not an error
+class _NeedsRewriteError(Exception):
     """The original text cannot be stored, or would not yield the same sessions."""
 
 
@@ -161,7 +167,7 @@ def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
 def settle(home: Home) -> None:
     """Rewrite packs that contain more than they should.
 
-    Raises StoreBusy while another process archives.
+    Raises StoreBusyError while another process archives.
     """
     stale = [state for state in home.archive.all() if state.changed == STALE]
     if not stale:
@@ -177,7 +183,7 @@ def _archive_safely(work: _Work, due: sessions.Due) -> None:
     state = home.archive.find(due.path) or sessions.Archived(due.path, due.tool, packs.LINES)
     try:
         _archive_one(work, due, state)
-    except ArchiveDamaged:
+    except DamagedArchiveError:
         state = archive_packs.set_aside(home, state)
         try:
             _archive_one(work, due, state)
@@ -215,12 +221,12 @@ def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> No
     adapter = registry.adapter_of(due.tool, path)
     try:
         if state.withheld or adapter is None:
-            raise _NeedsRewrite
+            raise _NeedsRewriteError
         if adapter.whole:
             _keep_whole(work, adapter, path, updated)
         else:
             _keep_lines(work, adapter, path, due.size, updated)
-    except _NeedsRewrite:
+    except _NeedsRewriteError:
         _keep_turns(work, updated)
 
 
@@ -238,7 +244,7 @@ def _keep_lines(
         )
         pack = archive_packs.open_pack(home, state)
         if pack and pack.title.kind != packs.LINES:
-            raise _NeedsRewrite
+            raise _NeedsRewriteError
         start = _resume_at(work, file, size, state, pack)
         if start == 0:
             state = replace(state, fingerprint=fingerprint)
@@ -246,7 +252,7 @@ def _keep_lines(
         pack = _append(work, state, pack, _segments(work, file, state, start, size, cuts))
     if old_pack is None and not _has_same_sessions(work, adapter, path, pack):
         pack.place.unlink()
-        raise _NeedsRewrite
+        raise _NeedsRewriteError
     tail = pack.foldable()
     if tail and not home.archive.copies(state.path):
         pack.fold(tail, archive_packs.finder(home, state.path))
@@ -372,13 +378,13 @@ def _keep_whole(
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
-        raise _NeedsRewrite
+        raise _NeedsRewriteError
     payload = packs.clean_whole(path.read_bytes(), home.redactor.clean_all)
     if payload is None:
-        raise _NeedsRewrite
+        raise _NeedsRewriteError
     with readers_adapter.FileSource(path) as source:
         if not _outlines_match(home, adapter, source, [(0, payload)]):
-            raise _NeedsRewrite
+            raise _NeedsRewriteError
     segment = packs.Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
     _replace(work, state, packs.LINES, [segment])
     work.read += size
@@ -608,18 +614,18 @@ def _is_sound(place: Path) -> bool:
 def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
     """Restore the transcript of a session to its original place, or into a folder.
 
-    Secrets stay redacted. Raises NotFound, Conflict, ArchiveDamaged, Unavailable.
+    Secrets stay redacted. Raises NotFoundError, ConflictError, DamagedArchiveError, UnavailableError.
     """
     stored = location.find_session(home, reference)
     state = _archived_as(home, stored)
     if state is None or state.pack is None:
-        raise NotFound(
+        raise NotFoundError(
             f"the transcript of {stored.session.id} is not in the archive",
             hint="nacre data archive status",
         )
     if folder is None and state.kind != packs.LINES:
         message = f"only the turns of {stored.session.id} were kept, which its tool cannot read"
-        raise Conflict(message, hint="--to DIR writes them as JSON lines")
+        raise ConflictError(message, hint="--to DIR writes them as JSON lines")
     name = (
         Path(state.path).name
         if state.kind == packs.LINES
@@ -628,7 +634,7 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
     target = folder.expanduser().absolute() / name if folder else Path(state.path)
     if os.path.lexists(target):
         hint = "--to DIR writes it somewhere else" if folder is None else "name another folder"
-        raise Conflict(f"{target} is there already", hint=hint)
+        raise ConflictError(f"{target} is there already", hint=hint)
     with home.archive_lock:
         places = _write(home, target, reread.generations(archive_packs.payloads(home, state))[-1])
         if folder is None and state.kind == packs.LINES:
@@ -657,7 +663,7 @@ def _write(
                     new_offset += len(line) + 1
                 file.write(payload.text)
     except OSError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"cannot write {target}: {error.strerror}", hint="--to DIR writes it elsewhere"
         ) from error
     return places
@@ -790,5 +796,5 @@ def prune_archive(home: Home, request: PruneRequest) -> list[sessions.Archived]:
 
 
 def restore_answers(home: Home, request: RestoreSessionRequest) -> Restored:
-    """Restore the transcript of a session. Raises NotFound, Conflict."""
+    """Restore the transcript of a session. Raises NotFoundError, ConflictError."""
     return restore(home, request.reference, request.folder)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nacre.base import files
-from nacre.errors import ArchiveDamaged, NacreError
+from nacre.errors import DamagedArchiveError, NacreError
 from nacre.home.home import Home
 from nacre.store import packs
 from nacre.store.packs import CleanAll, Pack, Payload, Segment, Title, clean_lines, clean_whole
@@ -51,12 +51,12 @@ def rows_of(home: Home, state: Archived) -> list[int]:
 
 
 def open_pack(home: Home, state: Archived) -> Pack | None:
-    """Return the pack of a transcript, if it has one. Raises ArchiveDamaged."""
+    """Return the pack of a transcript, if it has one. Raises DamagedArchiveError."""
     if state.pack is None:
         return None
     pack = packs.load(folder_of(home) / state.pack)
     if pack.end < state.size:
-        raise ArchiveDamaged(f"{pack.place} is damaged", hint="nacre data archive verify")
+        raise DamagedArchiveError(f"{pack.place} is damaged", hint="nacre data archive verify")
     return pack
 
 
@@ -82,7 +82,7 @@ def finder(home: Home, path: str, *, beside: bool = True) -> Callable[[bytes], P
 
 
 def payloads(home: Home, state: Archived) -> Iterator[tuple[Segment, Payload]]:
-    """Yield the archived segments of a transcript. Raises ArchiveDamaged."""
+    """Yield the archived segments of a transcript. Raises DamagedArchiveError."""
     pack = open_pack(home, state)
     if pack:
         yield from pack.payloads(finder(home, state.path))
@@ -163,7 +163,7 @@ def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) ->
 
     Damaged packs are skipped.
 
-    Raises StoreBusy while another process archives.
+    Raises StoreBusyError while another process archives.
     """
 
     def cleaned(payload: Payload) -> Payload:
@@ -186,7 +186,7 @@ def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) ->
             if is_dirty and pack and not dry_run:
                 give_up(home, state)
                 rewrite(home, state, pack, cleaned, find)
-        except ArchiveDamaged:
+        except DamagedArchiveError:
             return False
     return is_dirty
 

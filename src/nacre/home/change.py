@@ -32,15 +32,15 @@ from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
 from nacre.base.text import one_line
 from nacre.errors import (
-    Conflict,
-    EditConflict,
-    InvalidInput,
-    MayBeStored,
-    MemoryInvalid,
-    NotFound,
-    StoreUnusable,
-    Unavailable,
-    VaultUnusable,
+    ConflictError,
+    EditConflictError,
+    InvalidInputError,
+    InvalidMemoryError,
+    MayBeStoredError,
+    NotFoundError,
+    UnavailableError,
+    UnusableStoreError,
+    UnusableVaultError,
 )
 from nacre.home import home, location, operations, views
 from nacre.home import projects as home_projects
@@ -130,7 +130,7 @@ class Change:
         """Write new or changed memories and ledger entries.
 
         Up to 20 memories are one transaction. More are split into transactions of at most 500,
-        between which others may write. The last one includes the entries. Raises EditConflict if a
+        between which others may write. The last one includes the entries. Raises EditConflictError if a
         file changed since it was indexed.
         """
         home = self.home
@@ -148,7 +148,7 @@ class Change:
     def set_importance(self, memory: Memory, note: files.LedgerEntry) -> None:
         """Write a new importance to its line of front matter, the index and the ledger.
 
-        The rest of the file, including ``updated``, is unchanged. Raises EditConflict.
+        The rest of the file, including ``updated``, is unchanged. Raises EditConflictError.
         """
         with self.home.database.transaction():
             if self._adjust(memory, {"importance": memory.importance}):
@@ -158,7 +158,7 @@ class Change:
     def set_claim(self, memory: Memory) -> None:
         """Write the claim of a memory to its line of front matter and the index.
 
-        Raises EditConflict.
+        Raises EditConflictError.
         """
         with self.home.database.transaction():
             if memory.claim and self._adjust(memory, {"claim": plain(memory.claim)}):
@@ -168,7 +168,7 @@ class Change:
         """Write the links of a memory to their line of front matter and the index.
 
         The rest of the file, including ``updated``, is unchanged, and the memory keeps its vectors.
-        Raises EditConflict.
+        Raises EditConflictError.
         """
         with self.home.database.transaction():
             if self._adjust(memory, {"links": plain(memory.links)}, gives_way=False):
@@ -177,7 +177,7 @@ class Change:
     def remove(self, memory: Memory) -> None:
         """Delete a memory's file and row.
 
-        Its text stays in the journal and the history. Raises EditConflict.
+        Its text stays in the journal and the history. Raises EditConflictError.
         """
         home = self.home
         with home.database.transaction():
@@ -301,10 +301,10 @@ def change(
             yield Change(home, operation, is_part=False)
             operation.close()
             _apply_outside_transaction(home)
-        except (Unavailable, StoreUnusable) as error:
+        except (UnavailableError, UnusableStoreError) as error:
             if _is_durable(home, operation):
                 hint = "free some space; look whether it is there before you repeat it"
-                raise MayBeStored(
+                raise MayBeStoredError(
                     f"it may have been stored, although {error.message}", hint=hint
                 ) from error
             raise
@@ -318,7 +318,7 @@ def _is_durable(home: home.Home, operation: operations.OpenOperation) -> bool:
         return False
     try:
         return home.journal.find(operation.operation.id) is not None
-    except (Unavailable, StoreUnusable):
+    except (UnavailableError, UnusableStoreError):
         return True
 
 
@@ -366,7 +366,7 @@ def _apply_outside_transaction(home: home.Home) -> None:
 def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
     """Return the current text of a memory's file, or of its pending write.
 
-    Returns ``None`` if the file is missing. Raises EditConflict if it changed since it was indexed.
+    Returns ``None`` if the file is missing. Raises EditConflictError if it changed since it was indexed.
     """
     pending = home.files.pending_document(file.path)
     if pending is not None:
@@ -376,7 +376,7 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
     except FileNotFoundError:
         return None
     if bytes_hash(data) != file.hash:
-        raise EditConflict(
+        raise EditConflictError(
             f"{file.path} was changed while nacre worked on it",
             hint="repeat the command: it reads the new version",
         )
@@ -460,7 +460,7 @@ def _read_changed(
             continue
         try:
             if not slug.isprintable():
-                raise MemoryInvalid(
+                raise InvalidMemoryError(
                     "the folder's name holds characters that cannot be shown; rename it"
                 )
             mtime_ns = home.vault.stat(page_path(slug)).mtime_ns
@@ -469,7 +469,7 @@ def _read_changed(
             )
         except FileNotFoundError:
             continue
-        except (MemoryInvalid, VaultUnusable) as error:
+        except (InvalidMemoryError, UnusableVaultError) as error:
             home.problems.append(f"{_display_path(page_path(slug))}: {error.message}")
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
@@ -561,7 +561,7 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
     ``None`` for a common folder.
 
     While another process writes, a new project is only named, without waiting, unless another
-    project has that name. Raises StoreBusy.
+    project has that name. Raises StoreBusyError.
     """
     place = location.locate(str(folder))
     existing, slug = location.known_project(home, place), _slug(home, place)
@@ -594,8 +594,8 @@ def name_of_folder(home: home.Home, folder: Path) -> str | None:
 def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
     """Assign a folder, or its repository, to a project.
 
-    Raises InvalidInput for a folder of many projects, Conflict if it belongs to another project,
-    MemoryInvalid if the project's page cannot be read.
+    Raises InvalidInputError for a folder of many projects, ConflictError if it belongs to another project,
+    InvalidMemoryError if the project's page cannot be read.
     """
     place = location.locate(os.path.abspath(folder))
     if (
@@ -603,7 +603,7 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
         or not _slug(home, place)
         or home.settings.user_home.is_relative_to(place.root)
     ):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{folder} holds more than one project", hint="tie the project's own folder"
         )
     read_pages(home)
@@ -613,7 +613,7 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
         if owner is None:
             _extend(change, slug, place)
         elif owner != slug:
-            raise Conflict(
+            raise ConflictError(
                 f"{place.root} belongs to the project {owner}",
                 hint=f"take it out of {page_path(owner)} in the vault first: of its remotes or its roots",
             )
@@ -700,7 +700,7 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
     home = change.home
     try:
         page = read_page(home, slug)
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
     values = page.values if page else {"name": slug}
@@ -750,7 +750,7 @@ def _parse(data: bytes) -> Page:
 def read_page(home: home.Home, slug: str) -> Page | None:
     """Return a project's page, including a pending write, or ``None`` if it is missing.
 
-    Raises MemoryInvalid.
+    Raises InvalidMemoryError.
     """
     pending = home.files.pending_document(page_path(slug))
     if pending is not None:
@@ -768,7 +768,7 @@ def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     """
     try:
         page = read_page(home, slug)
-    except (MemoryInvalid, VaultUnusable, OSError):
+    except (InvalidMemoryError, UnusableVaultError, OSError):
         return ""
     if page is None or page.values.get("trust") == "untrusted":
         return ""
@@ -789,7 +789,7 @@ def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
 def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
     """Return the keys that resolve to a project according to its page.
 
-    Raises FileNotFoundError, MemoryInvalid.
+    Raises FileNotFoundError, InvalidMemoryError.
     """
     return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
@@ -843,7 +843,7 @@ def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
     """Return a list from a project's page, or an empty list if the page is missing or invalid."""
     try:
         page = read_page(home, slug)
-    except (MemoryInvalid, OSError):
+    except (InvalidMemoryError, OSError):
         return []
     return listed(page.values, name) if page else []
 
@@ -999,11 +999,11 @@ def place(home: home.Home, request: PlaceRequest) -> views.Place:
 
 
 def tie(home: home.Home, request: TieRequest) -> views.Place:
-    """Assign a folder to a project. Raises NotFound, Conflict, InvalidInput, MemoryInvalid."""
+    """Assign a folder to a project. Raises NotFoundError, ConflictError, InvalidInputError, InvalidMemoryError."""
     slugs = tuple(location.projects(home))
     slug = project_called(home, request.project, slugs)
     if slug not in slugs:
-        raise NotFound(
+        raise NotFoundError(
             f"no project is called {request.project!r}",
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
@@ -1030,14 +1030,14 @@ def page(home: home.Home, request: PageRequest) -> str:
     """Return the text of a page without secrets, or an empty string."""
     if request.project is not None:
         if request.project not in location.projects(home):
-            raise NotFound(
+            raise NotFoundError(
                 f"no project is called {request.project!r}",
                 hint="memory_admin with overview names them",
             )
         return home.redactor.clean(page_text(home, request.project)).strip()
     try:
         text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
-    except (OSError, VaultUnusable):
+    except (OSError, UnusableVaultError):
         return ""
     return home.redactor.clean(home_projects.without_what_is_over(home, text)).strip()
 

@@ -18,7 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nacre.base.times import shown_minute
-from nacre.errors import EmbedderHeld, EmbedderUnavailable, NacreError, SettingsInvalid
+from nacre.errors import (
+    EmbedderHeldError,
+    EmbedderUnavailableError,
+    InvalidSettingsError,
+    NacreError,
+)
 from nacre.home.home import Home
 from nacre.home.spending import (
     DAILY,
@@ -83,7 +88,7 @@ class Place:
 def place_of(settings: Settings, setting: str) -> Place:
     """Return where texts for a model go, without a key or opening the model.
 
-    Raises EmbedderUnavailable.
+    Raises EmbedderUnavailableError.
     """
     if setting in _LOCAL_SETTINGS or setting.startswith("onnx:"):
         return Place()
@@ -98,15 +103,15 @@ def place_of(settings: Settings, setting: str) -> Place:
     )
 
 
-def wants_yes(settings: Settings, setting: str) -> EmbedderHeld | None:
+def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
     """Return the error if texts would leave this machine without consent.
 
-    Raises EmbedderUnavailable.
+    Raises EmbedderUnavailableError.
     """
     place = place_of(settings, setting)
     if place.is_local or place.host in settings[SENDS_TO]:
         return None
-    return EmbedderHeld(
+    return EmbedderHeldError(
         f"no text goes to {place.host} for {setting} before you say yes",
         hint="nacre writer embedding resume tells what would go and what that costs, and asks",
         reason="no yes",
@@ -114,7 +119,7 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeld | None:
 
 
 def told_of(settings: Settings, setting: str) -> str | None:
-    """Return a message for a user who configures a remote model. Raises EmbedderUnavailable."""
+    """Return a message for a user who configures a remote model. Raises EmbedderUnavailableError."""
     if refusal := wants_yes(settings, setting):
         return f"{refusal.message}: {refusal.hint}"
     place = place_of(settings, setting)
@@ -129,13 +134,13 @@ def told_of(settings: Settings, setting: str) -> str | None:
 def say_yes(home: Home, setting: str) -> Home:
     """Return the home with consent to a model's destination.
 
-    Raises SettingsInvalid, EmbedderUnavailable.
+    Raises InvalidSettingsError, EmbedderUnavailableError.
     """
     if wants_yes(home.settings, setting) is None:
         return home
     origin = home.settings.values[SENDS_TO].origin
     if origin.startswith("$"):
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{origin} goes before a yes", hint=f"add the host there, or unset {origin[1:]}"
         )
     hosts = [*home.settings[SENDS_TO], place_of(home.settings, setting).host]
@@ -149,8 +154,8 @@ def hold(
     use: Use = Use.BACKGROUND,
     tokens: int = _PASSAGE_TOKENS,
     spending: Spending | None = None,
-) -> EmbedderHeld | None:
-    """Return why tokens may not be sent to a model now, or ``None``. Raises EmbedderUnavailable."""
+) -> EmbedderHeldError | None:
+    """Return why tokens may not be sent to a model now, or ``None``. Raises EmbedderUnavailableError."""
     if use is Use.ASKED:
         return None
     cost = place_of(home.settings, setting).cost(tokens)
@@ -162,11 +167,11 @@ def hold(
 
 def _budget_refusal(
     home: Home, setting: str, use: Use, cost: int | None, spending: Spending
-) -> EmbedderHeld | None:
+) -> EmbedderHeldError | None:
     """Return the error if no budget has room for a call."""
     if cost is None:
         why = unpriced(setting)
-        return EmbedderHeld(why.message, hint=why.hint, reason="no price")
+        return EmbedderHeldError(why.message, hint=why.hint, reason="no price")
     total, task_total = spending.in_background(
         home.today(), VECTORS, partial(is_priced, home.settings)
     )
@@ -182,7 +187,7 @@ def _budget_refusal(
 
 def _over_budget(
     home: Home, reason: str, spent: int, limit: int, *, for_less: bool
-) -> EmbedderHeld:
+) -> EmbedderHeldError:
     scope, key = ("models", DAILY) if reason == "budget" else ("vectors", f"{TASKS}.{VECTORS}")
     if limit <= 0:
         message = f"nothing may be paid for vectors in the background: {key} is 0"
@@ -192,10 +197,10 @@ def _over_budget(
         hint = (
             f"it goes on at {shown_minute(resets_at(home))}, or now: nacre writer embedding resume"
         )
-    return EmbedderHeld(message, hint=hint, reason=reason, for_less=for_less)
+    return EmbedderHeldError(message, hint=hint, reason=reason, for_less=for_less)
 
 
-def note_held(home: Home, setting: str, error: EmbedderHeld) -> None:
+def note_held(home: Home, setting: str, error: EmbedderHeldError) -> None:
     """Record in the ledger of calls that texts were not sent."""
     if error.reason == "no yes" or home.database.unwritable:
         return
@@ -211,7 +216,7 @@ def asked(embedder: Embedder) -> Embedder:
 class Guarded:
     """A remote model that only receives permitted texts; implements RemoteEmbedder.
 
-    Raises EmbedderHeld before anything is sent if they are not permitted.
+    Raises EmbedderHeldError before anything is sent if they are not permitted.
     """
 
     def __init__(
@@ -237,7 +242,7 @@ class Guarded:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector per text, as rows of a float32 matrix (texts, dimensions).
 
-        Raises EmbedderUnavailable.
+        Raises EmbedderUnavailableError.
         """
         if texts and (
             refusal := hold(self._home, self._setting, self._use, self._embedder.size_of(texts))
@@ -276,7 +281,7 @@ class _Ledger:
     def begin(self, tokens: int) -> Call:
         """Begin a call of about ``tokens``, reserving its cost for background work.
 
-        Raises EmbedderUnavailable.
+        Raises EmbedderUnavailableError.
         """
         call = Call(
             self._home.ids(),
@@ -314,10 +319,10 @@ class _Ledger:
         try:
             with self._connection.writing() as spending:
                 yield spending
-        except EmbedderUnavailable:
+        except EmbedderUnavailableError:
             raise
         except NacreError as error:
-            raise EmbedderUnavailable(
+            raise EmbedderUnavailableError(
                 f"no call of {self._setting} can be noted: {error.message}", hint=error.hint
             ) from error
 
@@ -326,20 +331,20 @@ class _Ledger:
 
 
 def configured_embedder(home: Home) -> Embedder:
-    """Return the configured embedding model, loaded on first use. Raises EmbedderUnavailable."""
+    """Return the configured embedding model, loaded on first use. Raises EmbedderUnavailableError."""
     return embedder_of(home, home.settings.text("embedding.model"))
 
 
 def embedder_in_use(home: Home) -> Embedder:
     """Return the model of the current vectors, or else the configured one.
 
-    Raises EmbedderUnavailable.
+    Raises EmbedderUnavailableError.
     """
     return embedder_of(home, home.vectors.setting() or home.settings.text("embedding.model"))
 
 
 def embedder_of(home: Home, name: str) -> Embedder:
-    """Return an embedding model by name, with the owner's limits. Raises EmbedderUnavailable."""
+    """Return an embedding model by name, with the owner's limits. Raises EmbedderUnavailableError."""
     embedder = home.loaded_embedder(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder

@@ -17,13 +17,13 @@ from nacre.base.locks import FileLock, Observe, Turn
 from nacre.base.named_files import Territory
 from nacre.base.times import day_of
 from nacre.errors import (
-    EmbedderUnavailable,
+    EmbedderUnavailableError,
     NacreError,
-    NotAllowed,
-    RerankerUnavailable,
-    SpaceFull,
-    StoreUnusable,
-    Unavailable,
+    NotAllowedError,
+    RerankerUnavailableError,
+    SpaceFullError,
+    UnavailableError,
+    UnusableStoreError,
 )
 from nacre.protocols import Embedder, LanguageModel, RemoteEmbedder, Reranker
 from nacre.settings import Settings, load_settings
@@ -183,10 +183,10 @@ class Home(Stores):
 
     @property
     def database_file(self) -> FileDatabase:
-        """The database if it is a file. Raises Unavailable for a server."""
+        """The database if it is a file. Raises UnavailableError for a server."""
         kind = load("nacre.store.sqlite:FileDatabase")
         if not isinstance(self.database, kind):
-            raise Unavailable(
+            raise UnavailableError(
                 "this memory is on a server, which keeps its database itself",
                 hint="see to it there",
             )
@@ -272,7 +272,7 @@ class Home(Stores):
         ``action`` is its name in ledger and history. ``subject`` and ``why`` describe it and are
         redacted. Nothing is recorded until something is written. A nested change is a separate
         operation, which must begin before the outer one writes, or in its transaction. Raises
-        StoreBusy.
+        StoreBusyError.
         """
         context: AbstractContextManager[Change] = load("nacre.home.change:change")(
             self, action, subject=subject, why=why
@@ -300,12 +300,12 @@ class Home(Stores):
 
     @cached_property
     def vectors(self) -> Vectors:
-        """Vectors of passages and memories. Raises EmbedderUnavailable without numpy."""
+        """Vectors of passages and memories. Raises EmbedderUnavailableError without numpy."""
         return self._vectors(other=False)
 
     @cached_property
     def other_vectors(self) -> Vectors:
-        """Vectors of another model, incomplete or kept to switch back. Raises EmbedderUnavailable."""
+        """Vectors of another model, incomplete or kept to switch back. Raises EmbedderUnavailableError."""
         return self._vectors(other=True)
 
     def _vectors(self, *, other: bool) -> Vectors:
@@ -319,7 +319,7 @@ class Home(Stores):
     def loaded_embedder(self, name: str) -> Embedder:
         """Return an embedding model, loaded once, without the owner's limits on texts sent to it.
 
-        :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailable.
+        :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailableError.
         """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
@@ -340,7 +340,7 @@ class Home(Stores):
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """The model that reranks the best hits, if configured. Raises RerankerUnavailable."""
+        """The model that reranks the best hits, if configured. Raises RerankerUnavailableError."""
         return self.load_reranker(self.settings)
 
     @property
@@ -374,7 +374,7 @@ def open_home(
     load_model: ModelLoader | None = None,
     observe: Observe | None = None,
 ) -> Home:
-    """Open a home, creating missing parts. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
+    """Open a home, creating missing parts. Raises UnusableStoreError, UnusableVaultError, SchemaTooNewError.
 
     An existing home on a full or read-only disk is opened read-only: every write raises
     ``database.unwritable``. ``observe`` receives how long locks were held.
@@ -388,7 +388,7 @@ def open_home(
         files.refuse_unsafe(settings.home)
         files.make_folder(settings.database.parent)
     except OSError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot create {settings.home}: {error.strerror}",
             hint="set NACRE_HOME to a folder you can write to",
         ) from error
@@ -410,7 +410,7 @@ def open_home(
 def open_database(settings: Settings, observe: Observe | None = None) -> Database:
     """Open the database of a home, creating or migrating it.
 
-    Raises StoreUnusable, StoreBusy, SchemaTooNew.
+    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError.
     """
     if settings.server:
         server: Database = load("nacre.store.postgres:PostgresDatabase")(
@@ -425,15 +425,15 @@ def open_database(settings: Settings, observe: Observe | None = None) -> Databas
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Home:
     """Open a home read-only, without creating, migrating or indexing anything.
 
-    Wait for locks for at most ``patience_ms``. Raises StoreUnusable if there is no database of the
+    Wait for locks for at most ``patience_ms``. Raises UnusableStoreError if there is no database of the
     current schema, it cannot be read in time, or another user could have modified it.
     """
     if settings.server:
-        raise StoreUnusable("this memory is on a server, and is opened as a whole")
+        raise UnusableStoreError("this memory is on a server, and is opened as a whole")
     if not settings.database.is_file():
-        raise StoreUnusable(f"there is no database at {settings.database}")
+        raise UnusableStoreError(f"there is no database at {settings.database}")
     files.refuse_unsafe(settings.home)
-    unwritable = StoreUnusable("this home was opened to be read")
+    unwritable = UnusableStoreError("this home was opened to be read")
     database_class = load("nacre.store.sqlite:FileDatabase")
     return Home(
         settings,
@@ -449,7 +449,7 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
 def _load_configured(settings: Settings) -> Embedder:
     name = settings.text("embedding.model")
     if name == "none":
-        raise EmbedderUnavailable(
+        raise EmbedderUnavailableError(
             "the embedding model is off", hint="nacre config set embedding.model minilm"
         )
     if name == BUNDLED:
@@ -463,13 +463,13 @@ def _load_configured(settings: Settings) -> Embedder:
 
 
 def _load_with_numpy(target: str) -> Any:
-    """Load a target, which takes about 100 ms. Raises EmbedderUnavailable without numpy."""
+    """Load a target, which takes about 100 ms. Raises EmbedderUnavailableError without numpy."""
     try:
         load("numpy:ndarray")  # its modules import it on first use
         return load(target)
     except ModuleNotFoundError as error:
         hint = load("nacre.base.environment:NO_VECTORS")
-        raise EmbedderUnavailable(f"{error.name} is not installed", hint=hint) from error
+        raise EmbedderUnavailableError(f"{error.name} is not installed", hint=hint) from error
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:
@@ -477,14 +477,14 @@ def _load_configured_reranker(settings: Settings) -> Reranker | None:
         return None
     try:
         kind = _load_with_numpy("nacre.llm.local_model:OnnxReranker")
-    except EmbedderUnavailable as error:
-        raise RerankerUnavailable(f"no reranker: {error.message}", hint=error.hint) from error
+    except EmbedderUnavailableError as error:
+        raise RerankerUnavailableError(f"no reranker: {error.message}", hint=error.hint) from error
     reranker: Reranker = kind(Path(settings.text("recall.reranker")).expanduser())
     return reranker
 
 
 def load_configured_model(settings: Settings, name: str) -> LanguageModel:
-    """Open a language model with its settings. Raises ModelRefused."""
+    """Open a language model with its settings. Raises ModelRefusedError."""
     # Importing an SDK takes up to a second.
     model: LanguageModel = load("nacre.llm.providers:open_model")(settings, name)
     return model
@@ -515,7 +515,7 @@ class Standing:
 def standing(home: Home) -> Standing:
     """Return the caller's current role in the open space.
 
-    Raises Unavailable if the memory is in a file, NotAllowed if the caller is not a member (any
+    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is not a member (any
     more).
     """
     require_server(home)
@@ -523,7 +523,7 @@ def standing(home: Home) -> Standing:
     account = home.settings.text("storage.account") or space
     row = home.database.one("read_standing", account=account)
     if row is None:
-        raise NotAllowed(
+        raise NotAllowedError(
             f"{account} does not belong to the space {space}", hint="an owner lets you in"
         )
     role, kind, raising = row
@@ -531,9 +531,9 @@ def standing(home: Home) -> Standing:
 
 
 def require_server(home: Home) -> None:
-    """Raise Unavailable if the memory is in a file."""
+    """Raise UnavailableError if the memory is in a file."""
     if not home.database.is_server:
-        raise Unavailable(
+        raise UnavailableError(
             "this memory is in a file, and one person's",
             hint="spaces, roles and keys are for a memory on a server: docs/server.md",
         )
@@ -541,7 +541,7 @@ def require_server(home: Home) -> None:
 
 @contextmanager
 def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
-    """Run an operation in the block. Raises NotAllowed if the role does not allow it.
+    """Run an operation in the block. Raises NotAllowedError if the role does not allow it.
 
     Writes and refusals are recorded in the space's audit log.
     """
@@ -566,14 +566,16 @@ def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str
     )
 
 
-def _refusal(caller: Standing, operation: str, *, writes: bool, owners: bool) -> NotAllowed | None:
+def _refusal(
+    caller: Standing, operation: str, *, writes: bool, owners: bool
+) -> NotAllowedError | None:
     hint = f"an owner of {caller.space} gives roles: nacre server spaces add {caller.space} {caller.account} --role …"
     if caller.role is Role.READER and (writes or owners):
-        return NotAllowed(
+        return NotAllowedError(
             f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint
         )
     if owners and caller.role is not Role.OWNER:
-        return NotAllowed(
+        return NotAllowedError(
             f"{operation} is for owners of {caller.space}, and {caller.account} is a {caller.role} of it",
             hint=hint,
         )
@@ -596,13 +598,13 @@ def territory(settings: Settings) -> Territory:
 
 
 def require_room(home: Home) -> None:
-    """Raise SpaceFull if there are more turns than ``storage.most_turns``.
+    """Raise SpaceFullError if there are more turns than ``storage.most_turns``.
 
     Call it in the transaction that adds turns.
     """
     limit = home.settings.whole("storage.most_turns")
     if 0 < limit < sum(turns for _, _, turns, *_ in home.sessions.counts()):
-        raise SpaceFull(
+        raise SpaceFullError(
             f"this memory may hold {limit:,} turn{'s' * (limit != 1)}, and there is no room for more",
             hint="forget old sessions (nacre forget), or have storage.most_turns raised",
         )

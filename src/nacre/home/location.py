@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.text import aliases_in, called
-from nacre.errors import Conflict, MemoryInvalid, NotFound
+from nacre.errors import ConflictError, InvalidMemoryError, NotFoundError
 from nacre.home.home import Home
 from nacre.redact import redactor
 from nacre.store.schema import ALIASES
@@ -174,16 +174,20 @@ def _normalise(remote: str | None) -> str | None:
 def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
     """Return a session by id or its beginning, or the latest one of the folder (default: the current one).
 
-    If the folder has none, return the latest of all. Raises NotFound, Conflict.
+    If the folder has none, return the latest of all. Raises NotFoundError, ConflictError.
     """
     if reference is None:
         return _latest_in(home, folder or Path.cwd())
     sessions = home.sessions.find(reference.strip())
     if not sessions:
-        raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
+        raise NotFoundError(
+            f"no session is called {reference!r}", hint="nacre sessions list shows ids"
+        )
     if len(sessions) > 1:
         names = ", ".join(item.session.id for item in sessions)
-        raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
+        raise ConflictError(
+            f"{reference!r} means several sessions: {names}", hint="give more of the id"
+        )
     return sessions[0]
 
 
@@ -192,7 +196,9 @@ def _latest_in(home: Home, folder: Path) -> StoredSession:
     sessions = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
     sessions = sessions or home.sessions.newest(limit=1)
     if not sessions:
-        raise NotFound("no session is known yet", hint="nacre ingest reads what your agents wrote")
+        raise NotFoundError(
+            "no session is known yet", hint="nacre ingest reads what your agents wrote"
+        )
     return sessions[0]
 
 
@@ -227,13 +233,13 @@ def without_secrets(redactor: redactor.Redactor, text: str | None) -> str | None
 
 
 def redacted(redactor: redactor.Redactor, memory: Memory) -> Memory:
-    """Return a memory without secrets in its texts. Raises MemoryInvalid if nothing is left."""
+    """Return a memory without secrets in its texts. Raises InvalidMemoryError if nothing is left."""
     clean = redactor.clean
     subject, content = clean(memory.subject).strip(), clean(memory.content).strip()
     if not content:
-        raise MemoryInvalid("a memory needs content", hint="say what is to be remembered")
+        raise InvalidMemoryError("a memory needs content", hint="say what is to be remembered")
     if not subject:
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             "a memory needs a subject", hint="a few words that say what it is about"
         )
     cleaned: Memory = codec.with_texts(memory, clean, NAMES)

@@ -17,7 +17,7 @@ from nacre.base import files
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock, is_held
 from nacre.base.text import one_line, shorten
-from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
+from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.home.home import Home
 from nacre.values.memory import ADOPT, EDIT, SYNC, Intent, Link, Memory, Operation, SeenMemoryFile
 from nacre.vault.documents import render
@@ -259,7 +259,7 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
             continue
         try:
             applied_intents.append(_apply(home, intent))
-        except (VaultUnusable, MemoryInvalid) as error:
+        except (UnusableVaultError, InvalidMemoryError) as error:
             stuck |= {intent.path, intent.memory or intent.path}
             home.problems.append(f"{intent.path}: not written yet: {error.message}")
     lines = [intent for intent in intents if intent.action == "append"]
@@ -298,7 +298,7 @@ def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
         return home.vault.append(
             LEDGER, [line.document or "" for line in lines], home.journal.ledger_end()
         )
-    except (VaultUnusable, MemoryInvalid) as error:
+    except (UnusableVaultError, InvalidMemoryError) as error:
         home.problems.append(f"{LEDGER}: not written yet: {error.message}")
         return None
 
@@ -329,7 +329,7 @@ def _apply_write(home: Home, intent: Intent) -> Applied:
     base = intent.base if home.vault.exists(intent.path) else None
     try:
         home.vault.write(intent.path, document, base=base)
-    except EditConflict:
+    except EditConflictError:
         if _is_overtaken(home, intent):
             return Applied(intent)
         return (

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from nacre.base.text import shorten
-from nacre.errors import InvalidInput, NacreError, TranscriptUnreadable
+from nacre.errors import InvalidInputError, NacreError, UnreadableTranscriptError
 from nacre.readers import conversation
 from nacre.readers.adapter import (
     MAGIC,
@@ -206,8 +206,8 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
                 yield FileFailed(job.path, job.size, None, is_own=True)
             else:
                 yield from _read_source(job, adapter, source, redactor)
-    except NotTheirs as error:
-        is_empty = isinstance(error, Empty)
+    except ForeignFormatError as error:
+        is_empty = isinstance(error, EmptyError)
         is_problem = job.is_named or (job.is_expected and not is_empty)
         failed = FileFailed(job.path, job.size, None, is_empty=is_empty and job.is_expected)
         yield _failure(job, redactor, error.message, error.hint) if is_problem else failed
@@ -256,11 +256,11 @@ def _read_source(
 AnySource = FileSource | DatabaseSource
 
 
-class NotTheirs(InvalidInput):
+class ForeignFormatError(InvalidInputError):
     """A file with a database's name that is not one or is encrypted, or a file in which every line is too long."""
 
 
-class Empty(NotTheirs):
+class EmptyError(ForeignFormatError):
     """An empty database, as created by a tool on its start, sometimes forever."""
 
 
@@ -274,8 +274,8 @@ def opened(
     """Open a transcript with the adapter that recognises it, or ``None``.
 
     Reading continues at the cursor if the file was read as this tool before, in a format that
-    allows it. Raises NotTheirs for a file that only looks like a database or has no readable line,
-    InvalidInput for an unreadable file.
+    allows it. Raises ForeignFormatError for a file that only looks like a database or has no readable line,
+    InvalidInputError for an unreadable file.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -292,7 +292,7 @@ def opened(
         else:
             adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
             if adapter is None and is_too_long(path):
-                raise NotTheirs(
+                raise ForeignFormatError(
                     f"{path} has no line of less than {MAX_LINE_BYTES // 1_000_000} MB: none can be read"
                 )
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
@@ -306,9 +306,9 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
     with path.open("rb") as file:
         start = file.read(len(MAGIC))
     if not start:
-        raise Empty(f"{path} is empty: it has no sessions yet, or lost them")
+        raise EmptyError(f"{path} is empty: it has no sessions yet, or lost them")
     if start != MAGIC:
-        raise NotTheirs(
+        raise ForeignFormatError(
             f"{path} is no SQLite database, or an encrypted one",
             hint="have its program export or decrypt it first",
         )
@@ -325,13 +325,13 @@ def _failure(job: Job, redactor: Redactor, message: str, hint: str | None = None
 def recognise(job: Job) -> Adapter | None:
     """Return the adapter for a file, or ``None`` if it is not a transcript.
 
-    Raises TranscriptUnreadable, InvalidInput.
+    Raises UnreadableTranscriptError, InvalidInputError.
     """
     try:
         with opened(job.path, job.tool, job.cursor) as (adapter, _):
             return adapter
-    except NotTheirs as error:
-        if job.is_named or (job.is_expected and not isinstance(error, Empty)):
+    except ForeignFormatError as error:
+        if job.is_named or (job.is_expected and not isinstance(error, EmptyError)):
             raise
         return None
 
@@ -360,14 +360,14 @@ def batches(
     redactor: Redactor,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Batch]:
-    """Yield the redacted sessions and turns of a source in batches. Raises TranscriptUnreadable."""
+    """Yield the redacted sessions and turns of a source in batches. Raises UnreadableTranscriptError."""
     deadline = clock() + MAX_SECONDS
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0
     for item in parsed(adapter, source):
         if clock() > deadline:
-            raise TranscriptUnreadable(
+            raise UnreadableTranscriptError(
                 f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read"
             )
         if isinstance(item, Session):

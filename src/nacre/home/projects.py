@@ -14,12 +14,12 @@ from nacre.base import files
 from nacre.base.ids import bytes_hash
 from nacre.base.lazy import load
 from nacre.errors import (
-    EditConflict,
-    MemoryInvalid,
+    EditConflictError,
+    InvalidMemoryError,
     NacreError,
-    NotAllowed,
-    StoreUnusable,
-    Unavailable,
+    NotAllowedError,
+    UnavailableError,
+    UnusableStoreError,
 )
 from nacre.home.home import Home, require_server, standing
 from nacre.hosts.files import blocks_of
@@ -179,7 +179,7 @@ class Handoffs:
     def write(self, handoff: Handoff) -> None:
         """Write or replace a handoff atomically.
 
-        A given one is no longer pending. Raises StoreUnusable.
+        A given one is no longer pending. Raises UnusableStoreError.
         """
         path = self._path(handoff)
         values = {
@@ -195,18 +195,18 @@ class Handoffs:
             files.sweep(path.parent)
             files.write_file(path, f"---\n{documents.dump(values)}---\n{handoff.content}\n")
         except OSError as error:
-            raise StoreUnusable(
+            raise UnusableStoreError(
                 f"cannot write {path}: {error.strerror}", hint="is the disk full?"
             ) from error
 
     def remove(self, handoff: Handoff) -> None:
-        """Delete a handoff. Raises StoreUnusable."""
+        """Delete a handoff. Raises UnusableStoreError."""
         path = self._path(handoff)
         try:
             files.sweep(path.parent)
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise StoreUnusable(
+            raise UnusableStoreError(
                 f"cannot delete {path}: {error.strerror}", hint="delete it by hand"
             ) from error
 
@@ -236,7 +236,7 @@ def _read_all(
     with suppress(OSError):
         paths = [path for path in _files(folder) if only is None or path.stem in only]
         for path in sorted(paths, reverse=True)[:limit]:
-            with suppress(OSError, MemoryInvalid, ValueError, KeyError, TypeError):
+            with suppress(OSError, InvalidMemoryError, ValueError, KeyError, TypeError):
                 handoffs.append(_read(path))
     return sorted(handoffs, key=lambda handoff: (handoff.written, handoff.id), reverse=True)
 
@@ -252,7 +252,7 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
                 _read(path)
             except OSError:
                 continue
-            except (MemoryInvalid, ValueError, KeyError, TypeError):
+            except (InvalidMemoryError, ValueError, KeyError, TypeError):
                 with open(path, "rb", opener=files.open_file) as file:
                     text = file.read(_MAX_BYTES).decode("utf-8", "replace")
                 since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -270,7 +270,7 @@ def _fields_of_path(path: Path) -> tuple[str, str, str]:
 def _read(path: Path) -> Handoff:
     """Read a handoff.
 
-    Raises OSError, and MemoryInvalid, ValueError, KeyError, TypeError for an invalid file.
+    Raises OSError, and InvalidMemoryError, ValueError, KeyError, TypeError for an invalid file.
     """
     with open(path, "rb", opener=files.open_file) as file:
         front, content = documents.split(file.read(_MAX_BYTES).decode("utf-8"))
@@ -296,7 +296,7 @@ def _read(path: Path) -> Handoff:
 def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> Home:
     """Open another space of the server for the same account, sharing the models.
 
-    ``unwritable`` is the error for writes, if it is read-only. Raises NotAllowed if the account is
+    ``unwritable`` is the error for writes, if it is read-only. Raises NotAllowedError if the account is
     not a member.
     """
     require_server(home)
@@ -312,7 +312,9 @@ def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> 
     other = replace(home, settings=settings, database=database, problems=[], earlier=None)
     try:
         if standing(other).kind is None:
-            raise NotAllowed(f"{space} is nobody's space", hint="nacre server spaces shows yours")
+            raise NotAllowedError(
+                f"{space} is nobody's space", hint="nacre server spaces shows yours"
+            )
     except BaseException:
         other.database.close()
         raise
@@ -355,7 +357,9 @@ class FurtherSpaces:
             if name in self._open:
                 standing(self._open[name])  # the account may have been removed since
             else:
-                unwritable = Unavailable(f"{name} is read beside another space, and not written")
+                unwritable = UnavailableError(
+                    f"{name} is read beside another space, and not written"
+                )
                 self._open[name] = open_space(self._home, name, unwritable)
         except NacreError as error:
             if name in self._open:
@@ -439,7 +443,7 @@ class ServerVault:
     def read(self, path: str, *, whole: bool = False) -> bytes:
         """Return a document's bytes, of any size if ``whole``.
 
-        Raises MemoryInvalid, FileNotFoundError.
+        Raises InvalidMemoryError, FileNotFoundError.
         """
         if path == LEDGER:
             return self._documents.ledger()
@@ -447,7 +451,7 @@ class ServerVault:
         if data is None:
             raise FileNotFoundError(path)
         if not whole and len(data) > MAX_FILE_BYTES:
-            raise MemoryInvalid(
+            raise InvalidMemoryError(
                 f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB", hint="split the file"
             )
         return data
@@ -476,7 +480,7 @@ class ServerVault:
 
         ``base`` is the hash of the version it was derived from, ``None`` for a new one.
 
-        Raises EditConflict if the current version is neither ``base`` nor the new text.
+        Raises EditConflictError if the current version is neither ``base`` nor the new text.
         """
         self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
 
@@ -484,7 +488,7 @@ class ServerVault:
         """Write binary data like :meth:`write`."""
         if path == LEDGER:
             if base != bytes_hash(self._documents.ledger()):
-                raise EditConflict(
+                raise EditConflictError(
                     f"{LEDGER} was written to by someone else", hint="repeat the command"
                 )
             self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
@@ -493,7 +497,7 @@ class ServerVault:
         if current == data:
             return
         if (bytes_hash(current) if current is not None else None) != base:
-            raise EditConflict(
+            raise EditConflictError(
                 f"{path} was changed by someone else", hint="read it again, then repeat the edit"
             )
         self._documents.write(path, data)
@@ -509,7 +513,7 @@ class ServerVault:
     ) -> tuple[int, bytes]:
         """Append new lines to the ledger. Return its size and the known hash."""
         if path != LEDGER:
-            raise MemoryInvalid(f"lines are appended to {LEDGER} alone, not to {path!r}")
+            raise InvalidMemoryError(f"lines are appended to {LEDGER} alone, not to {path!r}")
         return self._documents.append(
             line.encode("utf-8", errors="replace") for line in lines
         ), known[1]

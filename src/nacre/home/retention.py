@@ -156,7 +156,7 @@ def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
 def prune(home: Home, chosen: Sequence[Archived]) -> int:
     """Delete archived transcripts.
 
-    One that grows again is archived again. Raises StoreBusy while another process archives.
+    One that grows again is archived again. Raises StoreBusyError while another process archives.
     """
     with home.archive_lock:
         for state in chosen:

@@ -29,14 +29,14 @@ from nacre.base.spool import Spool, lines
 from nacre.base.text import shorten
 from nacre.base.times import day_interval, day_of, shown_minute
 from nacre.errors import (
-    AnswerUnusable,
-    BudgetSpent,
-    ModelRefused,
-    ModelUnavailable,
+    BudgetSpentError,
+    InvalidSettingsError,
+    ModelRefusedError,
+    ModelUnavailableError,
     NacreError,
-    PromptTooLong,
-    SettingsInvalid,
-    Unavailable,
+    PromptTooLongError,
+    UnavailableError,
+    UnusableAnswerError,
 )
 from nacre.home.home import Home, open_database
 from nacre.home.views import Budget, CostReport
@@ -107,7 +107,7 @@ def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | No
 
     Work that the user did not explicitly request (learning from sessions, judging a new memory) is
     ``background`` work. It needs ``models.background`` and is limited by the budgets. Every call is
-    counted and traced, and recent answers are reused. Raises ModelRefused if the configured model
+    counted and traced, and recent answers are reused. Raises ModelRefusedError if the configured model
     cannot be opened.
     """
     name = name_for(home, task)
@@ -152,7 +152,7 @@ class Permission:
         if version != self._seen:
             try:
                 self._settings = self._settings.read_again()
-            except SettingsInvalid:
+            except InvalidSettingsError:
                 return self._settings.having("writer.paused", value=True)
             self._seen = version
         return self._settings
@@ -220,7 +220,7 @@ def noted_calls(home: Home) -> Iterator[Call]:
 
 
 def fold_notes(home: Home) -> None:
-    """Move the spool into the database and delete expired records. Raises StoreBusy."""
+    """Move the spool into the database and delete expired records. Raises StoreBusyError."""
     if home.database.unwritable:
         return
     spools = list(Spool(home.folder, SPOOL).take(home.ids))
@@ -441,7 +441,7 @@ class OwnConnection:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Spending]:
-        """Yield the ledger in a short transaction. Raises StoreBusy, StoreUnusable."""
+        """Yield the ledger in a short transaction. Raises StoreBusyError, UnusableStoreError."""
         with self._lock:
             database = self._open()
             with database.transaction():
@@ -449,7 +449,7 @@ class OwnConnection:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Spending]:
-        """Yield the ledger for reading. Raises StoreBusy, StoreUnusable."""
+        """Yield the ledger for reading. Raises StoreBusyError, UnusableStoreError."""
         with self._lock:
             yield Spending(self._open())
 
@@ -480,12 +480,12 @@ class HomeBooks:
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
         """Record a call that may cost at most ``most``.
 
-        Raises BudgetSpent, Unavailable if it is not allowed.
+        Raises BudgetSpentError, UnavailableError if it is not allowed.
         """
         run = current()
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
-            raise BudgetSpent(f"{model} is not asked now: {problem}", hint="nacre writer")
+            raise BudgetSpentError(f"{model} is not asked now: {problem}", hint="nacre writer")
         call = Call(
             self._home.ids(),
             self._home.clock(),
@@ -527,10 +527,10 @@ class HomeBooks:
             return
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.finish(failed)
-            if isinstance(error, ModelUnavailable) or type(error) is ModelRefused:
+            if isinstance(error, ModelUnavailableError) or type(error) is ModelRefusedError:
                 message = (
                     f"{error.message}; {error.hint}"
-                    if error.hint and type(error) is ModelRefused
+                    if error.hint and type(error) is ModelRefusedError
                     else error.message
                 )
                 message = shorten(self._home.redactor.clean(message), _MAX_ERROR_CHARACTERS)
@@ -557,14 +557,14 @@ class HomeBooks:
                 else:
                     spending.add(call)
         except NacreError as error:
-            raise BudgetSpent(
+            raise BudgetSpentError(
                 f"no call of {call.model} can be noted, so no budget can hold it: {error.message}",
                 hint=error.hint,
             ) from error
         if refused:
             raise refused[1]
 
-    def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
+    def _obstacle(self, spending: Spending, call: Call) -> tuple[str, UnavailableError] | None:
         """Return why a background call is not allowed, as a word and as an error."""
         total, task_total = spending.in_background(
             call.day, call.task, partial(is_priced, self._home.settings)
@@ -593,7 +593,9 @@ class HomeBooks:
     def _is_by_subscription(self, model: str) -> bool:
         return is_by_subscription(self._home.settings, model)
 
-    def _token_obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
+    def _token_obstacle(
+        self, spending: Spending, call: Call
+    ) -> tuple[str, UnavailableError] | None:
         is_chat = call.task == Task.CHAT
         key = CHAT_TOKENS if is_chat else TOKENS
         limit = self._permission.settings.whole(key)
@@ -602,29 +604,31 @@ class HomeBooks:
         if limit <= 0:
             writer = "nacre writer set says which writer may take how many tokens a day"
             hint = f"{key} is 0: nacre config set {key} …" if is_chat else writer
-            return "no tokens", BudgetSpent(f"{call.model} may take no tokens by itself", hint=hint)
+            return "no tokens", BudgetSpentError(
+                f"{call.model} may take no tokens by itself", hint=hint
+            )
         calls = 0 if is_chat else self._permission.settings.whole(CALLS)
         if calls and calls_made >= calls:
             message = f"{call.model} may make {calls:,} calls a day, and has made them"
-            return "calls", BudgetSpent(
+            return "calls", BudgetSpentError(
                 message, hint=self._retry_hint(False, f"nacre config set {CALLS} …")
             )
         if used + requested <= limit:
             return None
         message = f"{call.model} may take {limit:,} tokens a day, {used:,} are taken, and a call may take {requested:,}"
-        return "tokens", BudgetSpent(
+        return "tokens", BudgetSpentError(
             message, hint=self._retry_hint(requested > limit, f"nacre config set {key} …")
         )
 
-    def _over_budget(self, task: str | None, spent: int, limit: int, cost: int) -> BudgetSpent:
+    def _over_budget(self, task: str | None, spent: int, limit: int, cost: int) -> BudgetSpentError:
         key = TASKS if task else DAILY
         command = (
             f"nacre config set {key} '{{{task} = …}}'" if task else f"nacre config set {key} …"
         )
         scope = f"{task} in the background" if task else "models in the background"
         if limit <= 0:
-            return BudgetSpent(f"{scope} may cost nothing: {key} is 0", hint=command)
-        return BudgetSpent(
+            return BudgetSpentError(f"{scope} may cost nothing: {key} is 0", hint=command)
+        return BudgetSpentError(
             f"{scope} may cost {dollars(limit)} a day, {dollars(spent)} are used, and a call may take {dollars(cost)}",
             hint=self._retry_hint(cost > limit, command),
         )
@@ -745,7 +749,7 @@ def calls_left(home: Home, model: str) -> int | None:
 
 def is_by_subscription(settings: Settings, model: str) -> bool:
     """Return True if calls are paid by a subscription and not by an API key, so that tokens are counted."""
-    with contextlib.suppress(ModelRefused):
+    with contextlib.suppress(ModelRefusedError):
         provider = provider_of(settings, model.partition(":")[0])
         return provider.subscription and not key_of_billing(settings, provider)
     return False
@@ -761,10 +765,10 @@ def _is_whole(text: str) -> bool:
     return text.isascii() or text == text.encode("utf-8", "replace").decode()
 
 
-def unpriced(model: str) -> BudgetSpent:
+def unpriced(model: str) -> BudgetSpentError:
     """Return the error for a background model with an unknown price."""
     price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
-    return BudgetSpent(
+    return BudgetSpentError(
         f"nobody knows what {model} costs, so no budget can hold it",
         hint=f"say it in US dollars for a million tokens, 0 where it is free: "
         f"nacre config set models.capabilities '{price}'",
@@ -829,7 +833,7 @@ else:
 
 A = TypeVar("A")
 
-_FINAL = (ModelUnavailable, ModelRefused, BudgetSpent)
+_FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -859,7 +863,12 @@ def ask_all(
             return None
         try:
             return Answered(question())
-        except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
+        except (
+            UnusableAnswerError,
+            ModelUnavailableError,
+            ModelRefusedError,
+            BudgetSpentError,
+        ) as error:
             if is_final(error):
                 is_stopped.set()
             return error
@@ -881,7 +890,7 @@ def ask_all(
 
 def is_final(answer: object) -> bool:
     """Return True for an error of the model itself, after which no more questions should be sent to it."""
-    return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLong)
+    return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLongError)
 
 
 # -- Requests ------------------------------------------------------------------

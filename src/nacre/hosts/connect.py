@@ -20,7 +20,7 @@ from nacre.base import files as private_files
 from nacre.base.ids import utc_now
 from nacre.base.locks import FileLock
 from nacre.hosts import files, own_memory
-from nacre.hosts.files import Untouchable
+from nacre.hosts.files import UneditableFileError
 from nacre.hosts.host import JsonHook, Target
 from nacre.hosts.registry import ALL_HOSTS
 from nacre.hosts.ways import (
@@ -67,7 +67,7 @@ CHANGED = "changed"
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Lock the wirings of a home, and wait for other holders. Raises StoreBusy.
+    """Lock the wirings of a home, and wait for other holders. Raises StoreBusyError.
 
     A missing home is not created.
     """
@@ -172,7 +172,7 @@ def rewriting(settings: Settings, path: Path) -> Iterator[None]:
 def _digest_at(path: Path) -> str:
     try:
         return digest(files.read(path).content)
-    except Untouchable:
+    except UneditableFileError:
         return CHANGED
 
 
@@ -205,7 +205,7 @@ class _Books:
                     change.path, self._stamp, self._folder(change.path)
                 )
                 self.copies.append(self._copy_of[change.path])
-        except Untouchable as error:
+        except UneditableFileError as error:
             self._report_unchanged(change, error)
             return False
         return True
@@ -229,7 +229,7 @@ class _Books:
             else:
                 folders = files.write(change.path, change.after, mode=change.mode)
                 self._note(change, change.after, folders)
-        except Untouchable as error:
+        except UneditableFileError as error:
             self._report_unchanged(change, error)
 
     def _remove(self, change: FileChange) -> None:
@@ -260,9 +260,9 @@ class _Books:
 
     def _refuse_changed(self, change: FileChange, rewritten: Sequence[Path]) -> None:
         if change.path not in rewritten and files.read(change.path).content != change.before:
-            raise Untouchable("it changed meanwhile")
+            raise UneditableFileError("it changed meanwhile")
 
-    def _report_unchanged(self, change: FileChange, error: Untouchable) -> None:
+    def _report_unchanged(self, change: FileChange, error: UneditableFileError) -> None:
         self.left_alone.append(
             LeftAlone(change.path, ", ".join(change.hosts), str(error), "run it again")
         )
@@ -277,7 +277,7 @@ _PATHS_NOTE = "What was written holds paths of this machine: others who share th
 
 
 def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
-    """Return the plan for configuring these hosts. Raises InvalidInput."""
+    """Return the plan for configuring these hosts. Raises InvalidInputError."""
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=False)
     before = {command.place: command for command in wired.wishes}
@@ -332,7 +332,7 @@ def _planned(
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     """Return the plan for removing these hosts' wiring. Files that nothing else changed get their original content.
 
-    Pieces that another wiring needs stay. Raises InvalidInput.
+    Pieces that another wiring needs stay. Raises InvalidInputError.
     """
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=True)
@@ -373,12 +373,12 @@ def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
 
 
 def plan_answers(settings: Settings, request: WireRequest) -> WiringPlan:
-    """Return the plan for configuring or removing hosts. Raises InvalidInput."""
+    """Return the plan for configuring or removing hosts. Raises InvalidInputError."""
     return (plan_removal if request.uninstall else plan)(settings, request.wishes)
 
 
 def wire(settings: Settings, request: WireRequest) -> WiringDone:
-    """Configure hosts to use nacre, or remove the configuration. Raises InvalidInput, EditConflict."""
+    """Configure hosts to use nacre, or remove the configuration. Raises InvalidInputError, EditConflictError."""
     return apply(settings, plan_answers(settings, request), utc_now())
 
 
@@ -528,7 +528,7 @@ def list_hosts(settings: Settings) -> list[HostState]:
 
 
 def preview(settings: Settings, request: WireRequest) -> WiringPreview:
-    """Return a displayable preview of configuring hosts. Raises InvalidInput."""
+    """Return a displayable preview of configuring hosts. Raises InvalidInputError."""
     plan = plan_answers(settings, request)
     clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
     changed = [change for change in plan.changes if change.action != "none"]

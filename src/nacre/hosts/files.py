@@ -17,7 +17,7 @@ _MAX_BYTES = 20_000_000
 _IS_POSIX = os.name == "posix"
 
 
-class Untouchable(Exception):  # noqa: N818 - names a state
+class UneditableFileError(Exception):
     """The file cannot be changed; the message gives the reason."""
 
 
@@ -29,11 +29,11 @@ class Text:
 
     @property
     def words(self) -> str:
-        """Return the decoded text. Raises Untouchable if it is not UTF-8."""
+        """Return the decoded text. Raises UneditableFileError if it is not UTF-8."""
         try:
             return (self.content or b"").decode("utf-8").removeprefix(_BOM)
         except UnicodeDecodeError as error:
-            raise Untouchable("it is not written in UTF-8") from error
+            raise UneditableFileError("it is not written in UTF-8") from error
 
     def encoded(self, words: str) -> bytes:
         """Encode a new text, with a byte order mark if this text has one."""
@@ -42,39 +42,39 @@ class Text:
 
 
 def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
-    """Resolve a path, which must be under one of ``roots``. Raises Untouchable.
+    """Resolve a path, which must be under one of ``roots``. Raises UneditableFileError.
 
     Links inside the roots are followed, for people who keep their settings in a repository: the target is written and
     the link stays.
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
-        raise Untouchable(f"it is a link, or lies behind one, that leads to {real}")
+        raise UneditableFileError(f"it is a link, or lies behind one, that leads to {real}")
     if path.is_symlink() and not real.exists():
-        raise Untouchable(f"it is a link to {real}, where nothing is")
+        raise UneditableFileError(f"it is a link to {real}, where nothing is")
     return real
 
 
 def read(path: Path_2) -> Text:
-    """Read a regular file, which may be missing. Raises Untouchable."""
+    """Read a regular file, which may be missing. Raises UneditableFileError."""
     try:
         status = path.stat()
     except FileNotFoundError:
         return Text(None)
     except OSError as error:
-        raise Untouchable(f"it cannot be read: {error.strerror}") from error
+        raise UneditableFileError(f"it cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise Untouchable("it is not a regular file")
+        raise UneditableFileError("it is not a regular file")
     if status.st_size > _MAX_BYTES:
-        raise Untouchable("it is too large")
+        raise UneditableFileError("it is too large")
     try:
         return Text(path.read_bytes())
     except OSError as error:
-        raise Untouchable(f"it cannot be read: {error.strerror}") from error
+        raise UneditableFileError(f"it cannot be read: {error.strerror}") from error
 
 
 def write(path: Path_2, content: bytes, *, mode: int) -> list[Path_2]:
-    """Write a file atomically and return the folders created for it. Raises Untouchable.
+    """Write a file atomically and return the folders created for it. Raises UneditableFileError.
 
     An existing file keeps its mode; a new file gets ``mode``.
     """
@@ -96,16 +96,16 @@ def write(path: Path_2, content: bytes, *, mode: int) -> list[Path_2]:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise Untouchable(f"it cannot be written: {error.strerror}") from error
+        raise UneditableFileError(f"it cannot be written: {error.strerror}") from error
     return folders
 
 
 def remove(path: Path_2) -> None:
-    """Remove a file. Raises Untouchable."""
+    """Remove a file. Raises UneditableFileError."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise Untouchable(f"it cannot be removed: {error.strerror}") from error
+        raise UneditableFileError(f"it cannot be removed: {error.strerror}") from error
 
 
 def remove_empty(folders: Iterable[Path_2]) -> None:
@@ -118,7 +118,7 @@ def remove_empty(folders: Iterable[Path_2]) -> None:
 def back_up(path: Path_2, stamp: str, folder: Path_2 | None = None) -> Path_2:
     """Copy a file next to it or into a folder, with the same permissions, and return the copy's path.
 
-    Raises Untouchable.
+    Raises UneditableFileError.
     """
     above = folder or path.parent
     copy = above / f"{path.name}.nacre-{stamp}.bak"
@@ -159,7 +159,7 @@ _MAX_DEPTH = 200
 Path: TypeAlias = Sequence[str]
 
 
-class Unparsable(ValueError):  # noqa: N818 - names a state
+class UnparsableFileError(ValueError):
     """The text is not JSON, even in the extended forms; the message gives the place."""
 
 
@@ -183,23 +183,26 @@ class _Item:
 
 
 def read_json_text(text: str) -> Any:
-    """Parse a text; a blank text is an empty object. Raises Unparsable."""
+    """Parse a text; a blank text is an empty object. Raises UnparsableFileError."""
     return _root(text).value if text.strip() else {}
 
 
 def find(text: str, path: Path) -> Any:
-    """Return the value at a path of keys, or ``None``. Raises Unparsable."""
+    """Return the value at a path of keys, or ``None``. Raises UnparsableFileError."""
     return at(read_json_text(text), path)
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """Set the value at a path and create the objects above it. Raises Unparsable, also if one is not an object."""
+    """Set the value at a path and create the objects above it.
+
+    Raises UnparsableFileError, also if one is not an object.
+    """
     text = text if text.strip() else "{}" + newline(text)
     return _check_change(text, _put(text, path, value), lambda old: with_value(old, path, value))
 
 
 def drop(text: str, path: Path) -> str:
-    """Remove the value at a path, and the objects above it that become empty. Raises Unparsable."""
+    """Remove the value at a path, and the objects above it that become empty. Raises UnparsableFileError."""
     above = list(path[:-1])
     holder = find(text, above)
     if not isinstance(holder, dict) or path[-1] not in holder:
@@ -213,12 +216,12 @@ def drop(text: str, path: Path) -> str:
 
 
 def add(text: str, path: Path, value: Any) -> str:
-    """Append a value to the list at a path, creating the list if it is missing. Raises Unparsable."""
+    """Append a value to the list at a path, creating the list if it is missing. Raises UnparsableFileError."""
     present = find(text, path)
     if present is None:
         return put(text, path, [value])
     if not isinstance(present, list):
-        raise Unparsable(f"{'.'.join(path)} is no list")
+        raise UnparsableFileError(f"{'.'.join(path)} is no list")
     if any(_equal(item, value) for item in present):
         return text
     node = _node_at(_root(text), path)
@@ -230,7 +233,10 @@ def add(text: str, path: Path, value: Any) -> str:
 
 
 def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
-    """Remove the values of a list for which ``is_own`` is true, and the list if it becomes empty. Raises Unparsable."""
+    """Remove the values of a list for which ``is_own`` is true, and the list if it becomes empty.
+
+    Raises UnparsableFileError.
+    """
     present = find(text, path)
     if not isinstance(present, list) or not any(map(is_own, present)):
         return text
@@ -238,15 +244,15 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
         text = _drop_item(text, path, lambda item: is_own(item.node.value))
         remaining = find(text, path)
         if not isinstance(remaining, list) or len(remaining) >= len(present):
-            raise Unparsable(f"{'.'.join(path)} cannot be changed")
+            raise UnparsableFileError(f"{'.'.join(path)} cannot be changed")
         present = remaining
     return drop(text, path) if present == [] else text
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return the changed text if it has this change and no other. Raises Unparsable."""
+    """Return the changed text if it has this change and no other. Raises UnparsableFileError."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
-        raise Unparsable("it cannot be changed without a risk to the rest")
+        raise UnparsableFileError("it cannot be changed without a risk to the rest")
     return after
 
 
@@ -285,7 +291,7 @@ def _put(text: str, path: Path, value: Any) -> str:
     node, rest = _root(text), list(path)
     while rest:
         if node.kind != "object":
-            raise Unparsable(f"there is no object to hold {'.'.join(path)}")
+            raise UnparsableFileError(f"there is no object to hold {'.'.join(path)}")
         below = next((item.node for item in reversed(node.items) if item.key == rest[0]), None)
         if below is None:
             return _insert_member(text, node, rest, value)
@@ -476,9 +482,9 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _syntax_error(text: str, at: int, problem: str) -> Unparsable:
+def _syntax_error(text: str, at: int, problem: str) -> UnparsableFileError:
     line = text.count("\n", 0, at) + 1
-    return Unparsable(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: {problem}")
+    return UnparsableFileError(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: {problem}")
 
 
 # -- Marked blocks ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from nacre.base.lazy import Module
 from nacre.hosts import files as json_text
-from nacre.hosts.files import Places, Unparsable
+from nacre.hosts.files import Places, UnparsableFileError
 
 if TYPE_CHECKING:
     import tomlkit
@@ -244,7 +244,9 @@ class TomlSetting:
         for after in self._ways(text, before, value):
             if _reads_as(after, expected):
                 return after
-        raise Unparsable(f"{'.'.join(self.path)} cannot be changed without a risk to the rest")
+        raise UnparsableFileError(
+            f"{'.'.join(self.path)} cannot be changed without a risk to the rest"
+        )
 
     def _ways(self, text: str, before: Mapping[str, Any], value: Any) -> Iterator[str]:
         """Yield the text with another value, changed in different ways; the first correct one is used."""
@@ -316,7 +318,9 @@ class TomlServer:
         above[self.path[-1]] = dict(self.value)
         after = tomlkit.dumps(document)
         if not _reads_as(after, expected):
-            raise Unparsable(f"{'.'.join(self.path)} cannot be set without a risk to the rest")
+            raise UnparsableFileError(
+                f"{'.'.join(self.path)} cannot be set without a risk to the rest"
+            )
         return after
 
     def drop(self, text: str) -> str:
@@ -330,13 +334,15 @@ class TomlServer:
         for after in self._drop_table_variants(text):
             if self._is_out(after, expected):
                 return after
-        raise Unparsable(f"{'.'.join(self.path)} cannot be taken out without a risk to the rest")
+        raise UnparsableFileError(
+            f"{'.'.join(self.path)} cannot be taken out without a risk to the rest"
+        )
 
     def _is_out(self, text: str, expected: dict[str, Any]) -> bool:
         """Return True if only the table is missing. An empty table above it may be the user's."""
         try:
             rest = _toml(text)
-        except Unparsable:
+        except UnparsableFileError:
             return False
         return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
@@ -457,13 +463,13 @@ def _toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
-        raise Unparsable(str(error)) from error
+        raise UnparsableFileError(str(error)) from error
 
 
 def _reads_as(text: str, expected: dict[str, Any]) -> bool:
     try:
         return _toml(text) == expected
-    except Unparsable:
+    except UnparsableFileError:
         return False
 
 

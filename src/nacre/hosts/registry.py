@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.hosts import files as json_text
-from nacre.hosts.files import Places, Unparsable
+from nacre.hosts.files import Places, UnparsableFileError
 from nacre.hosts.host import (
     FREE_TOOLS,
     READING_TOOLS,
@@ -121,7 +121,7 @@ def _own_memory(places: Places) -> Sequence[MemoryPlace]:
         named = json_text.find(
             (folder / "settings.json").read_text(encoding="utf-8"), ("autoMemoryDirectory",)
         )
-    except (OSError, UnicodeDecodeError, Unparsable):
+    except (OSError, UnicodeDecodeError, UnparsableFileError):
         named = None
     if isinstance(named, str) and named:
         own = places.user / named.removeprefix("~/") if named.startswith("~/") else Path(named)
@@ -571,7 +571,7 @@ def _workspaces(places: Places) -> Sequence[Path]:
     )
     try:
         agents = json_text.find(_openclaw_settings(places).read_text(encoding="utf-8"), ("agents",))
-    except (OSError, UnicodeDecodeError, Unparsable):
+    except (OSError, UnicodeDecodeError, UnparsableFileError):
         agents = None
     agents = agents if isinstance(agents, dict) else {}
     entries = agents.get("entries")

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from nacre import __version__
-from nacre.base.link import Away, Refused, ask, start_daemon
+from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
 from nacre.hosts.host import Server, proven_versions
@@ -444,7 +444,7 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
         version = str(
             ask(str(settings.home), "hello", {}, seconds=_DAEMON_TIMEOUT_SECONDS)["version"]
         )
-    except (Away, Refused, KeyError, TypeError):
+    except (DaemonAwayError, DaemonRefusedError, KeyError, TypeError):
         return
     if version != __version__:
         finding = f"nacre {version} serves this home, this is {__version__}"
@@ -486,7 +486,7 @@ def warmed(settings: Settings) -> Iterator[None]:
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
     """Stop the daemon. If another daemon was faster, this one has ended already, and the other stays."""
     if daemon.poll() is None:
-        with suppress(Away, Refused):
+        with suppress(DaemonAwayError, DaemonRefusedError):
             ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
     try:
         daemon.wait(_STOP_TIMEOUT_SECONDS)
@@ -498,7 +498,7 @@ def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
 def _is_warm(home: str) -> bool:
     try:
         return bool(ask(home, "hello", {}, seconds=_REQUEST_TIMEOUT_SECONDS)["is_warm"])
-    except (Away, Refused, KeyError, TypeError):
+    except (DaemonAwayError, DaemonRefusedError, KeyError, TypeError):
         return False
 
 

@@ -29,10 +29,10 @@ from nacre.base import files
 from nacre.base import json as json_values
 from nacre.base.environment import server_address
 from nacre.base.request import Request
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.hosts import files as files_module
 from nacre.hosts import registry
-from nacre.hosts.files import Places, Text, Unparsable, Untouchable
+from nacre.hosts.files import Places, Text, UneditableFileError, UnparsableFileError
 from nacre.hosts.host import (
     OWN_COMMANDS,
     SERVER,
@@ -167,9 +167,11 @@ class FoundHost:
 
 
 def host_named(name: str) -> Host:
-    """Return a host by name. Raises InvalidInput."""
+    """Return a host by name. Raises InvalidInputError."""
     if name not in ALL_HOSTS:
-        raise InvalidInput(f"there is no host {name!r}", hint=f"one of: {', '.join(ALL_HOSTS)}")
+        raise InvalidInputError(
+            f"there is no host {name!r}", hint=f"one of: {', '.join(ALL_HOSTS)}"
+        )
     return ALL_HOSTS[name]
 
 
@@ -198,14 +200,14 @@ def _working_folders() -> list[Path]:
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:
-    """Return the form of a wiring. Raises InvalidInput if the host does not have its scope."""
+    """Return the form of a wiring. Raises InvalidInputError if the host does not have its scope."""
     host = host_named(wish.host)
     if wish.project is None and not host.by_user:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{host.name} is wired for a project", hint=f"nacre init --host {host.name} --project ."
         )
     if wish.project is not None and not host.by_project:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{host.label} has no settings of a project", hint=f"nacre init --host {host.name}"
         )
     return Way(
@@ -256,7 +258,7 @@ def init_command(wish: WiringWish, *more: str) -> str:
 
 
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
-    """Return the files that a wiring touches. Raises InvalidInput."""
+    """Return the files that a wiring touches. Raises InvalidInputError."""
     return tuple(host_named(wish.host).targets(way_of(settings, wish)))
 
 
@@ -420,7 +422,7 @@ def text_of(path: Path) -> str:
     """Return the text of a file; empty if it is unreadable, or not a regular file such as a pipe, which could block."""
     try:
         return files_module.read(path).words
-    except Untouchable:
+    except UneditableFileError:
         return ""
 
 
@@ -428,7 +430,7 @@ def json_in(text: str) -> Any:
     """Parse a JSON text; return an empty object if it is invalid."""
     try:
         return files_module.read_json_text(text)
-    except Unparsable:
+    except UnparsableFileError:
         return {}
 
 
@@ -453,7 +455,7 @@ def _plugin_folder(way: Way) -> Path:
 def _server_in(text: str, piece: object) -> Server | None:
     try:
         return piece.server(text) if isinstance(piece, ServerPiece) else None
-    except Unparsable:
+    except UnparsableFileError:
         return None
 
 
@@ -742,7 +744,7 @@ class Drafts:
                 mode = _PROJECT_MODE if is_inside else _OWN_MODE
                 is_pristine = text.content is None or dropped(before, target) == before
                 draft = _Draft(text, before, text.content is not None, mode, is_pristine)
-        except (Untouchable, Unparsable) as error:
+        except (UneditableFileError, UnparsableFileError) as error:
             self.own_memories.fail(wish, target)
             if change is put or _may_hold(target):
                 self._report_unchanged(target.path, wish, error)
@@ -763,7 +765,7 @@ class Drafts:
         draft = self._drafts.get(Path(os.path.realpath(path)))
         try:
             return draft.words if draft else files_module.read(path).words
-        except Untouchable:
+        except UneditableFileError:
             return ""
 
     def may_run(self, command: HostCommand) -> bool:
@@ -772,7 +774,7 @@ class Drafts:
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
         command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
-        if isinstance(error, Unparsable):
+        if isinstance(error, UnparsableFileError):
             hint = f"mend the file, then run {command}"
         elif self._is_removal:
             hint = "take out by hand what is nacre's in it"
@@ -815,7 +817,7 @@ def _original_text(backup: Path, expected: str) -> str | None:
     try:
         text = files_module.read(backup)
         return text.words if digest(text.content) == expected else None
-    except Untouchable:
+    except UneditableFileError:
         return None
 
 
@@ -824,7 +826,7 @@ def _may_hold(target: Target) -> bool:
     try:
         words = files_module.read(target.path).words
         return dropped(words, target) != words
-    except (Untouchable, Unparsable):
+    except (UneditableFileError, UnparsableFileError):
         return True
 
 
@@ -838,7 +840,7 @@ UNSEEN = "it does not trust the folder; start codex there, and say that it may"
 """The reason why Codex sees no hook of a project."""
 
 
-class _Refusal(Exception):  # noqa: N818 - names a state
+class _RefusalError(Exception):
     """Codex refused; the message gives the reason."""
 
 
@@ -856,7 +858,7 @@ def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
         with _Server(settings, wish) as server:
             hooks = server.own_hooks()
             return Trust(len(hooks), sum(hook.get("trustStatus") != _TRUSTED for hook in hooks))
-    except _Refusal:
+    except _RefusalError:
         return None
 
 
@@ -875,7 +877,7 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
             untrusted = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
             return "it still does not trust them" if untrusted else None
-    except _Refusal as refusal:
+    except _RefusalError as refusal:
         return str(refusal)
 
 
@@ -885,7 +887,7 @@ class _Server:
     def __init__(self, settings: Settings, wish: WiringWish) -> None:
         program = program_of(settings, "codex")
         if program is None:
-            raise _Refusal("there is no codex on PATH")
+            raise _RefusalError("there is no codex on PATH")
         self._folder = wish.project or settings.user_home
         self._file = registry.hooks_file(places_of(settings, wish.project))
         self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
@@ -902,7 +904,7 @@ class _Server:
                 encoding="utf-8",
             )
         except OSError as error:
-            raise _Refusal(f"codex cannot be run: {error.strerror}") from error
+            raise _RefusalError(f"codex cannot be run: {error.strerror}") from error
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -913,7 +915,7 @@ class _Server:
                 "initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}}
             )
             self._send({"method": "initialized"})
-        except _Refusal:
+        except _RefusalError:
             self._end()
             raise
         return self
@@ -939,12 +941,12 @@ class _Server:
             try:
                 answer = self._answers.get(timeout=_CODEX_TIMEOUT_SECONDS)
             except Empty:
-                raise _Refusal("codex app-server does not answer") from None
+                raise _RefusalError("codex app-server does not answer") from None
             if not answer:
-                raise _Refusal("codex app-server ended")
+                raise _RefusalError("codex app-server ended")
             if answer.get("id") == self._number and "method" not in answer:
                 if "error" in answer:
-                    raise _Refusal(str(answer["error"].get("message", "it refused"))[:200])
+                    raise _RefusalError(str(answer["error"].get("message", "it refused"))[:200])
                 return answer.get("result")
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -954,7 +956,7 @@ class _Server:
                 stream.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
                 stream.flush()
         except OSError as error:
-            raise _Refusal("codex app-server ended") from error
+            raise _RefusalError("codex app-server ended") from error
 
     def _listen(self) -> None:
         """Read the stream and close it at the end: no other thread uses it."""

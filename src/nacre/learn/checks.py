@@ -19,12 +19,12 @@ import msgspec
 
 from nacre.base.text import normalise, one_line, words
 from nacre.errors import (
-    AnswerUnusable,
-    BudgetSpent,
-    ModelRefused,
-    ModelUnavailable,
-    ModelUnreadable,
+    BudgetSpentError,
+    ModelRefusedError,
+    ModelUnavailableError,
     NacreError,
+    UnreadableModelError,
+    UnusableAnswerError,
 )
 from nacre.learn.explicit import size_refusal
 from nacre.learn.pasted import reads_as_rule, without_pasted
@@ -588,7 +588,7 @@ _REPAIRS = {MEMORIES: tidied, CHANGES: tidied_changes}
 _MAX_FIRST_FAILURES = 3
 """Failure limit for a model whose answers were never usable, even after it was shown the errors."""
 
-FAILURES = (ModelUnavailable, ModelRefused, BudgetSpent, AnswerUnusable)
+FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, UnusableAnswerError)
 """Errors of a call after which the deterministic extractor takes over."""
 
 
@@ -621,7 +621,7 @@ class Caller:
         except FAILURES as error:
             self.problem = error
             self._failures += 1
-            never_usable = isinstance(error, AnswerUnusable) and not self.answered
+            never_usable = isinstance(error, UnusableAnswerError) and not self.answered
             if not _is_transient(error) or self._failures >= (
                 _MAX_FIRST_FAILURES if never_usable else _MAX_FAILURES
             ):
@@ -645,7 +645,7 @@ class Caller:
 
     def close(self) -> None:
         """Interrupt running calls and refuse further ones."""
-        self.stopped = self.stopped or ModelUnavailable("it was interrupted", retry=False)
+        self.stopped = self.stopped or ModelUnavailableError("it was interrupted", retry=False)
         with suppress(NacreError):
             self._model.close()
 
@@ -657,20 +657,20 @@ class Caller:
     @property
     def is_spent(self) -> bool:
         """True if a call was refused by the budget."""
-        return isinstance(self.stopped, BudgetSpent) or self._was_spent
+        return isinstance(self.stopped, BudgetSpentError) or self._was_spent
 
     def try_smaller(self) -> None:
         """Resume after a budget refusal, because a smaller call may fit."""
-        if isinstance(self.stopped, BudgetSpent):
+        if isinstance(self.stopped, BudgetSpentError):
             self.stopped, self._was_spent = None, True
 
     @property
     def is_useless(self) -> bool:
         """True if calls stopped because no answer ever had the requested format."""
-        return isinstance(self.stopped, AnswerUnusable | ModelUnreadable)
+        return isinstance(self.stopped, UnusableAnswerError | UnreadableModelError)
 
 
 def _is_transient(error: NacreError) -> bool:
-    return isinstance(error, AnswerUnusable) or (
-        isinstance(error, ModelUnavailable) and error.retry
+    return isinstance(error, UnusableAnswerError) or (
+        isinstance(error, ModelUnavailableError) and error.retry
     )

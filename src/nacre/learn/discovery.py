@@ -15,7 +15,7 @@ from pathlib import Path
 
 import regex
 
-from nacre.errors import NotFound, QueryInvalid, SettingsInvalid
+from nacre.errors import InvalidQueryError, InvalidSettingsError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.parsing import roots_of
 from nacre.readers.adapter import SUFFIXES as _DATABASES
@@ -61,7 +61,7 @@ class Findings:
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
     """Return the named files, the files in named folders, and, with discovery, the files of tools.
 
-    Raises NotFound for a path that does not exist.
+    Raises NotFoundError for a path that does not exist.
     """
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
@@ -70,14 +70,14 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
     for path in paths:
         path = path.expanduser().absolute()
         if not path.exists():
-            raise NotFound(f"there is nothing at {path}", hint="check the path")
+            raise NotFoundError(f"there is nothing at {path}", hint="check the path")
         for file in _walk(path, problems) if path.is_dir() else (path,):
             _add(by_path, file, problems, is_named=file == path)
     return _sorted(home, by_path.values(), problems)
 
 
 def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
-    """Keep named files and those that match a pattern. Raises QueryInvalid.
+    """Keep named files and those that match a pattern. Raises InvalidQueryError.
 
     Patterns match the end of a path, starting at any folder: ``*`` is any part of a name, ``**/`` any folders, and
     ``{md,txt}`` either text.
@@ -85,7 +85,7 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
     if not globs:
         return findings
     if any(len(pattern) > _MAX_PATTERN_CHARACTERS for pattern in globs):
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "the pattern is too long", hint=f"{_MAX_PATTERN_CHARACTERS:,} characters at most"
         )
     patterns = list(
@@ -95,7 +95,7 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
         )
     )
     if len(patterns) > _MAX_PATTERNS:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "the braces leave too much to choose from", hint=f"{_MAX_PATTERNS:,} patterns at most"
         )
     compiled = [
@@ -111,7 +111,9 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
     try:
         return Findings([file for file in findings.files if is_kept(file)], findings.problems)
     except TimeoutError as error:
-        raise QueryInvalid("the pattern takes too long", hint="write it with fewer *") from error
+        raise InvalidQueryError(
+            "the pattern takes too long", hint="write it with fewer *"
+        ) from error
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
@@ -122,7 +124,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
         yield pattern
         return
     if not closing:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"{pattern!r} has a brace that nothing closes", hint="write '*.{md,txt}'"
         )
     for choice in inner.split(","):
@@ -130,7 +132,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
-    """Drop transcripts that did not change since ``watch.changed_since``. Raises SettingsInvalid.
+    """Drop transcripts that did not change since ``watch.changed_since``. Raises InvalidSettingsError.
 
     The watcher skips them until ``nacre ingest`` reads them.
     """
@@ -144,7 +146,7 @@ def without_put_off(home: Home, findings: Findings) -> Findings:
         )
     except ValueError as error:
         hint = "nacre config set watch.changed_since 2026-11-20, or nothing"
-        raise SettingsInvalid(f"watch.changed_since is no time: {value}", hint=hint) from error
+        raise InvalidSettingsError(f"watch.changed_since is no time: {value}", hint=hint) from error
 
 
 def projects_of(home: Home) -> frozenset[Path]:

@@ -14,7 +14,7 @@ from math import ceil
 
 from nacre.base.text import count, count_tokens
 from nacre.base.times import day_of
-from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.errors import EmbedderUnavailableError, NacreError
 from nacre.home import consent
 from nacre.home.change import likely_project
 from nacre.home.home import Home
@@ -246,7 +246,7 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
             return None
         tokens = vectors.plan(home, model).tokens + unstored
         hold = consent.hold(home, model)
-    except EmbedderUnavailable:
+    except EmbedderUnavailableError:
         return None  # nacre writer embedding reports the reason
     left = left_today(home, VECTORS)
     return VectorEstimate(model, tokens, place.cost(tokens), left, hold.message if hold else None)

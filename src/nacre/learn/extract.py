@@ -21,7 +21,7 @@ from nacre.base.text import (
     visible,
 )
 from nacre.base.text import words as text_words
-from nacre.errors import EditConflict, ModelRefused, SettingsInvalid
+from nacre.errors import EditConflictError, InvalidSettingsError, ModelRefusedError
 from nacre.home import home, spending
 from nacre.home.change import Change, Exclusions
 from nacre.learn import checks, reading, sentences
@@ -172,7 +172,7 @@ def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool
     entries = [change.entry("retire", memory=item.id, reason=clean) for item in ending]
     try:
         change.put([*retired, *judge.released(home, ending)], entries)
-    except EditConflict as error:
+    except EditConflictError as error:
         home.problems.append(error.message)
         return False
     return True
@@ -342,7 +342,7 @@ def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
         return True
     for sign in (":", "/"):
         provider, _, rest = model.removeprefix(OWN).partition(sign)
-        with suppress(ModelRefused):
+        with suppress(ModelRefusedError):
             if rest:
                 return credentials.is_on_this_machine(credentials.provider_of(settings, provider))
     return is_called_local(model)
@@ -353,7 +353,7 @@ def _runs_here(settings: Settings, writer: str) -> bool:
         return credentials.is_on_this_machine(
             credentials.provider_of(settings, writer.partition(":")[0])
         )
-    except ModelRefused:
+    except ModelRefusedError:
         return False
 
 
@@ -389,7 +389,7 @@ def begun(home: home.Home) -> home.Home:
     if not is_unseen(home.settings):
         return home
     since = since_of(home)
-    with suppress(OSError, SettingsInvalid):  # retried on the next call
+    with suppress(OSError, InvalidSettingsError):  # retried on the next call
         write_setting(home.settings.config, SINCE, since)
     return replace(home, settings=home.settings.having(SINCE, since))
 

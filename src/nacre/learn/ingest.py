@@ -17,7 +17,7 @@ from msgspec import Meta, structs
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
 from nacre.base.text import count_tokens, normalise, written
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
 from nacre.home.archive_packs import read_index
@@ -419,9 +419,10 @@ def ingest(
 ) -> IngestReport:
     """Read transcripts, learn from new turns and embed them.
 
-    Changes are one operation, or part of the ``run``; other writers may write in between. Text is searchable once
-    reading ends. An unreadable file is reported and does not stop the others. Raises NotFound for a missing path, and
-    InvalidInput if older sessions are not available.
+    Changes are one operation, or part of the ``run``; other writers may write in between. Text is
+    searchable once reading ends. An unreadable file is reported and does not stop the others.
+    Raises NotFoundError for a missing path, and InvalidInputError if older sessions are not
+    available.
     """
     if run is None:
         with home.run("ingest") as own:
@@ -444,22 +445,22 @@ def ingest(
 
 
 def check_older(home: Home, options: IngestOptions) -> None:
-    """Raise InvalidInput if older sessions cannot be requested."""
+    """Raise InvalidInputError if older sessions cannot be requested."""
     if not options.extract:
-        raise InvalidInput(
+        raise InvalidInputError(
             "the writer reads older sessions to write memories", hint="leave --no-extract out"
         )
     if not home.settings.flag("extraction.enabled"):
-        raise InvalidInput(
+        raise InvalidInputError(
             "extraction is off: no writer reads", hint="nacre config set extraction.enabled true"
         )
     if not is_set(home):
-        raise InvalidInput(
+        raise InvalidInputError(
             "no writer is set that could read older sessions", hint="nacre writer set"
         )
     if rests(home.settings):
         message = "the writer is paused, or waits for the mains: it reads no older sessions now"
-        raise InvalidInput(message, hint="nacre writer tells which")
+        raise InvalidInputError(message, hint="nacre writer tells which")
 
 
 def _subject(options: IngestOptions) -> str:
@@ -690,7 +691,7 @@ def read_changed(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) ->
 
 
 def plan(home: Home, options: IngestOptions) -> IngestPlan:
-    """Estimate what an ingest would read, without changing anything. Raises NotFound."""
+    """Estimate what an ingest would read, without changing anything. Raises NotFoundError."""
     findings = _findings(home, options)
     tally = ReadTally(problems=findings.problems)
     unread = sum(
@@ -729,7 +730,7 @@ def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
 def estimate(home: Home, options: IngestOptions) -> Estimate:
     """Estimate the cost of learning with models, from pending and unread turns. Stores nothing.
 
-    Raises NotFound for a path that does not exist.
+    Raises NotFoundError for a path that does not exist.
     """
     findings = _findings(home, options)
     problems = list(findings.problems)
@@ -754,7 +755,7 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
 
 
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
-    """Return the unread sessions of some transcripts without storing them. Raises NotFound."""
+    """Return the unread sessions of some transcripts without storing them. Raises NotFoundError."""
     files = discovery.find(home, paths, with_discovery=False).files
     return unstored(home, jobs_for(home, files, ReadTally()), [])
 
@@ -909,7 +910,7 @@ _MIN_QUOTE_CHARACTERS = 12
 
 
 def store(home: Home, new: StoreRequest) -> StoreOutcome:
-    """Store a memory; see :func:`nacre.memories.store.store`. Raises MemoryInvalid."""
+    """Store a memory; see :func:`nacre.memories.store.store`. Raises InvalidMemoryError."""
     new, statement = _with_speaker(home, new)
     outcome = remembering.store(home, new, statement)
     return replace(
@@ -918,7 +919,7 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
 
 
 def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
-    """Describe what :func:`store` would do, and why, without writing. Raises MemoryInvalid."""
+    """Describe what :func:`store` would do, and why, without writing. Raises InvalidMemoryError."""
     new, statement = _with_speaker(home, new)
     return remembering.rehearse(home, new, statement)
 

@@ -14,7 +14,13 @@ from pathlib import Path
 from nacre.base.ids import to_millisecond
 from nacre.base.text import count, shorten
 from nacre.base.times import day_of
-from nacre.errors import AnswerUnusable, InvalidInput, NacreError, NotFound, TranscriptUnreadable
+from nacre.errors import (
+    InvalidInputError,
+    NacreError,
+    NotFoundError,
+    UnreadableTranscriptError,
+    UnusableAnswerError,
+)
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import find_session, redacted
@@ -208,7 +214,7 @@ class ModelExtractor:
                 else ()
             )
             self._tally.add_calls(caller)
-            if doubts is None and isinstance(caller.problem, AnswerUnusable):
+            if doubts is None and isinstance(caller.problem, UnusableAnswerError):
                 note(home, day, (), ())  # wait a day, because a retry costs as much again
             if not due_memories or doubts is None:
                 break
@@ -424,7 +430,7 @@ def propose(
 ) -> list[Proposal]:
     """Extract candidates without storing anything but the trace of the model calls.
 
-    Raises NotFound, Conflict, TranscriptUnreadable, and ModelRefused if the model cannot be opened.
+    Raises NotFoundError, Conflict, UnreadableTranscriptError, and ModelRefusedError if the model cannot be opened.
     """
     talks = (
         _sessions_in_file(home, request.path, request.session)
@@ -491,7 +497,7 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
             source,
         ):
             if adapter is None:
-                raise TranscriptUnreadable(
+                raise UnreadableTranscriptError(
                     f"{path} is not a transcript nacre knows",
                     hint="docs/agents.md lists what can be read",
                 )
@@ -502,7 +508,7 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
                 turns += batch.turns
                 sessions[batch.session.id] = (batch.session, turns)
     except OSError as error:
-        raise TranscriptUnreadable(
+        raise UnreadableTranscriptError(
             f"{path} cannot be read: {error.strerror}", hint="check its permissions"
         ) from error
     chosen: list[_Conversation] = [
@@ -511,7 +517,7 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
         if not reference or reference == session.id or session.native_id.startswith(reference)
     ]
     if not chosen:
-        raise NotFound(
+        raise NotFoundError(
             f"{path} holds no session {reference!r}" if reference else f"{path} holds no session",
             hint=f"it holds {', '.join(list(sessions)[:5])}" if sessions else None,
         )
@@ -530,10 +536,10 @@ def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
 def preview(home: Home, request: learn_requests.ExtractRequest) -> Extracted:
     """Extract memories of a text or a session without storing them.
 
-    Raises InvalidInput, NotFound, Conflict, TranscriptUnreadable.
+    Raises InvalidInputError, NotFoundError, Conflict, UnreadableTranscriptError.
     """
     if bool(request.text.strip()) == bool(request.session):
-        raise InvalidInput("give a text or a session", hint="one of them, not both")
+        raise InvalidInputError("give a text or a session", hint="one of them, not both")
     model = None if request.by_model else "none"
     if request.session:
         proposals = propose(

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from nacre.base.text import count_tokens, normalise, one_line, title_of
 from nacre.base.times import shown_day
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailableError
 from nacre.home import consent
 from nacre.home.home import Home
 from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, overtaken, standing
@@ -1002,7 +1002,7 @@ def _nearby(
         memories: Sequence[Memory] = (
             _nearest(home, admitted, [*stated, *reported]) if _has_vectors(home) else ()
         )
-    except EmbedderUnavailable:
+    except EmbedderUnavailableError:
         memories = ()
     return memories or _in_words(home, admitted, stated[:_MAX_LEXICAL_QUERIES], until)
 

@@ -17,10 +17,10 @@ import httpx2
 import msgspec
 
 from nacre.base import json as json_values
-from nacre.errors import ModelRefused, ModelUnavailable, NacreError, PromptTooLong
+from nacre.errors import ModelRefusedError, ModelUnavailableError, NacreError, PromptTooLongError
 from nacre.llm import failures
 from nacre.llm.credentials import Provider
-from nacre.llm.failures import Calls, CallTarget, CutOff
+from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import Capabilities, Completion, Prompt, Tokens, most_written
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -39,7 +39,7 @@ _call = threading.local()
 
 
 def load_library(name: str, target: CallTarget) -> ModuleType:
-    """Return a provider's library. Raises ModelRefused if it is not installed."""
+    """Return a provider's library. Raises ModelRefusedError if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -108,7 +108,7 @@ def call(
         return calls.run(in_time, seconds + _GRACE_SECONDS)
     except NacreError:
         raise
-    except CutOff:
+    except TruncatedAnswerError:
         raise failures.cut_off(target) from None
     except library.APIStatusError as error:
         codes, message = _error_details(error.body)
@@ -137,8 +137,8 @@ def call(
 def plain_client(target: CallTarget) -> Any:
     """Return an HTTP client without a vendor's library, which takes half a second to load.
 
-    Redirects are not followed, because they would pass on the key. Raises ModelRefused if httpx2, which comes with the
-    libraries, is missing.
+    Redirects are not followed, because they would pass on the key. Raises ModelRefusedError if
+    httpx2, which comes with the libraries, is missing.
     """
     try:
         make = httpx2.Client
@@ -163,7 +163,7 @@ def post(
 
     try:
         response = calls.run(work, seconds + _GRACE_SECONDS)
-    except CutOff:
+    except TruncatedAnswerError:
         raise failures.cut_off(target) from None
     except (TimeoutError, httpx2.TimeoutException) as error:
         raise _late(target, seconds, error) from error
@@ -175,7 +175,7 @@ def post(
     return response
 
 
-def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnavailable:
+def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnavailableError:
     """Return the error for a timeout, either of the connection or of the answer."""
 
     has_connected = not any(
@@ -192,7 +192,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
-    """Parse the body of a successful response. Raises ModelUnavailable if it is not the provider's."""
+    """Parse the body of a successful response. Raises ModelUnavailableError if it is not the provider's."""
     body: bytes = response.content
     try:
         return json_values.parse_json_tree(body, shape)
@@ -209,14 +209,14 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
         raise failures.strange(target, response.headers.get("content-type", ""), body) from error
 
 
-def less(able: Capabilities, error: ModelRefused, steps: Mapping[str, str]) -> Capabilities:
+def less(able: Capabilities, error: ModelRefusedError, steps: Mapping[str, str]) -> Capabilities:
     """Return the capabilities for the next attempt, after a provider refused this way of enforcing a schema.
 
     ``steps`` maps each way to the next. Raises the error if it has another reason, or if no way is left.
     """
     if (
         able.answers not in steps
-        or isinstance(error, PromptTooLong)
+        or isinstance(error, PromptTooLongError)
         or not _UNABLE.search(error.message)
     ):
         raise error
@@ -325,7 +325,7 @@ class AnthropicModel:
     """A model by Anthropic's messages API; implements LanguageModel.
 
     The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal it
-    is only described in the prompt. Raises ModelRefused if the library is missing.
+    is only described in the prompt. Raises ModelRefusedError if the library is missing.
     """
 
     def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:
@@ -349,12 +349,12 @@ class AnthropicModel:
         keep_to_maker(self._client, target, _LOGIN if is_login else {})
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
+        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
         while True:
             able = held(self.capabilities, prompt)
             try:
                 return self._ask(prompt, able)
-            except ModelRefused as error:
+            except ModelRefusedError as error:
                 self.capabilities = less(able, error, _LESS)
 
     def _ask(self, prompt: Prompt, able: Capabilities) -> Completion:
@@ -535,7 +535,7 @@ class OpenAIModel:
     """A model by OpenAI's responses (``openai``) or by chat completions (``chat``); implements LanguageModel.
 
     The schema is enforced as the model allows. If a server refuses it, the model falls back, from then on, to JSON of
-    any form, and then to a description in the prompt. Raises ModelRefused if the library is missing.
+    any form, and then to a description in the prompt. Raises ModelRefusedError if the library is missing.
     """
 
     def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:
@@ -552,12 +552,12 @@ class OpenAIModel:
         keep_to_maker(self._client, target, {})
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
+        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
         while True:
             able = held(self.capabilities, prompt)
             try:
                 return self._ask(prompt, able)
-            except ModelRefused as error:
+            except ModelRefusedError as error:
                 self.capabilities = less(able, error, _LESS_OPENAI_API)
 
     def close(self) -> None:
@@ -592,7 +592,7 @@ class OpenAIModel:
         return _completion(text, chat, is_cut=choice.finish_reason == "length")
 
     def _streamed_chat(self, request: dict[str, Any], hear: Hear) -> _Chat:
-        """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailable if its last piece is missing."""
+        """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailableError if its last piece is missing."""
         whole, last, pieces = _Chat(choices=[]), _Choice(_Said()), list[str]()
         for piece in self._pieces(
             self._client.chat.completions, request, stream_options={"include_usage": True}
@@ -755,7 +755,7 @@ class SamplingModel:
         self._calls = Calls()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailable, also if the client or its user refuses."""
+        """Answer a prompt. Raises ModelUnavailableError, also if the client or its user refuses."""
         system = system_of(prompt, self.capabilities)
         text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
         max_tokens = min(prompt.output_tokens, self.capabilities.output)
@@ -765,13 +765,13 @@ class SamplingModel:
             )
         except NacreError:
             raise
-        except CutOff:
+        except TruncatedAnswerError:
             raise failures.cut_off(self._target) from None
         except TimeoutError:
             raise failures.late(self._target, prompt.timeout_seconds) from None
         except Exception as error:  # the callback may raise anything
             message = f"{self._target.provider.label} gives no answer for {self.name}: {type(error).__name__}"
-            raise ModelUnavailable(
+            raise ModelUnavailableError(
                 message, hint="allow sampling there, or set another model", retry=False
             ) from error
         sent = len(system) + len(text)

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from nacre.base import files as private_files
 from nacre.base.environment import install_hint
 from nacre.base.ids import Clock, utc_now
-from nacre.errors import CredentialsUnusable, ModelRefused, Unavailable
+from nacre.errors import ModelRefusedError, UnavailableError, UnusableCredentialsError
 from nacre.settings import Settings
 
 COMMANDS = {
@@ -68,7 +68,7 @@ class Provider:
 
 
 def providers(settings: Settings) -> dict[str, Provider]:
-    """Return all providers by name, the user's own last. Raises ModelRefused if one of those is invalid."""
+    """Return all providers by name, the user's own last. Raises ModelRefusedError if one of those is invalid."""
     return {
         name: provider_of(settings, name) for name in (*_built_in(), *settings["models.providers"])
     }
@@ -77,13 +77,13 @@ def providers(settings: Settings) -> dict[str, Provider]:
 def provider_of(settings: Settings, name: str) -> Provider:
     """Return the provider of a name. ``models.providers`` takes precedence over the built-in table.
 
-    Raises ModelRefused if it is unknown, or if its address would send prompts unencrypted to another machine.
+    Raises ModelRefusedError if it is unknown, or if its address would send prompts unencrypted to another machine.
     """
     own: Mapping[str, str] | None = settings["models.providers"].get(name)
     provider = _built_in().get(name)
     if own is None and provider is None:
         names = ", ".join((*_built_in(), *settings["models.providers"]))
-        raise ModelRefused(
+        raise ModelRefusedError(
             f"no provider of models is called {name!r}", hint=f"providers: {names}, or none"
         )
     if own is None:
@@ -114,13 +114,15 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
     where = f"models.providers.{provider.name}"
     for key in own:
         if key not in _OWN_KEYS:
-            raise ModelRefused(f"{where} has no key {key!r}", hint=f"keys: {', '.join(_OWN_KEYS)}")
+            raise ModelRefusedError(
+                f"{where} has no key {key!r}", hint=f"keys: {', '.join(_OWN_KEYS)}"
+            )
     _check_choice(where, "api", own, APIS)
     _check_choice(where, "answers", own, _ANSWERS)
     if "key" in own and not _VARIABLE.fullmatch(
         own["key"]
     ):  # the value may be a key: it is not shown
-        raise ModelRefused(
+        raise ModelRefusedError(
             f"{where}.key is no name of an environment variable", hint="key = the variable's name"
         )
     plain: dict[str, Any] = {
@@ -152,7 +154,7 @@ def _host(provider: Provider) -> str:
 
 def _check_choice(where: str, key: str, own: Mapping[str, str], choices: tuple[str, ...]) -> None:
     if key in own and own[key] not in choices:
-        raise ModelRefused(
+        raise ModelRefusedError(
             f"{where}.{key} cannot be {own[key]!r}", hint=f"one of: {', '.join(choices)}"
         )
 
@@ -166,9 +168,11 @@ def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
     except ValueError:
         host = None
     if not host or address.scheme not in ("http", "https"):
-        raise ModelRefused(f"{where}.base_url is no address", hint='base_url = "https://host/v1"')
+        raise ModelRefusedError(
+            f"{where}.base_url is no address", hint='base_url = "https://host/v1"'
+        )
     if address.scheme == "http" and not (may_be_plain or is_loopback(host)):
-        raise ModelRefused(
+        raise ModelRefusedError(
             f"{where} would send prompts and keys in the clear to {host}",
             hint='use https; for a network of your own, add plain_http = "yes"',
         )
@@ -206,13 +210,13 @@ class SmallFile:
 
 
 def read_small(path: Path) -> SmallFile | None:
-    """Read a file of at most 256 KB; return ``None`` if it does not exist. Raises CredentialsUnusable."""
+    """Read a file of at most 256 KB; return ``None`` if it does not exist. Raises UnusableCredentialsError."""
     try:
         with os.fdopen(private_files.open_file(os.path.realpath(path), os.O_RDONLY), "rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            raise CredentialsUnusable(
+            raise UnusableCredentialsError(
                 f"{path} is too large to hold credentials", hint="look what it is"
             )
         return SmallFile(
@@ -221,9 +225,9 @@ def read_small(path: Path) -> SmallFile | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError:
-        raise CredentialsUnusable(f"{path} is not text", hint="look what it is") from None
+        raise UnusableCredentialsError(f"{path} is not text", hint="look what it is") from None
     except OSError as error:
-        raise CredentialsUnusable(
+        raise UnusableCredentialsError(
             f"cannot read {path}: {error.strerror}", hint="check its permissions"
         ) from error
 
@@ -243,14 +247,14 @@ def path_of(settings: Settings) -> Path:
 
 
 def read(settings: Settings) -> dict[str, str]:
-    """Return all keys by provider. Raises CredentialsUnusable."""
+    """Return all keys by provider. Raises UnusableCredentialsError."""
     file = read_small(path_of(settings))
     if file is None:
         return {}
     try:
         table = tomllib.loads(file.text).get(_TABLE, {})
     except (ValueError, RecursionError):  # the error message may quote the key
-        raise CredentialsUnusable(
+        raise UnusableCredentialsError(
             f"{path_of(settings)} is not valid TOML", hint="mend or remove it"
         ) from None
     pairs = table.items() if isinstance(table, dict) else ()
@@ -258,12 +262,12 @@ def read(settings: Settings) -> dict[str, str]:
 
 
 def keep(settings: Settings, provider: str, secret: str) -> None:
-    """Store a provider's key. Raises CredentialsUnusable, Unavailable if the file cannot be written."""
+    """Store a provider's key. Raises UnusableCredentialsError, UnavailableError if the file cannot be written."""
     _write(settings, {**read(settings), provider: secret})
 
 
 def drop(settings: Settings, provider: str) -> bool:
-    """Delete a provider's key and return True if it existed. Raises CredentialsUnusable, Unavailable."""
+    """Delete a provider's key and return True if it existed. Raises UnusableCredentialsError, UnavailableError."""
     keys = read(settings)
     if provider not in keys:
         return False
@@ -284,7 +288,7 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
         private_files.write_file(path, _HEAD + tomlkit.dumps({_TABLE: keys}))
     except OSError as error:
         hint = "give the key in the environment instead; nacre writer keys tells which variable"
-        raise Unavailable(f"cannot write {path}: {error.strerror}", hint=hint) from error
+        raise UnavailableError(f"cannot write {path}: {error.strerror}", hint=hint) from error
 
 
 # -- Keys in the system's keyring ------------------------------------------------------------------
@@ -304,7 +308,7 @@ def why_not() -> str:
     """Return the reason why no keyring can be used; empty if one can."""
     try:
         keyring = _bounded(lambda: _library().get_keyring(), _READ_TIMEOUT_SECONDS)
-    except Unavailable as error:
+    except UnavailableError as error:
         return error.message
     return "" if keyring.priority > 0 else "no keyring works on this machine"
 
@@ -315,7 +319,7 @@ def name() -> str:
 
 
 def read_from_keyring(user: str) -> str | None:
-    """Return a provider's key, or ``None``. Raises Unavailable if no keyring works."""
+    """Return a provider's key, or ``None``. Raises UnavailableError if no keyring works."""
     _require_keyring()
     secret: str | None = _bounded(
         lambda: _library().get_password(SERVICE, user), _READ_TIMEOUT_SECONDS
@@ -324,15 +328,15 @@ def read_from_keyring(user: str) -> str | None:
 
 
 def store_in_keyring(user: str, secret: str) -> None:
-    """Store a provider's key and verify it. Raises Unavailable if that fails."""
+    """Store a provider's key and verify it. Raises UnavailableError if that fails."""
     _require_keyring()
     _bounded(lambda: _library().set_password(SERVICE, user, secret), _WRITE_TIMEOUT_SECONDS)
     if read_from_keyring(user) != secret:
-        raise Unavailable("the keyring did not keep the key")
+        raise UnavailableError("the keyring did not keep the key")
 
 
 def delete_from_keyring(user: str) -> bool:
-    """Delete a provider's key and return True if it existed. Raises Unavailable if no keyring works."""
+    """Delete a provider's key and return True if it existed. Raises UnavailableError if no keyring works."""
     if read_from_keyring(user) is None:
         return False
     _bounded(lambda: _library().delete_password(SERVICE, user), _WRITE_TIMEOUT_SECONDS)
@@ -341,7 +345,7 @@ def delete_from_keyring(user: str) -> bool:
 
 def _require_keyring() -> None:
     if why := why_not():
-        raise Unavailable(why)
+        raise UnavailableError(why)
 
 
 def _library() -> Any:
@@ -351,7 +355,7 @@ def _library() -> Any:
 
 
 def _bounded(work: Callable[[], A], seconds: float) -> A:
-    """Return the result of ``work``. Raises Unavailable if it fails or takes too long.
+    """Return the result of ``work``. Raises UnavailableError if it fails or takes too long.
 
     Backends raise any exception. Only its type is reported, because the message may contain the key.
     """
@@ -367,13 +371,15 @@ def _bounded(work: Callable[[], A], seconds: float) -> A:
     try:
         result, error = outcome.get(timeout=seconds)
     except Empty:
-        raise Unavailable("the keyring does not answer", hint="unlock it, and repeat") from None
+        raise UnavailableError(
+            "the keyring does not answer", hint="unlock it, and repeat"
+        ) from None
     if isinstance(error, ImportError):
-        raise Unavailable(
+        raise UnavailableError(
             "the library keyring is not installed", hint=install_hint("keyring")
         ) from None
     if error is not None:
-        raise Unavailable(f"the keyring cannot be used ({type(error).__name__})") from None
+        raise UnavailableError(f"the keyring cannot be used ({type(error).__name__})") from None
     return result  # type: ignore[return-value]
 
 
@@ -448,7 +454,7 @@ def login_file(settings: Settings, tool: str) -> Path:
 
 
 def read_login(settings: Settings, tool: str) -> list[Login]:
-    """Return the logins in a tool's file; none if the tool is not supported. Raises CredentialsUnusable."""
+    """Return the logins in a tool's file; none if the tool is not supported. Raises UnusableCredentialsError."""
     if tool not in _READERS:
         return []
     path = login_file(settings, tool)
@@ -458,7 +464,7 @@ def read_login(settings: Settings, tool: str) -> list[Login]:
     try:
         record = json.loads(file.text)
     except (ValueError, RecursionError):  # the error message may quote the token
-        raise CredentialsUnusable(
+        raise UnusableCredentialsError(
             f"{path} is not valid JSON", hint=f"sign in to {tool} again"
         ) from None
     return _READERS[tool](file, record) if isinstance(record, dict) else []
@@ -472,7 +478,7 @@ def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bo
         return login_file(settings, tool).is_file()
     try:
         logins = read_login(settings, tool)
-    except CredentialsUnusable:
+    except UnusableCredentialsError:
         return False
     ends = [login.expires for login in logins if login.kind == BEARER and not login.is_renewable]
     renewable = any(login.kind == BEARER and login.is_renewable for login in logins)
@@ -638,8 +644,8 @@ def credential_for(
 ) -> Credential | None:
     """Return the credential for a provider, by its name in ``provider:model``, or ``None``.
 
-    Raises ModelRefused if the only credential has expired, if a keyring or file that may hold one cannot be read and
-    there is no other, or if the provider is unknown.
+    Raises ModelRefusedError if the only credential has expired, if a keyring or file that may hold
+    one cannot be read and there is no other, or if the provider is unknown.
     """
     place = place_for(settings, provider, clock=clock)
     return place.credential if place else None
@@ -654,7 +660,9 @@ def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> P
         if place.problem and broken is None and fits(settings, place, provider):
             broken = place
     if broken:
-        raise ModelRefused(f"{provider}: {broken.problem}", hint=broken.hint or "nacre writer keys")
+        raise ModelRefusedError(
+            f"{provider}: {broken.problem}", hint=broken.hint or "nacre writer keys"
+        )
     return None
 
 
@@ -678,7 +686,10 @@ def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterat
 
 
 def variables_for(settings: Settings, provider: str) -> list[str]:
-    """Return the environment variables that may hold a provider's key, in order of precedence. Raises ModelRefused."""
+    """Return the environment variables that may hold a provider's key, in order of precedence.
+
+    Raises ModelRefusedError.
+    """
     of_methods = [
         name
         for method in methods().values()
@@ -720,7 +731,7 @@ def _in_keyring(provider: str) -> Place:
         if why := why_not():
             return Place(f"keyring: {why}")
         return _place(provider, read_from_keyring(provider) or "", "keyring")
-    except Unavailable as error:
+    except UnavailableError as error:
         return Place("keyring", problem=error.message, hint=error.hint or "")
 
 
@@ -728,7 +739,7 @@ def _in_file(settings: Settings, provider: str) -> Place:
     path = path_of(settings)
     try:
         return _place(provider, read(settings).get(provider, ""), str(path))
-    except CredentialsUnusable as error:
+    except UnusableCredentialsError as error:
         return Place(str(path), problem=error.message, hint=error.hint or "")
 
 
@@ -740,7 +751,7 @@ def _in_login(settings: Settings, method: Method, now: datetime) -> Place:
             for candidate in read_login(settings, method.login)
             if candidate.kind == method.kind
         ]
-    except CredentialsUnusable as error:
+    except UnusableCredentialsError as error:
         return Place(str(path), method.name, problem=error.message, hint=error.hint or "")
     if not logins:
         return Place(str(path), method.name, hint=elsewhere(settings, method.login))

@@ -20,11 +20,11 @@ import msgspec
 import numpy as np
 
 from nacre.errors import (
-    EmbedderUnavailable,
-    ModelRefused,
-    ModelUnavailable,
+    EmbedderUnavailableError,
+    ModelRefusedError,
+    ModelUnavailableError,
     NacreError,
-    PromptTooLong,
+    PromptTooLongError,
 )
 from nacre.llm import failures
 from nacre.llm.api import body_of, plain_client, post
@@ -244,14 +244,14 @@ def _listed() -> list[tuple[list[str], Traits]]:
 def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
     """Open the embedding model ``provider:model`` or ``provider:model@dimensions``, without sending anything.
 
-    Raises EmbedderUnavailable if the provider is unknown, its library is missing, or there is no key.
+    Raises EmbedderUnavailableError if the provider is unknown, its library is missing, or there is no key.
     """
     try:
         target, dimensions = _describe(settings, name)
         if target.provider.needs_key and target.credential is None:
             raise failures.no_key(target)
         return RemoteEmbedder(target, dimensions, seconds=settings.number("models.timeout_seconds"))
-    except ModelRefused as error:
+    except ModelRefusedError as error:
         raise _unavailable(error) from error
 
 
@@ -270,11 +270,11 @@ class Destination:
 
 
 def destination(settings: Settings, name: str) -> Destination:
-    """Return the recipient for ``provider:model``; needs no key and no library. Raises EmbedderUnavailable."""
+    """Return the recipient for ``provider:model``; needs no key and no library. Raises EmbedderUnavailableError."""
     try:
         target, dimensions = _describe(settings, name)
         own = own_price(settings, target.provider, target.model)
-    except ModelRefused as error:
+    except ModelRefusedError as error:
         raise _unavailable(error) from error
     is_local = target.is_here and not target.provider.needs_key
     listed = Decimal(0) if target.provider.free else traits_of(target.model).price
@@ -294,7 +294,7 @@ class Meter(Protocol):
     """Records each call before and after it is made, from several threads."""
 
     def begin(self, tokens: int) -> Call:
-        """Register a call of about this many tokens. Raises EmbedderUnavailable if it must not be made."""
+        """Register a call of about this many tokens. Raises EmbedderUnavailableError if it must not be made."""
 
     def end(self, call: Call, tokens: int, seconds: float) -> None:
         """Record an answered call and its tokens."""
@@ -322,7 +322,9 @@ def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
     provider_name, _, model = name.partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api not in ("openai", "chat", "embeddings"):
-        raise ModelRefused(f"{provider.label} has no embedding models", hint=_CHOOSE_ANOTHER_HINT)
+        raise ModelRefusedError(
+            f"{provider.label} has no embedding models", hint=_CHOOSE_ANOTHER_HINT
+        )
     if sized := _DIMENSIONS.fullmatch(model):
         model, size = sized[1], int(sized[2])
     else:
@@ -338,7 +340,7 @@ class RemoteEmbedder:
     Texts are sent in batches of at most 200 (fewer if the provider's limit is lower), three at a time; each is cut to
     the model's window. A call with a temporary failure is repeated up to five times within ``seconds``. ``dimensions``
     is 0 until the first answer if the model decides. ``tokens`` counts the usage reported by the provider. Raises
-    ModelRefused if httpx2 is missing.
+    ModelRefusedError if httpx2 is missing.
     """
 
     step = STEP_TURNS
@@ -370,14 +372,17 @@ class RemoteEmbedder:
         return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
+        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions).
+
+        Raises EmbedderUnavailableError.
+        """
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         batches = list(self._batches([self._prepared(text) for text in texts]))
         try:
             parts = [self._batch(batches[0])] if len(batches) == 1 else self._side_by_side(batches)
             return np.concatenate(parts)
-        except (ModelUnavailable, ModelRefused) as error:
+        except (ModelUnavailableError, ModelRefusedError) as error:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
@@ -449,7 +454,7 @@ class RemoteEmbedder:
         """Return the vectors of a batch. Texts too long for the model are split, and a single text is shortened."""
         try:
             return self._unit(self._again(texts), len(texts))
-        except PromptTooLong:
+        except PromptTooLongError:
             if len(texts) > 1:
                 half = len(texts) // 2
                 return np.concatenate([self._batch(texts[:half]), self._batch(texts[half:])])
@@ -462,7 +467,7 @@ class RemoteEmbedder:
         for number in range(1, self._tries + 1):
             try:
                 return self._ask(calls, texts, end - time.monotonic())
-            except ModelUnavailable as error:
+            except ModelUnavailableError as error:
                 wait = 2.0**number if error.after_seconds is None else error.after_seconds
                 is_last = number == self._tries or not error.retry
                 if is_last or time.monotonic() + wait >= end or calls.closed.wait(wait):
@@ -481,7 +486,7 @@ class RemoteEmbedder:
             result = self._wire.given(body_of(self._target, response, self._wire.answer))
         except NacreError as error:
             if self._meter and call:
-                may_cost = isinstance(error, ModelUnavailable) and error.may_cost
+                may_cost = isinstance(error, ModelUnavailableError) and error.may_cost
                 self._meter.fail(call, sent if may_cost else 0, time.monotonic() - began)
             raise
         used = result.tokens or sent
@@ -492,7 +497,7 @@ class RemoteEmbedder:
         return result
 
     def _unit(self, result: Given, count: int) -> NDArray[np.float32]:
-        """Return the vectors as unit rows. Raises ModelUnavailable if they are unusable."""
+        """Return the vectors as unit rows. Raises ModelUnavailableError if they are unusable."""
         sizes = {len(vector) for vector in result.vectors}
         if len(result.vectors) != count or len(sizes) != 1 or sizes == {0}:
             raise self._unusable(
@@ -512,12 +517,12 @@ class RemoteEmbedder:
         unit: NDArray[np.float32] = vectors / lengths
         return unit
 
-    def _unusable(self, problem: str) -> ModelUnavailable:
-        return ModelUnavailable(
+    def _unusable(self, problem: str) -> ModelUnavailableError:
+        return ModelUnavailableError(
             f"{self._target.name} {problem}", hint=_CHOOSE_ANOTHER_HINT, retry=False
         )
 
 
-def _unavailable(error: NacreError) -> EmbedderUnavailable:
+def _unavailable(error: NacreError) -> EmbedderUnavailableError:
     hint = (error.hint or "").replace(failures.ANOTHER, _CHOOSE_ANOTHER_HINT)
-    return EmbedderUnavailable(error.message, hint=hint or None)
+    return EmbedderUnavailableError(error.message, hint=hint or None)

@@ -20,15 +20,15 @@ from nacre.base import json as json_values
 from nacre.base.environment import install_hint
 from nacre.base.text import shorten
 from nacre.errors import (
-    AnswerUnusable,
-    CredentialsUnusable,
-    ModelDeclined,
-    ModelRefused,
-    ModelUnavailable,
-    ModelUnreadable,
+    ModelDeclinedError,
+    ModelRefusedError,
+    ModelUnavailableError,
     NacreError,
-    PromptTooLong,
-    UnexpectedService,
+    PromptTooLongError,
+    UnexpectedServiceError,
+    UnreadableModelError,
+    UnusableAnswerError,
+    UnusableCredentialsError,
 )
 from nacre.llm import credentials
 from nacre.llm.credentials import (
@@ -93,7 +93,7 @@ class _Row:
     words: str
     message: str
     hint: str
-    kind: Callable[..., NacreError] = ModelRefused
+    kind: Callable[..., NacreError] = ModelRefusedError
 
 
 _ROWS = (
@@ -131,14 +131,14 @@ _ROWS = (
         r"request_too_large|input is too long|exceeds? .{0,30}context|maximum .{0,20}tokens",
         "the text is too long for {name}{window}",
         "a model with a larger window reads it whole: nacre writer models",
-        PromptTooLong,
+        PromptTooLongError,
     ),
     _Row(
         (413,),
         "",
         "the text is too long for {name}{window}",
         "a model with a larger window reads it whole: nacre writer models",
-        PromptTooLong,
+        PromptTooLongError,
     ),
     _Row(
         (404,),
@@ -182,12 +182,12 @@ def refusal(
     if status in _RETRIED_STATUSES or status >= 500:
         return _busy(target, status, detail, headers)
     message = f"{target.provider.label} refuses the call of {target.name} with {status}{_quoted(target, detail)}"
-    return ModelRefused(message, hint=f"check models.providers, or {ANOTHER}")
+    return ModelRefusedError(message, hint=f"check models.providers, or {ANOTHER}")
 
 
 def _busy(
     target: CallTarget, status: int, detail: str, headers: Mapping[str, str]
-) -> ModelUnavailable:
+) -> ModelUnavailableError:
     state = (
         "asks for fewer calls"
         if status == 429
@@ -196,7 +196,7 @@ def _busy(
         else f"fails ({status})"
     )
     message = f"{target.provider.label} {state}: {target.name} does not answer now{_quoted(target, detail)}"
-    return ModelUnavailable(
+    return ModelUnavailableError(
         message,
         hint=f"try again later, or {ANOTHER}",
         after_seconds=_after(headers),
@@ -204,12 +204,12 @@ def _busy(
     )
 
 
-def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailable:
+def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableError:
     """Return the error for a connection that failed or broke."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
-        return UnexpectedService(
+        return UnexpectedServiceError(
             f"the connection to {target.host} for {target.name} cannot be trusted: its certificate is not accepted",
             hint="a proxy may be in between: set SSL_CERT_FILE to its certificate, or check models.providers",
             retry=False,
@@ -218,67 +218,67 @@ def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailable:
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         hint = f"check models.providers.{target.provider.name}.base_url: a server on a machine of yours may want http"
         message = f"{target.host} does not speak TLS ({target.name})"
-        return UnexpectedService(message, hint=hint, retry=False, may_cost=False)
+        return UnexpectedServiceError(message, hint=hint, retry=False, may_cost=False)
     has_begun = bool(re.search(r"disconnect|reset|peer closed|incomplete", text, re.I))
     if target.is_here:
         hint = f"start {target.provider.label}, or check models.providers.{target.provider.name}.base_url"
         message = f"nothing answers at {target.host} for {target.name}"
-        return ModelUnavailable(message, hint=hint, retry=has_begun, may_cost=has_begun)
-    return ModelUnavailable(
+        return ModelUnavailableError(message, hint=hint, retry=has_begun, may_cost=has_begun)
+    return ModelUnavailableError(
         f"{target.provider.label} cannot be reached at {target.host} for {target.name}",
         hint="check the network, and HTTPS_PROXY if there is a proxy",
         may_cost=has_begun,
     )
 
 
-def late(target: CallTarget, seconds: float) -> ModelUnavailable:
+def late(target: CallTarget, seconds: float) -> ModelUnavailableError:
     """Return the error for an answer that did not arrive in time."""
-    return ModelUnavailable(
+    return ModelUnavailableError(
         f"{target.name} did not answer within {round(seconds, 1):g} seconds ({target.host})",
         hint="check the network and its proxy, or raise models.timeout_seconds",
     )
 
 
-def cut_off(target: CallTarget) -> ModelUnavailable:
+def cut_off(target: CallTarget) -> ModelUnavailableError:
     """Return the error for a call that nacre cancelled."""
-    return ModelUnavailable(
+    return ModelUnavailableError(
         f"the call of {target.name} was cut off", hint="run the command again", retry=False
     )
 
 
-def ended(target: CallTarget) -> ModelUnavailable:
+def ended(target: CallTarget) -> ModelUnavailableError:
     """Return the error for an agent's command that was killed from outside."""
     message = f"the command of {target.provider.label} was ended from outside before it answered ({target.name})"
-    return ModelUnavailable(
+    return ModelUnavailableError(
         message, hint="try again; where memory is short, the system ends programs", retry=False
     )
 
 
-def broken(target: CallTarget) -> ModelUnavailable:
+def broken(target: CallTarget) -> ModelUnavailableError:
     """Return the error for an incomplete answer."""
-    return ModelUnavailable(
+    return ModelUnavailableError(
         f"the answer of {target.name} broke off ({target.host})", hint="try again later"
     )
 
 
-def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailable:
+def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailableError:
     """Return the error for a 2xx response that is not the provider's, such as another site's page or invalid JSON."""
     if "html" in kind or body.lstrip()[:1] == b"<":
-        return UnexpectedService(
+        return UnexpectedServiceError(
             f"{target.host} answers with a web page, not as {target.provider.label} does ({target.name})",
             hint=f"a network may want a sign-in, or models.providers.{target.provider.name}.base_url is wrong",
             retry=False,
             may_cost=False,
         )
     if _is_json(body):
-        return UnexpectedService(
+        return UnexpectedServiceError(
             f"{target.host} answers in another form than {target.provider.label} does ({target.name})",
             hint=f"check models.providers.{target.provider.name}.base_url and api",
             retry=False,
         )
     if not body.strip() or body.lstrip()[:1] in (b"{", b"["):
         return broken(target)
-    return UnexpectedService(
+    return UnexpectedServiceError(
         f"{target.host} answers with something that is no JSON ({target.name})",
         hint=f"check models.providers.{target.provider.name}.base_url, or try again later",
     )
@@ -291,12 +291,12 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-def no_answer(target: CallTarget, detail: str) -> ModelUnreadable:
+def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
     """Return the error for a command that succeeds with an unreadable answer. It is not retried."""
     label = target.provider.label
     problem = f"the command of {label} ends well, and its answer cannot be read ({target.name})"
     message = f"{problem}{_quoted(target, detail.strip())}"
-    return ModelUnreadable(
+    return UnreadableModelError(
         message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False
     )
 
@@ -306,52 +306,52 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
     label = target.provider.label
     if status == 429 or (not status and re.search(_LIMITED, detail, re.I)):
         message = f"{label} answers no more for now ({target.name}){_quoted(target, detail)}"
-        return ModelUnavailable(
+        return ModelUnavailableError(
             message, hint=f"try again later, or {ANOTHER}", retry=False, may_cost=False
         )
     if status == 401 or re.search(_SIGNED_OUT, detail, re.I):
         message = f"{label} is not signed in, and does not answer for {target.name}{_quoted(target, detail)}"
-        return ModelRefused(
+        return ModelRefusedError(
             message, hint=f"sign in with {label} itself, then run the command again"
         )
     if status >= 500:
         message = f"{label} fails for now ({target.name}){_quoted(target, detail)}"
-        return ModelUnavailable(
+        return ModelUnavailableError(
             message,
             hint=f"try again later, or {ANOTHER}",
             may_cost=status not in _UNPROCESSED_STATUSES,
         )
     if re.search(_OFFLINE, detail, re.I):
         message = f"{label} reaches nobody for {target.name}{_quoted(target, detail)}"
-        return ModelUnavailable(
+        return ModelUnavailableError(
             message, hint="check the network and its proxy", retry=False, may_cost=False
         )
     if re.search(r"too long|context", detail, re.I):
-        return PromptTooLong(
+        return PromptTooLongError(
             f"the text is too long for {target.name}{_quoted(target, detail)}", hint=ANOTHER
         )
     if re.search(r"model", detail, re.I):
-        return ModelRefused(
+        return ModelRefusedError(
             f"{label} has no answer of {target.name}{_quoted(target, detail)}", hint=ANOTHER
         )
     message = f"the command of {label} failed for {target.name}{_quoted(target, detail)}"
-    return ModelUnavailable(
+    return ModelUnavailableError(
         message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False
     )
 
 
-def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefused:
+def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefusedError:
     """Return the error for tools that an agent's command does not have."""
     names = ", ".join(tools)
-    return ModelRefused(
+    return ModelRefusedError(
         f"{target.provider.label} has no tools called {names} ({target.name})",
         hint=f"tools: {available}",
     )
 
 
-def declined(target: CallTarget) -> ModelRefused:
+def declined(target: CallTarget) -> ModelRefusedError:
     """Return the error for a model that declines to answer."""
-    return ModelDeclined(f"{target.name} declined to answer", hint=ANOTHER)
+    return ModelDeclinedError(f"{target.name} declined to answer", hint=ANOTHER)
 
 
 def _filled(text: str, target: CallTarget, detail: str) -> str:
@@ -403,24 +403,24 @@ def _where_key(provider: Provider) -> str:
     )
 
 
-def no_key(target: CallTarget) -> ModelRefused:
+def no_key(target: CallTarget) -> ModelRefusedError:
     """Return the error for a missing key."""
-    return ModelRefused(
+    return ModelRefusedError(
         f"there is no key for {target.provider.label}, which {target.name} needs",
         hint=f"{_where_key(target.provider)}; nacre writer setup chooses another model",
     )
 
 
-def no_library(target: CallTarget, library: str) -> ModelRefused:
+def no_library(target: CallTarget, library: str) -> ModelRefusedError:
     """Return the error for a provider's library that is not installed."""
     message = f"the library {library!r} is not installed, which {target.name} needs"
-    return ModelRefused(message, hint=install_hint(library))
+    return ModelRefusedError(message, hint=install_hint(library))
 
 
-def no_program(target: CallTarget, program: str) -> ModelRefused:
+def no_program(target: CallTarget, program: str) -> ModelRefusedError:
     """Return the error for an agent's command that is not installed."""
     hint = f"install {target.provider.label}, sign in with it once, and have {program!r} on PATH"
-    return ModelRefused(
+    return ModelRefusedError(
         f"the command {program!r} is not installed, which {target.name} needs", hint=hint
     )
 
@@ -491,13 +491,13 @@ def ask(
 ) -> A:
     """Return a model's answer, parsed as the type of its schema.
 
-    An answer of another form, or one for which ``check`` raises AnswerUnusable, is sent back once with the reason.
-    Raises AnswerUnusable, and the errors of :meth:`LanguageModel.complete`.
+    An answer of another form, or one for which ``check`` raises UnusableAnswerError, is sent back once with the reason.
+    Raises UnusableAnswerError, and the errors of :meth:`LanguageModel.complete`.
     """
     completion = model.complete(prompt)
     try:
         return _checked(read(completion, answer, model.name), check)
-    except AnswerUnusable as error:
+    except UnusableAnswerError as error:
         if completion.is_cut:
             raise
         wrong = error.message.replace(_answer_of(model.name), "it")
@@ -512,13 +512,13 @@ def _checked(value: A, check: Callable[[A], object] | None) -> A:
 
 
 def read(completion: Completion, answer: type[A], model: str) -> A:
-    """Parse the answer of a completion, inside or outside a code fence. Raises AnswerUnusable."""
+    """Parse the answer of a completion, inside or outside a code fence. Raises UnusableAnswerError."""
     text = completion.text.strip()
     fenced = _FENCE.match(text)
     try:
         return json_values.parse_json_tree(fenced[1] if fenced else text, answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise AnswerUnusable(
+        raise UnusableAnswerError(
             f"{_answer_of(model)} {_wrong(completion, error)}", hint=_OTHERWISE
         ) from error
 
@@ -549,7 +549,7 @@ def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
 R = TypeVar("R")
 
 
-class CutOff(Exception):  # noqa: N818 - named for what is the case
+class TruncatedAnswerError(Exception):
     """The model was closed before or during the call."""
 
 
@@ -585,7 +585,7 @@ class Calls:
         call = _Call(work)
         with self._lock:
             if self.closed.is_set():
-                raise CutOff
+                raise TruncatedAnswerError
             self._running.add(call)
         try:
             Thread(target=call.run, name="nacre-model", daemon=True).start()
@@ -595,7 +595,7 @@ class Calls:
             with self._lock:
                 self._running.discard(call)
         if call.is_cut:  # close() ended it: the result is not valid
-            raise CutOff
+            raise TruncatedAnswerError
         if call.error is not None:
             raise call.error
         return call.answer
@@ -695,7 +695,7 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
     named = next((name for name in provider.keys if settings.environ.get(name)), "")
     if named:
         return f"${named}"
-    with suppress(CredentialsUnusable):
+    with suppress(UnusableCredentialsError):
         return next(
             (
                 str(login.path)

@@ -23,7 +23,7 @@ import msgspec
 from nacre.base import json as json_values
 from nacre.base.environment import NO_VECTORS, install_hint, turn_off_telemetry
 from nacre.base.lazy import Module
-from nacre.errors import EmbedderUnavailable, RerankerUnavailable
+from nacre.errors import EmbedderUnavailableError, RerankerUnavailableError
 from nacre.llm import minilm
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class OnnxEmbedder:
     attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions).
     At most ``threads`` texts run at once: by default one per processor, up to four.
 
-    Raises EmbedderUnavailable if the libraries or the files cannot be loaded.
+    Raises EmbedderUnavailableError if the libraries or the files cannot be loaded.
     """
 
     name: str
@@ -293,7 +293,7 @@ class OnnxEmbedder:
 
 
 def load_minilm(threads: int | None = None) -> OnnxEmbedder:
-    """Load the bundled model. Raises EmbedderUnavailable."""
+    """Load the bundled model. Raises EmbedderUnavailableError."""
     return OnnxEmbedder(Path(minilm.__file__).parent, name=minilm.MODEL_NAME, threads=threads)
 
 
@@ -336,7 +336,7 @@ def readable(text: str) -> str:
 def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
     """Return a tokenizer that truncates and never pads: nacre's own if it supports the file.
 
-    Raises EmbedderUnavailable.
+    Raises EmbedderUnavailableError.
     """
     try:
         config = msgspec.json.decode(path.read_bytes())
@@ -346,11 +346,11 @@ def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
 
 
 def load_any_tokenizer(path: Path, tokens: int) -> Any:
-    """Return a tokenizer of the library, of any kind and also for pairs of texts. Raises EmbedderUnavailable."""
+    """Return a tokenizer of the library, of any kind and also for pairs of texts. Raises EmbedderUnavailableError."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:
-        raise EmbedderUnavailable(
+        raise EmbedderUnavailableError(
             f"the tokenizer in {str(path.parent)!r} needs a library that is not installed: tokenizers",
             hint=install_hint("tokenizers"),
         ) from error
@@ -364,12 +364,12 @@ def load_any_tokenizer(path: Path, tokens: int) -> Any:
 
 
 def load_session(path: Path, *, is_final: bool = True) -> Any:
-    """Load a model that runs on one thread; optimize its graph unless it is final. Raises EmbedderUnavailable."""
+    """Load a model that runs on one thread; optimize its graph unless it is final. Raises EmbedderUnavailableError."""
     turn_off_telemetry()
     try:
         import onnxruntime as runtime  # noqa: PLC0415 - an extra, and 120 ms
     except ImportError as error:
-        raise EmbedderUnavailable(
+        raise EmbedderUnavailableError(
             f"onnxruntime cannot be imported: {error}", hint=NO_VECTORS
         ) from error
     options = runtime.SessionOptions()
@@ -389,8 +389,8 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
         raise _no_file(path, error) from error
 
 
-def _no_file(path: Path, error: Exception) -> EmbedderUnavailable:
-    return EmbedderUnavailable(
+def _no_file(path: Path, error: Exception) -> EmbedderUnavailableError:
+    return EmbedderUnavailableError(
         f"{path.name} in {str(path.parent)!r} cannot be loaded: {error}", hint=_RESTORE_HINT
     )
 
@@ -408,7 +408,7 @@ class OnnxReranker:
 
     The folder holds ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids, attention_mask and
     optionally token_type_ids, all (pairs, tokens), whose first output is one logit per pair, or two, the second of
-    which is used. Pairs are read up to 256 tokens. Raises RerankerUnavailable.
+    which is used. Pairs are read up to 256 tokens. Raises RerankerUnavailableError.
     """
 
     name: str
@@ -418,9 +418,9 @@ class OnnxReranker:
         try:
             self._tokenizer = load_any_tokenizer(folder / "tokenizer.json", _RERANKER_TOKENS)
             self._session = load_session(folder / "model.onnx")
-        except EmbedderUnavailable as error:
+        except EmbedderUnavailableError as error:
             hint = error.hint if isinstance(error.__cause__, ImportError) else _RERANKER_HINT
-            raise RerankerUnavailable(f"no reranker: {error.message}", hint=hint) from error
+            raise RerankerUnavailableError(f"no reranker: {error.message}", hint=hint) from error
         self._inputs = {tensor.name for tensor in self._session.get_inputs()}
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -442,7 +442,7 @@ class OnnxReranker:
         try:
             return float(np.ravel(self._session.run(None, inputs)[0])[-1])
         except Exception as error:  # the errors of onnxruntime have no other common base
-            raise RerankerUnavailable(
+            raise RerankerUnavailableError(
                 f"{self.name} cannot score: {error}", hint=_RERANKER_HINT
             ) from error
 
@@ -478,9 +478,9 @@ class _Found:
 
 
 def load_folder(folder: Path) -> FolderEmbedder:
-    """Load the model of a folder. Raises EmbedderUnavailable."""
+    """Load the model of a folder. Raises EmbedderUnavailableError."""
     if not folder.is_absolute():
-        raise EmbedderUnavailable(f"onnx:{folder} is not absolute", hint="onnx:/path")
+        raise EmbedderUnavailableError(f"onnx:{folder} is not absolute", hint="onnx:/path")
     return FolderEmbedder(folder)
 
 
@@ -491,7 +491,7 @@ class FolderEmbedder:
     input_ids and optionally attention_mask, token_type_ids and position_ids, all (texts, tokens). The output is a
     vector per text, or one per token, which are pooled. Pooling and prefixes come from ``nacre-embedding.toml``, or
     else from sentence-transformers' files; the default is the mean. The name includes a hash of the files, because
-    other files make other vectors. Raises EmbedderUnavailable.
+    other files make other vectors. Raises EmbedderUnavailableError.
     """
 
     step = _STEP_TURNS
@@ -512,7 +512,10 @@ class FolderEmbedder:
         self.dimensions = len(self._vector("a"))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
+        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions).
+
+        Raises EmbedderUnavailableError.
+        """
         return side_by_side(self._vector, texts, self.dimensions, self._threads)
 
     def within(self, seconds: float, *, question: bool = False) -> FolderEmbedder:  # noqa: ARG002 - it is fast
@@ -540,13 +543,13 @@ class FolderEmbedder:
         try:
             output = np.asarray(self._session.run([self._output.name], inputs)[0], np.float32)
         except Exception as error:  # the errors of onnxruntime have no other common base
-            raise EmbedderUnavailable(
+            raise EmbedderUnavailableError(
                 f"{self.name} cannot embed: {error}", hint=_EMBEDDER_HINT
             ) from error
         vector = output[0] if output.ndim == 2 else self._pooled(output[0])
         length = float(np.linalg.norm(vector))
         if vector.ndim != 1 or not np.isfinite(length) or length < 1e-12:
-            raise EmbedderUnavailable(
+            raise EmbedderUnavailableError(
                 f"{self.name} gave a vector that has no direction", hint=_EMBEDDER_HINT
             )
         unit: NDArray[np.float32] = vector / length
@@ -565,14 +568,16 @@ class FolderEmbedder:
 
 def _found(folder: Path) -> _Found:
     if not folder.is_dir():
-        raise EmbedderUnavailable(
+        raise EmbedderUnavailableError(
             f"there is no folder {str(folder)!r} with an embedding model", hint=_EMBEDDER_HINT
         )
     options = _options(folder)
     names = (options.model,) if options.model else _GRAPHS
     graph = next((folder / name for name in names if (folder / name).is_file()), None)
     if graph is None:
-        raise EmbedderUnavailable(f"{names[0]} is missing in {str(folder)!r}", hint=_EMBEDDER_HINT)
+        raise EmbedderUnavailableError(
+            f"{names[0]} is missing in {str(folder)!r}", hint=_EMBEDDER_HINT
+        )
     return _Found(graph, options)
 
 
@@ -583,13 +588,13 @@ def _options(folder: Path) -> Options:
     except FileNotFoundError:
         return _of_sentence_transformers(folder)
     except (OSError, UnicodeDecodeError) as error:
-        raise EmbedderUnavailable(
+        raise EmbedderUnavailableError(
             f"{OPTIONS} in {str(folder)!r} cannot be read: {error}", hint=_EMBEDDER_HINT
         ) from error
     try:
         return json_values.convert(tomllib.loads(own), Options)
     except (ValueError, RecursionError) as error:
-        raise EmbedderUnavailable(
+        raise EmbedderUnavailableError(
             f"{OPTIONS} in {str(folder)!r} is wrong: {error}", hint=_EMBEDDER_HINT
         ) from error
 
@@ -642,7 +647,7 @@ def _fingerprint(folder: Path, model: _Found) -> str:
                     file.seek(at)
                     digest.update(file.read(_SAMPLE_BYTES))
         except OSError as error:
-            raise EmbedderUnavailable(
+            raise EmbedderUnavailableError(
                 f"{path.name} in {str(folder)!r} cannot be read: {error}", hint=_EMBEDDER_HINT
             ) from error
         digest.update(str(size).encode())

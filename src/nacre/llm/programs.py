@@ -23,7 +23,7 @@ from nacre.base.environment import OWN_CALL_VARIABLE, of_the_owner, user_home
 from nacre.base.text import shorten
 from nacre.llm import failures
 from nacre.llm.api import strict, told
-from nacre.llm.failures import Calls, CallTarget, CutOff
+from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
 E = TypeVar("E")
@@ -72,10 +72,10 @@ class CommandModel:
     that was still retrying at the timeout. ``piece`` returns the text that a line of output adds to a plain-text
     answer.
 
-    The question begins with a mark, and an environment variable is set: nacre reads no session with the mark and does
-    nothing under the variable, so that it never learns from its own calls. Variables that say that an agent runs this
-    are removed: the command would consider itself part of that session. Raises ModelRefused if the program is not on
-    PATH.
+    The question begins with a mark, and an environment variable is set: nacre reads no session with
+    the mark and does nothing under the variable, so that it never learns from its own calls.
+    Variables that say that an agent runs this are removed: the command would consider itself part
+    of that session. Raises ModelRefusedError if the program is not on PATH.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class CommandModel:
         self._running: set[_Process] = set()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
+        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
         form = told(prompt) if self.capabilities.answers == "text" else ""
         head = (OWN_CALL, prompt.system, form) if prompt.answer else (OWN_CONVERSATION,)
         text = "\n\n".join(part for part in (*head, prompt.shared, prompt.text) if part)
@@ -155,7 +155,7 @@ class CommandModel:
                 if complaint:
                     raise failures.program_failed(self._target, complaint) from None
                 raise failures.late(self._target, seconds) from None
-            except CutOff:
+            except TruncatedAnswerError:
                 raise failures.cut_off(self._target) from None
             except OSError as error:
                 raise failures.broken(self._target) from error
@@ -246,10 +246,13 @@ class _Process:
         self._process: subprocess.Popen[bytes] | None = None
 
     def answer(self, question: bytes) -> int:
-        """Send the question and return the exit status. Raises OSError, CutOff if ended before the start."""
+        """Send the question and return the exit status.
+
+        Raises OSError, TruncatedAnswerError if ended before the start.
+        """
         with self._lock:
             if self._is_over:
-                raise CutOff
+                raise TruncatedAnswerError
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, start_new_session=True, **self._where
             )
@@ -350,7 +353,7 @@ _STEP_CHARACTERS = 160
 def claude_model(
     target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """Return a model by ``claude``. Raises ModelRefused if it is not installed."""
+    """Return a model by ``claude``. Raises ModelRefusedError if it is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
         model = ["--model", target.model] if target.model not in ("", "default") else []
@@ -392,7 +395,7 @@ def _plain(prompt: Prompt, folder: Path) -> list[str]:
 def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
     """Return the arguments for the allowed tools, none of which asks for permission.
 
-    File tools stay in the folder unless a rule is given: ``Read(//srv/docs/**)``. Raises ModelRefused for unknown
+    File tools stay in the folder unless a rule is given: ``Read(//srv/docs/**)``. Raises ModelRefusedError for unknown
     tools.
     """
     if not prompt.tools:
@@ -558,7 +561,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 def codex_model(
     target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """Return a model by ``codex``. Raises ModelRefused if it is not installed."""
+    """Return a model by ``codex``. Raises ModelRefusedError if it is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
         path = folder / "instructions.md"
@@ -607,7 +610,7 @@ def _form(prompt: Prompt, folder: Path) -> list[str]:
 def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
     """Return the settings for the tools ``shell`` (read-only sandbox) and ``write`` (may write in the folder).
 
-    Neither has a network. Raises ModelRefused for other tools.
+    Neither has a network. Raises ModelRefusedError for other tools.
     """
     if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
         raise failures.no_such_tool(target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
@@ -746,7 +749,7 @@ class _Own(msgspec.Struct):
 def gemini_model(
     target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """A model by ``gemini``. Raises ModelRefused where that is not installed."""
+    """A model by ``gemini``. Raises ModelRefusedError where that is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
         theirs = Path(environ.get("GEMINI_CLI_HOME") or user_home(environ)) / ".gemini"
@@ -889,7 +892,7 @@ _EVENT_OPENCODE_CLI = msgspec.json.Decoder(_OpencodeCliEvent)
 def opencode_model(
     target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """Return a model by ``opencode``. Raises ModelRefused if it is not installed."""
+    """Return a model by ``opencode``. Raises ModelRefusedError if it is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
         data = (

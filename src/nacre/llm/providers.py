@@ -27,7 +27,7 @@ from nacre.base import files as private_files
 from nacre.base import json as json_values
 from nacre.base.lazy import load
 from nacre.base.text import count_tokens
-from nacre.errors import ModelDeclined, ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import ModelDeclinedError, ModelRefusedError, ModelUnavailableError, NacreError
 from nacre.llm import failures
 from nacre.llm.credentials import (
     COMMANDS,
@@ -90,7 +90,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
     """Return the capabilities of ``provider:model``. Unknown models get small defaults, and ``known`` is false.
 
     Tables of ``models.capabilities`` are keyed by ``provider:model``, a model, or a pattern of either. Raises
-    ModelRefused for invalid tables.
+    ModelRefusedError for invalid tables.
     """
     able = _listed(bare_name(model)) or Capabilities(answers=provider.answers or "json")
     if provider.api in _FIXED:
@@ -101,7 +101,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
 
 
 def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
-    """Return the configured price of a million input tokens, or ``None``. Raises ModelRefused."""
+    """Return the configured price of a million input tokens, or ``None``. Raises ModelRefusedError."""
     price = _with_overrides(settings, provider, model, Capabilities()).price
     return price.input if price else None
 
@@ -159,7 +159,7 @@ def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capa
         price = _priced(own.price) if own.price else able.price
     except (msgspec.ValidationError, TypeError) as error:
         hint = "keys: window, output, answers, caches, price = {input, output, cached, written}"
-        raise ModelRefused(f"{where} cannot be read: {error}", hint=hint) from error
+        raise ModelRefusedError(f"{where} cannot be read: {error}", hint=hint) from error
     plain: dict[str, Any] = {
         name: value
         for name in ("window", "output", "answers", "caches")
@@ -181,7 +181,7 @@ def _priced(table: Mapping[str, float]) -> Price:
 def open_model(settings: Settings, name: str) -> LanguageModel:
     """Open the model ``provider:model``, without sending anything.
 
-    Raises ModelRefused if the provider is unknown, its library is missing, or there is no key.
+    Raises ModelRefusedError if the provider is unknown, its library is missing, or there is no key.
     """
     target, able = describe(settings, name)
     if target.provider.needs_key and target.credential is None:
@@ -189,7 +189,7 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     api = target.provider.api  # each format is loaded only if it is used
     if api == "mcp-sampling":
         hint = "it works where nacre is called by an MCP client that offers it; elsewhere set another model"
-        raise ModelRefused(f"no MCP client is connected, which {target.name} needs", hint=hint)
+        raise ModelRefusedError(f"no MCP client is connected, which {target.name} needs", hint=hint)
     if api in _COMMANDS:
         by_command: Callable[..., LanguageModel] = load(_COMMANDS[api])
         return by_command(target, able, _environment(settings, target.provider))
@@ -224,16 +224,16 @@ def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
 
 
 def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
-    """Return the call target and capabilities of a name or alias. Raises ModelRefused if it is invalid."""
+    """Return the call target and capabilities of a name or alias. Raises ModelRefusedError if it is invalid."""
     provider_name, colon, model = full_name(name).partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
-        raise ModelRefused(
+        raise ModelRefusedError(
             f"{provider.label} has no language models",
             hint="for vectors: nacre writer embedding switch " + name,
         )
     if not model and (not colon or provider.api not in (*COMMANDS, "mcp-sampling")):
-        raise ModelRefused(
+        raise ModelRefusedError(
             f"{name!r} names no model of {provider.label}", hint=f"{provider_name}:<model>"
         )
     able = capabilities_of(settings, provider, model)
@@ -265,7 +265,10 @@ class Books(Protocol):
     """A record of calls. Costs are millionths of a US dollar."""
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """Register a call with its maximum cost, ``None`` if unknown. Raises BudgetSpent, ModelUnavailable."""
+        """Register a call with its maximum cost, ``None`` if unknown.
+
+        Raises BudgetSpentError, ModelUnavailableError.
+        """
 
     def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
         """Record an answered call."""
@@ -299,7 +302,7 @@ class Metered:
         self._is_closed = False
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises the model's errors, and BudgetSpent."""
+        """Answer a prompt. Raises the model's errors, and BudgetSpentError."""
         call = self._books.begin(self.name, prompt, most_of(prompt, self.capabilities))
         began = self._now()
         try:
@@ -344,8 +347,8 @@ def of_failed(
 
     Both are zero if the provider refused or was not reached.
     """
-    is_free = isinstance(error, NacreError) and not isinstance(error, ModelDeclined)
-    if isinstance(error, ModelUnavailable):
+    is_free = isinstance(error, NacreError) and not isinstance(error, ModelDeclinedError)
+    if isinstance(error, ModelUnavailableError):
         is_free = not error.may_cost
     if is_free:
         return Tokens(), Decimal(0)
@@ -403,7 +406,7 @@ def proposed(provider: Provider) -> list[str]:
 def servers_here(settings: Settings) -> dict[str, list[str]]:
     """Return the models of each local server that answers, by provider.
 
-    Raises ModelRefused if ``models.providers`` is invalid.
+    Raises ModelRefusedError if ``models.providers`` is invalid.
     """
     able = [
         provider
@@ -516,7 +519,7 @@ class RecordingModel:
 class ReplayingModel:
     """Answers from the cassettes of a folder; implements LanguageModel.
 
-    Raises ModelUnavailable for a prompt that was not recorded or has changed.
+    Raises ModelUnavailableError for a prompt that was not recorded or has changed.
     """
 
     def __init__(
@@ -527,7 +530,7 @@ class ReplayingModel:
         self._folder = folder
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Return the recorded answer, with its original tokens. Raises ModelUnavailable."""
+        """Return the recorded answer, with its original tokens. Raises ModelUnavailableError."""
         path = self._folder / file_name(prompt)
         try:
             answer = json.loads(path.read_text(encoding="utf-8"))["completion"]
@@ -537,7 +540,7 @@ class ReplayingModel:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             problem = f"no cassette in {self._folder} holds this prompt ({prompt.version or prompt.task.value})"
-            raise ModelUnavailable(
+            raise ModelUnavailableError(
                 problem, hint="make cassettes MODEL=provider:model", retry=False
             ) from error
 

@@ -16,7 +16,7 @@ import msgspec
 
 from nacre.base.text import normalise, shorten
 from nacre.base.times import shown_day
-from nacre.errors import AnswerUnusable
+from nacre.errors import UnusableAnswerError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.llm.calibration import calibration_of
@@ -278,11 +278,11 @@ def _as_dated_data(memory: Memory, **more: object) -> str:
 def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
     """Return the verdicts of an answer in order.
 
-    Raises AnswerUnusable if one is missing or duplicated.
+    Raises UnusableAnswerError if one is missing or duplicated.
     """
     by_number = {verdict.number: verdict for verdict in answer.verdicts}
     if len(by_number) != len(answer.verdicts) or set(by_number) != set(range(1, count + 1)):
-        raise AnswerUnusable("the answer does not have exactly one verdict for each memory")
+        raise UnusableAnswerError("the answer does not have exactly one verdict for each memory")
     ordered = (by_number[number] for number in range(1, count + 1))
     return [
         Judgement(

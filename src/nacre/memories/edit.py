@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from nacre.base.ids import bytes_hash
-from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
+from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.home.change import Change, read_pages
 from nacre.home.home import Home
 from nacre.home.location import redacted, with_former_names, without_secrets
@@ -289,11 +289,11 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
         if refusal := stat.refusal or home.files.why_unreadable(
             stat.path, stat.mtime_ns, stat.size
         ):
-            raise MemoryInvalid(refusal)
+            raise InvalidMemoryError(refusal)
         data = home.vault.read(stat.path)
     except FileNotFoundError:
         return None
-    except (MemoryInvalid, VaultUnusable) as error:
+    except (InvalidMemoryError, UnusableVaultError) as error:
         home.problems.append(f"{stat.path}: {error.message}")
         return None
     digest = bytes_hash(data)
@@ -306,7 +306,7 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
         return _ReadFile(stat, text, digest, memory, stated(text), has_id=_has_key(text, "id"))
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
-    except MemoryInvalid as error:
+    except InvalidMemoryError as error:
         reason = error.message
     home.problems.append(f"{stat.path}: {reason}")
     if without_secrets(home.redactor, data.decode("utf-8", "replace")) is not None:
@@ -372,7 +372,7 @@ def _id_in(home: Home, path: str) -> str | None:
     try:
         front, _ = split(home.vault.read(path).decode("utf-8"))
         return str(load(front).get("id") or "") if front else None
-    except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable):
+    except (FileNotFoundError, UnicodeDecodeError, InvalidMemoryError, UnusableVaultError):
         return None
 
 
@@ -486,7 +486,7 @@ def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
         try:
             home.vault.write(file.path, document, base=file.base)
             stat = home.vault.stat(file.path)
-        except (EditConflict, VaultUnusable, FileNotFoundError):
+        except (EditConflictError, UnusableVaultError, FileNotFoundError):
             continue
         digest = bytes_hash(document.encode("utf-8"))
         with home.database.transaction():

@@ -20,7 +20,7 @@ import msgspec
 from nacre.base import files
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
-from nacre.errors import ArchiveDamaged, EditConflict, MemoryInvalid, StoreBusy
+from nacre.errors import DamagedArchiveError, EditConflictError, InvalidMemoryError, StoreBusyError
 from nacre.home import archive, archive_packs
 from nacre.home.change import Change, forget_in_baseline
 from nacre.home.home import Home
@@ -104,7 +104,7 @@ def _holds(home: Home, state: sessions.Archived, test: Callable[[packs.Payload],
         return False
     try:
         return any(test(payload) for _, payload in archive_packs.payloads(home, state))
-    except ArchiveDamaged:
+    except DamagedArchiveError:
         return True
 
 
@@ -166,7 +166,7 @@ def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
 def erase_bytes(home: Home) -> bool:
     """Compact the gateway's database so that no deleted bytes remain.
 
-    Return True if it succeeded. Raises StoreBusy.
+    Return True if it succeeded. Raises StoreBusyError.
     """
     if not (home.settings.home / gateway.DATABASE).exists():
         return True
@@ -346,7 +346,7 @@ def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
 def _former_versions(home: Home, documents: postgres.Documents, ids: set[str]) -> Iterator[Memory]:
     """Yield former versions of memories."""
     for _, path, data in documents.former():
-        with suppress(MemoryInvalid):
+        with suppress(InvalidMemoryError):
             memory = parse(_text(data), path, new_id=home.ids, modified=home.now())
             if memory.id in ids:
                 yield memory
@@ -408,7 +408,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
             affected = survey(home, barred)
         try:
             _erase_memories(change, affected)
-        except EditConflict as error:
+        except EditConflictError as error:
             home.problems.append(error.message)
             return 0
 
@@ -476,7 +476,7 @@ def erase_written_bytes(home: Home) -> bool:
     try:
         _without_sync(home, home.erasing.blank_passages)
         is_done = (_erase_from_server if home.database.is_server else _erase_from_file)(home)
-    except StoreBusy:
+    except StoreBusyError:
         return False
     if is_done:
         home.tombstones.set("erase", "")

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from nacre.base.request import Request
 from nacre.base.text import count, one_line, shorten
-from nacre.errors import Conflict, InvalidInput, NacreError, NotFound
+from nacre.errors import ConflictError, InvalidInputError, NacreError, NotFoundError
 from nacre.home import home, location, operations
 from nacre.home.change import BATCH, Change
 from nacre.memories import edit, store
@@ -753,7 +753,7 @@ class _NewLink:
 def link(home: home.Home, request: LinkRequest) -> LinkChange:
     """Create links: all of them or none.
 
-    Raises NotFound, Conflict, InvalidInput, EditConflict, MemoryInvalid.
+    Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError, InvalidMemoryError.
     """
     edit.catch_up(home)
     with home.change("link") as change:
@@ -814,7 +814,9 @@ def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
 
 def _with_end(item: _NewLink, day: date) -> _NewLink:
     if item.link.rel in _DECISIVE:
-        raise Conflict(f"{item.link.rel} links cannot have an end", hint=_REMEDY[item.link.rel])
+        raise ConflictError(
+            f"{item.link.rel} links cannot have an end", hint=_REMEDY[item.link.rel]
+        )
     valid = replace(item.link.valid, until=day)
     _refuse_backwards(valid)
     return replace(item, link=replace(item.link, valid=valid))
@@ -823,10 +825,10 @@ def _with_end(item: _NewLink, day: date) -> _NewLink:
 def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
 
-    Raises InvalidInput, EditConflict.
+    Raises InvalidInputError, EditConflictError.
     """
     if request.origin in COMPUTED:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"links of origin {request.origin!r} are computed", hint="they would be created again"
         )
     edit.catch_up(home)
@@ -857,20 +859,20 @@ def _resolve_numbered(home: home.Home, request: NewLink, number: int, total: int
         )
         rel = request.relation.value
         if source.id == target:
-            raise Conflict(
+            raise ConflictError(
                 "a memory cannot be linked with itself", hint="give two different memories"
             )
         if source.retired:
-            raise Conflict(
+            raise ConflictError(
                 f"{source.subject!r} is retired", hint=f"nacre retire --restore {source.id[-8:]}"
             )
         if request.relation in _OF_CODE:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{rel} links code symbols, not memories",
                 hint="use depends_on or builds_on between memories",
             )
         if request.origin in COMPUTED:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"links of origin {request.origin!r} are computed", hint="leave out --origin"
             )
         valid = Validity(request.since, request.until)
@@ -897,13 +899,13 @@ def _resolve_decisive(home: home.Home, request: NewLink, source: Memory, target:
     A contradiction is stored with the later memory.
     """
     if (request.strength, request.since, request.until) != (None, None, None):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{request.relation} links have no strength and no end",
             hint="leave out strength and end",
         )
     other = home.memories.find(target)
     if other is None or not other.is_active or source.superseded_by:
-        raise Conflict(
+        raise ConflictError(
             f"{request.relation} links need two active memories",
             hint="nacre show shows which one is retired or superseded",
         )
@@ -915,7 +917,7 @@ def _resolve_decisive(home: home.Home, request: NewLink, source: Memory, target:
 
 def _refuse_backwards(valid: Validity) -> None:
     if valid.since and valid.until and valid.until <= valid.since:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"a link that begins {valid.since} cannot end {valid.until}", hint="give a later end"
         )
 
@@ -929,7 +931,7 @@ _REMEDY = {
 def _find(home: home.Home, request: UnlinkRequest) -> tuple[Memory, list[_NewLink]]:
     """Return the memory that stores the requested links, and those links.
 
-    Without a relation, search both directions. Raises NotFound, Conflict.
+    Without a relation, search both directions. Raises NotFoundError, ConflictError.
     """
     source = store.get(home, request.source)
     target = request.target if request.target.startswith(CODE) else _other_end(home, request.target)
@@ -945,7 +947,7 @@ def _find(home: home.Home, request: UnlinkRequest) -> tuple[Memory, list[_NewLin
     for edge in home.links.of(source.id):
         if target in (edge.source, edge.target) and request.relation in (None, edge.rel):
             raise _unchangeable(edge.origin, source)
-    raise NotFound(
+    raise NotFoundError(
         f"{source.subject!r} has no such link",
         hint=f"nacre graph list --of {source.id[-8:]} shows its links",
     )
@@ -955,22 +957,22 @@ def _other_end(home: home.Home, reference: str) -> str:
     """Return the id of the memory at the other end, or the reference itself if no memory matches."""
     try:
         return store.get(home, reference).id
-    except NotFound:
+    except NotFoundError:
         return reference
 
 
 def _unchangeable(origin: str, source: Memory) -> NacreError:
     """Return the error for a link that cannot be changed from ``source``."""
     if origin == IN_BODY:
-        return Conflict(
+        return ConflictError(
             "the memory's text contains that link: [[…]]",
             hint=f"nacre edit {source.id[-8:]} changes the text",
         )
     if origin == ALIKE:
-        return Conflict(
+        return ConflictError(
             "there is no such link: the memories are only similar", hint="similarity is computed"
         )
-    return Conflict("that link has the opposite direction", hint="swap the two memories")
+    return ConflictError("that link has the opposite direction", hint="swap the two memories")
 
 
 def _present(new: _NewLink) -> Link | None:
@@ -1057,7 +1059,7 @@ _MAX_COMPANIONS = 10
 def list_links(home: home.Home, request: LinksRequest) -> LinkPage:
     """List links between active memories, or all links of one memory, newest memories first.
 
-    Raises NotFound.
+    Raises NotFoundError.
     """
     edit.catch_up(home)
     day = request.as_of or home.today()
@@ -1077,7 +1079,7 @@ def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
 
     Each link is reported once, each memory where it is first reached.
 
-    Raises NotFound, Conflict.
+    Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     day = request.as_of or home.today()
@@ -1088,7 +1090,7 @@ def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
         if not ring:
             break
     if len(walk.names) == 1 and walk.names[0].startswith(CODE) and not walk.hops:
-        raise NotFound(
+        raise NotFoundError(
             f"nothing is linked to {walk.names[0]!r}",
             hint="nacre graph ingest-code reads a repository",
         )

@@ -24,7 +24,7 @@ import msgspec
 from nacre.base.ids import content_hash
 from nacre.base.text import is_unspaced, normalise, one_line, shorten, title_of, visible
 from nacre.base.times import day_of, shown_day
-from nacre.errors import EditConflict
+from nacre.errors import EditConflictError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
@@ -1033,7 +1033,7 @@ def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
     entry = change.entry("retire", memory=memory.id, reason=reason)
     try:
         change.put([retired, *released(home, [memory])], [entry])
-    except EditConflict as error:
+    except EditConflictError as error:
         home.problems.append(error.message)
         return False
     return True

@@ -12,7 +12,7 @@ from functools import partial
 from nacre.base.ids import to_ms
 from nacre.base.text import shorten, title_of, visible, written
 from nacre.base.times import day_of
-from nacre.errors import EditConflict
+from nacre.errors import EditConflictError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import redacted
@@ -530,7 +530,7 @@ def update(change: Change, memory: Memory) -> bool:
     """Write a changed memory. Return False if a person is editing its file, whose version wins."""
     try:
         change.put([memory])
-    except EditConflict as error:
+    except EditConflictError as error:
         change.home.problems.append(error.message)
         return False
     return True

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from nacre.base.request import Request
 from nacre.base.times import shown_day
-from nacre.errors import Conflict, InvalidInput, MemoryInvalid, NotFound
+from nacre.errors import ConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
 from nacre.home.change import (
     FEW,
     LISTS,
@@ -71,12 +71,12 @@ def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
 def page_of(home: Home, slug: str) -> Page | None:
     """Return the page of a project, or ``None``.
 
-    Raises MemoryInvalid, and Conflict if it contains a secret, because an undo could not restore
+    Raises InvalidMemoryError, and ConflictError if it contains a secret, because an undo could not restore
     its text.
     """
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
-        raise Conflict(
+        raise ConflictError(
             f"{page_path(slug)} contains what looks like a secret",
             hint="remove the secret first",
         )
@@ -150,7 +150,7 @@ def merged(home: Home, old: str, page: Page | None, into: str, other: Page | Non
 def edited(home: Home, slug: str, page: Page | None, text: str) -> Written:
     """Return a hand-edited page.
 
-    It keeps its id, and its front matter if the text has none. Raises MemoryInvalid.
+    It keeps its id, and its front matter if the text has none. Raises InvalidMemoryError.
     """
     front, body = split(text)
     if front is None:
@@ -402,11 +402,11 @@ _EXCLUSION_SETTINGS = ("ingest.exclude_projects", "writer.exclude_projects")
 
 
 def known_project(home: Home, name: str) -> str:
-    """Return the slug of an existing project. Raises NotFound."""
+    """Return the slug of an existing project. Raises NotFoundError."""
     slugs = known_slugs(home)
     slug = project_called(home, name, slugs)
     if slug not in slugs:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no project {name!r}",
             hint=f"known projects: {', '.join(slugs) or 'none yet'}",
         )
@@ -421,24 +421,24 @@ def known_slugs(home: Home) -> list[str]:
 def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
     """Rename a project. Memories keep their ids, and the former name resolves to the project.
 
-    Raises NotFound, InvalidInput for a name without letters or digits, Conflict if another project
-    has it, MemoryInvalid for an unreadable page, EditConflict.
+    Raises NotFoundError, InvalidInputError for a name without letters or digits, ConflictError if another project
+    has it, InvalidMemoryError for an unreadable page, EditConflictError.
     """
     edit.scan(home)
     old, name = known_project(home, request.project), home.redactor.clean(request.name).strip()
     slug = slugify(name)
     if not slug or not name.isprintable():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{request.name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
         )
     if slug == old:
-        raise Conflict(
+        raise ConflictError(
             f"the project is already called {slug}", hint="nacre project show lists its other names"
         )
     owner = home.files.name_now(slug)
     is_resumed = home.files.name_now(old) == slug
     if (slug in known_slugs(home) and not is_resumed) or owner not in (slug, old):
-        raise Conflict(
+        raise ConflictError(
             f"there is already a project {owner}", hint=f"nacre project merge {old} {owner}"
         )
     _refuse_privacy(home, old, slug)
@@ -459,7 +459,7 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
 
 
 def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
-    """Return the effects of a merge. Raises NotFound, Conflict, MemoryInvalid."""
+    """Return the effects of a merge. Raises NotFoundError, ConflictError, InvalidMemoryError."""
     edit.scan(home)
     source, into = _source_and_target(home, request)
     page, other = page_of(home, source), page_of(home, into)
@@ -491,8 +491,8 @@ def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
 
     Its page is retired and its hand-written text appended to the other's.
 
-    Raises NotFound, Conflict if both are the same or forgotten content could return, MemoryInvalid
-    for an unreadable page, EditConflict.
+    Raises NotFoundError, ConflictError if both are the same or forgotten content could return, InvalidMemoryError
+    for an unreadable page, EditConflictError.
     """
     edit.scan(home)
     source, into = _source_and_target(home, request)
@@ -522,7 +522,7 @@ def objection(home: Home, source: str, into: str) -> str | None:
     """Return why two projects must not be merged, or ``None``."""
     try:
         _refuse_privacy(home, source, into)
-    except Conflict as error:
+    except ConflictError as error:
         return error.message
     return None
 
@@ -530,7 +530,7 @@ def objection(home: Home, source: str, into: str) -> str | None:
 def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, str]:
     source, into = known_project(home, request.project), known_project(home, request.into)
     if source == into:
-        raise Conflict(
+        raise ConflictError(
             f"{request.project} and {request.into} are already the same project: {into}",
             hint="nacre project list",
         )
@@ -539,7 +539,7 @@ def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, s
 
 
 def _refuse_privacy(home: Home, source: str, into: str) -> None:
-    """Raise Conflict if content forgotten by project name could return, or other content would be forgotten.
+    """Raise ConflictError if content forgotten by project name could return, or other content would be forgotten.
 
     Also raise it if an excluded project would become readable, or usable by the writer.
     """
@@ -547,7 +547,7 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
     for until, scope in barred.before:
         affected = barred.projects(scope, (source, into)) if scope else None
         if affected:
-            raise Conflict(
+            raise ConflictError(
                 f"{affected[0]} has statements from before {shown_day(until)} that were forgotten, and the record "
                 "uses its name",
                 hint="a project with such forgotten statements keeps its name",
@@ -555,7 +555,7 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
     for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)
         if _matches_any(source, patterns) and not _matches_any(into, patterns):
-            raise Conflict(
+            raise ConflictError(
                 f"{source} is in {key}, and {into} is not",
                 hint=f"add {into} to that list: nacre config get {key}",
             )
@@ -629,7 +629,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
 
 
 def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
-    """Show a project. Raises NotFound."""
+    """Show a project. Raises NotFoundError."""
     listed = {line.slug: line for line in list_projects(home)}
     slug = known_project(home, request.project)
     lists = facts(_page(home, slug))
@@ -655,7 +655,7 @@ def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
 def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
 
-    Raises NotFound for an unknown project, Conflict for a dependency on itself, MemoryInvalid for
+    Raises NotFoundError for an unknown project, ConflictError for a dependency on itself, InvalidMemoryError for
     an unreadable page.
     """
     edit.catch_up(home)
@@ -682,7 +682,7 @@ def _dependency(home: Home, slug: str, name: str, *, remove: bool) -> str:
         return name
     slug_found = known_project(home, name)
     if slug_found == slug and not remove:
-        raise Conflict(
+        raise ConflictError(
             f"{slug} cannot depend on itself", hint="it always includes its own memories"
         )
     return slug_found
@@ -692,7 +692,7 @@ def _page(home: Home, slug: str) -> Page | None:
     """Return the page of a project if it exists and is readable."""
     try:
         return read_page(home, slug)
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return None
 
 

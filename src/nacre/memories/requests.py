@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nacre.base.text import shorten
-from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.errors import EmbedderUnavailableError, NacreError
 from nacre.home import consent, home
 from nacre.home.spending import NONE, Answered, Run, ask_all, is_final, model_for, name_for, tracing
 from nacre.llm import calibration, failures
@@ -91,7 +91,7 @@ def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> De
     try:
         doubtful = list(_doubtful(home, undecided, asking))
         return _decide(home, model, doubtful, asking.seconds) if doubtful else Decisions()
-    except EmbedderUnavailable as error:
+    except EmbedderUnavailableError as error:
         is_expected = home.settings.text("embedding.model") == "none" and not asking.online
         return Decisions(note=None if is_expected else _note(error))
     finally:
@@ -103,7 +103,7 @@ def weigh(
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
     """Yield each new memory, its comparisons with similar ones according to the rules, and their cosines by id.
 
-    Earlier items of ``memories`` count as stored. Raises EmbedderUnavailable.
+    Earlier items of ``memories`` count as stored. Raises EmbedderUnavailableError.
     """
     vectors = _Vectors(home)
     vectors.make(memories)

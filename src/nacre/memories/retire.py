@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.views import Listing
@@ -60,8 +60,8 @@ def choose(home: Home, request: RetireRequest) -> Chosen:
 
     Criteria are references (ids or parts of them, subjects, patterns with ``*``), ``subjects``,
     parts of subjects (``contains``) and similar subjects (``like``). Case and spaces are ignored,
-    for ``like`` also the order of words. Raises NotFound if a reference matches nothing (allowed
-    for a subject or pattern with ``persist``), Conflict for an ambiguous id and for retired
+    for ``like`` also the order of words. Raises NotFoundError if a reference matches nothing (allowed
+    for a subject or pattern with ``persist``), ConflictError for an ambiguous id and for retired
     memories.
     """
     catch_up(home)
@@ -93,9 +93,9 @@ class _Choice:
         self.is_wider = False
 
     def add_named(self, text: str, match: Match) -> None:
-        """Add the memories of a subject, pattern or id. Raises QueryInvalid, NotFound, Conflict."""
+        """Add the memories of a subject, pattern or id. Raises InvalidQueryError, NotFoundError, ConflictError."""
         if not text.strip(" *"):
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 f"{text!r} would retire everything",
                 hint="name the words that the subjects have in common",
             )
@@ -106,7 +106,7 @@ class _Choice:
             name, key = (matches[0].subject, matches[0].canonical_key) if matches else (text, None)
         if not matches and not self._persist:
             hint = "nacre list shows subjects; --persist retires later ones too"
-            raise NotFound(f"no memory is about {text!r}", hint=hint)
+            raise NotFoundError(f"no memory is about {text!r}", hint=hint)
         self.named.append((name, match, key))
         self._add(matches)
 
@@ -118,9 +118,9 @@ class _Choice:
         may_be_none: bool = False,
         is_wider: bool = False,
     ) -> None:
-        """Add memories about a subject, each named by its own subject. Raises NotFound."""
+        """Add memories about a subject, each named by its own subject. Raises NotFoundError."""
         if not matches and not may_be_none:
-            raise NotFound(f"no memory is about {text!r}", hint="nacre list shows subjects")
+            raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
         self.named += [
             (memory.subject, Match.EXACT, memory.canonical_key) for memory in matches
         ] or [(text, Match.EXACT, None)]
@@ -135,7 +135,7 @@ class _Choice:
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
     """Return memories whose subject has nearly the same letters as a text, in any order of words."""
     if not text.strip():
-        raise QueryInvalid("an empty subject would retire everything", hint="give the subject")
+        raise InvalidQueryError("an empty subject would retire everything", hint="give the subject")
     matcher = SequenceMatcher(None, "", _sorted_words(text), autojunk=False)
     return [memory for memory in active if _is_near(matcher, _sorted_words(memory.subject))]
 
@@ -155,8 +155,8 @@ def retire_chosen(
     """Retire the chosen memories, with ``persist`` also ones stored later under the same name.
 
     Return the memories and the standing retirements as they are now. An agent can only retire its
-    own memories. For the owner's, a request is queued for review. Raises Conflict, EditConflict,
-    OwnerOnly.
+    own memories. For the owner's, a request is queued for review. Raises ConflictError, EditConflictError,
+    OwnerOnlyError.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []
@@ -184,7 +184,7 @@ def _retire_for_agent(
 def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
     """Restore retired or superseded memories, and end standing retirements, by id or the end of it.
 
-    The successor of a memory stays active too. Raises NotFound, Conflict.
+    The successor of a memory stays active too. Raises NotFoundError, ConflictError.
     """
     with home.vault_lock:
         catch_up(home)
@@ -246,12 +246,12 @@ def _rule_entry(
 def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
     try:
         memory = store.get(home, reference)
-    except NotFound:
+    except NotFoundError:
         if persist:
             return []
         raise
     if memory.retired:
-        raise Conflict(
+        raise ConflictError(
             f"{memory.subject!r} is already retired",
             hint=f"its file is in retired/: nacre show {memory.id}",
         )
@@ -288,7 +288,7 @@ def list_memories(home: Home, request: ListRequest) -> Listing:
 
 
 def edit(home: Home, request: EditRequest) -> Memory:
-    """Change fields of a memory and return it. Raises NotFound, EditConflict, MemoryInvalid.
+    """Change fields of a memory and return it. Raises NotFoundError, EditConflictError, InvalidMemoryError.
 
     An agent's changes to the owner's memories are queued for review. Its own memories stay
     proposals.
@@ -323,7 +323,7 @@ def changes_of(request: EditRequest) -> dict[str, Any]:
 def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
     """Retire todos as done.
 
-    An agent's requests for the owner's are queued for review. Raises NotFound, MemoryInvalid.
+    An agent's requests for the owner's are queued for review. Raises NotFoundError, InvalidMemoryError.
     """
     done = []
     for reference in request.references:
@@ -337,7 +337,7 @@ def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
 
 
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
-    """Retire memories. Their files are kept. Raises NotFound, Conflict, OwnerOnly.
+    """Retire memories. Their files are kept. Raises NotFoundError, ConflictError, OwnerOnlyError.
 
     An agent can only retire its own memories. For the owner's, a request is queued for review.
     """

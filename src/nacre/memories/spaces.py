@@ -20,7 +20,7 @@ from nacre.base.ids import Clock, from_ms, to_ms
 from nacre.base.lazy import load
 from nacre.base.request import Request
 from nacre.base.text import count_tokens
-from nacre.errors import Conflict, NacreError, NotAllowed, NotFound, QuotaSpent
+from nacre.errors import ConflictError, NacreError, NotAllowedError, NotFoundError, QuotaSpentError
 from nacre.home.home import DONE, Home, Standing, note, standing
 from nacre.home.projects import opened_space
 from nacre.memories.decision import Reference
@@ -56,7 +56,7 @@ class Calls:
         self._folded = clock()
 
     def count(self, registry: Registry, bearer: Bearer) -> None:
-        """Count a call. Raises QuotaSpent if it exceeds the quota."""
+        """Count a call. Raises QuotaSpentError if it exceeds the quota."""
         limit = bearer.quota.calls
         if limit is None:
             return
@@ -91,11 +91,11 @@ class Calls:
         self._folded = now
 
 
-def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpent:
+def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpentError:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     seconds = int((midnight - now).total_seconds()) + 1
     hint = "wait until midnight (UTC), or ask the server's administrator for more: nacre server cluster tenants limit"
-    return QuotaSpent(
+    return QuotaSpentError(
         f"{space} has used its {limit:,} requests for today",
         seconds=seconds,
         hint=hint,
@@ -311,10 +311,10 @@ class Managed:
         )
 
     def role_of(self, account: str) -> Role:
-        """Return an account's role in the space. Raises NotFound."""
+        """Return an account's role in the space. Raises NotFoundError."""
         for (role,) in self.registry.all("read_role", space=self.space, account=account):
             return Role(role)
-        raise NotFound(
+        raise NotFoundError(
             f"{account} is not a member of {self.space}",
             hint=f"nacre server spaces add {self.space} {account}",
         )
@@ -332,18 +332,18 @@ def registry_of(home: Home) -> Iterator[Registry]:
 
 @contextmanager
 def managed(home: Home, space: str | None) -> Iterator[Managed]:
-    """Open a space, by default the current one, if the caller owns it. Raises NotAllowed, NotFound."""
+    """Open a space, by default the current one, if the caller owns it. Raises NotAllowedError, NotFoundError."""
     caller = standing(home)
     name = space or caller.space
     with registry_of(home) as registry, registry.transaction():
         if not registry.all("lock_space", space=name):
-            raise NotFound(
+            raise NotFoundError(
                 f"there is no space {name}", hint=f"nacre server spaces create {name} creates it"
             )
         rows = registry.all("read_role", space=name, account=caller.account)
         role = Role(rows[0][0]).at_most(home.actor.most) if rows else None
         if role is not Role.OWNER:
-            raise NotAllowed(
+            raise NotAllowedError(
                 f"{caller.account} does not own {name}",
                 hint="ask one of its owners: nacre server spaces members",
             )
@@ -370,14 +370,14 @@ def list_spaces(home: Home) -> list[Space]:
 def create_space(home: Home, request: CreateSpaceRequest) -> Space:
     """Create a space owned by the caller, or, for a person's space, by that person.
 
-    Raises Conflict if the space exists, or another account's memories have its name.
+    Raises ConflictError if the space exists, or another account's memories have its name.
     """
     caller = standing(home)
     owner = request.space if request.kind is SpaceKind.PERSON else caller.account
     at = to_ms(home.now()) or 0
     with registry_of(home) as registry:
         if owner != request.space and registry.is_used(request.space):
-            raise Conflict(
+            raise ConflictError(
                 f"{request.space} is already a separate memory", hint="choose another name"
             )
         with registry.transaction():
@@ -389,7 +389,7 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
                 at=at,
             )
             if not created:
-                raise Conflict(
+                raise ConflictError(
                     f"there is already a space {request.space}",
                     hint="nacre server spaces shows yours",
                 )
@@ -402,13 +402,13 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
 
 
 def list_members(home: Home, request: SpaceRequest) -> list[Member]:
-    """List the members of a space. Raises NotAllowed unless the caller owns it."""
+    """List the members of a space. Raises NotAllowedError unless the caller owns it."""
     with managed(home, request.space) as space:
         return _members(space)
 
 
 def add_member(home: Home, request: AddMemberRequest) -> list[Member]:
-    """Add an account or change its role, and return the members. Raises NotAllowed, Conflict."""
+    """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
     with managed(home, request.space) as space:
         _set_member(space, request.account, request.role)
         space.note("spaces-add", f"{request.account} {request.role}")
@@ -418,7 +418,7 @@ def add_member(home: Home, request: AddMemberRequest) -> list[Member]:
 def remove_member(home: Home, request: RemoveMemberRequest) -> list[Member]:
     """Remove an account, revoke its keys and return the remaining members.
 
-    Raises NotAllowed, NotFound, Conflict.
+    Raises NotAllowedError, NotFoundError, ConflictError.
     """
     with managed(home, request.space) as space:
         space.role_of(request.account)
@@ -452,9 +452,9 @@ def _members(space: Managed) -> list[Member]:
 
 
 def _require_owner(members: list[Member]) -> list[Member]:
-    """Return the members. Raises Conflict, which rolls back the change, if none is an owner."""
+    """Return the members. Raises ConflictError, which rolls back the change, if none is an owner."""
     if not any(member.role is Role.OWNER for member in members):
-        raise Conflict("a space needs an owner", hint="make another account an owner first")
+        raise ConflictError("a space needs an owner", hint="make another account an owner first")
     return members
 
 
@@ -481,13 +481,13 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
 
 
 def list_keys(home: Home, request: SpaceRequest) -> list[Key]:
-    """List the keys to a space, newest first. Raises NotAllowed unless the caller owns it."""
+    """List the keys to a space, newest first. Raises NotAllowedError unless the caller owns it."""
     with managed(home, request.space) as space:
         return _keys(space)
 
 
 def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
-    """Create a key. Raises NotAllowed, or NotFound if the account is not a member."""
+    """Create a key. Raises NotAllowedError, or NotFoundError if the account is not a member."""
     with managed(home, request.space) as space:
         account = request.account or space.who.account
         role = space.role_of(account).at_most(request.role)
@@ -495,14 +495,14 @@ def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
 
 
 def rotate_key(home: Home, request: RotateKeyRequest) -> NewKey:
-    """Revoke a key and create another for the same account and role. Raises NotAllowed, NotFound."""
+    """Revoke a key and create another for the same account and role. Raises NotAllowedError, NotFoundError."""
     with managed(home, request.space) as space:
         old = _revoke(space, request.id)
         return _new_key(home, space, old.account, old.role, request.days)
 
 
 def revoke_key(home: Home, request: RevokeKeyRequest) -> Key:
-    """Revoke a key. Raises NotAllowed, NotFound."""
+    """Revoke a key. Raises NotAllowedError, NotFoundError."""
     with managed(home, request.space) as space:
         return _revoke(space, request.id)
 
@@ -527,7 +527,7 @@ def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) ->
 
 def _revoke(space: Managed, key: str) -> Key:
     if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
-        raise NotFound(
+        raise NotFoundError(
             f"there is no key {key} for {space.space}", hint="nacre server keys list shows them"
         )
     space.note("keys-revoke", key)
@@ -629,7 +629,7 @@ def share(home: Home, request: ShareRequest) -> Shared:
     """Copy a memory into another space, or update its copy there.
 
     The copy keeps id, text, kind, dates and trust, and names its origin and the sharing account.
-    Its sources and links are not copied. Raises NotFound, Conflict, and NotAllowed for a private
+    Its sources and links are not copied. Raises NotFoundError, ConflictError, and NotAllowedError for a private
     memory (unless ``scope`` sets the copy's visibility) or if the space's rule or the caller's role
     forbids it.
     """
@@ -643,14 +643,14 @@ def share(home: Home, request: ShareRequest) -> Shared:
             )
             if target.role not in roles:
                 names = " and ".join(f"{role}s" for role in roles)
-                raise NotAllowed(
+                raise NotAllowedError(
                     f"{target.account} is a {target.role} of {target.space}; only {names} can raise memories",
                     hint=f"ask an owner of {target.space} to share it or to change your role",
                 )
             copy = _copy(home, memory, caller)
             barred = Barred(other.tombstones.all())
             if copy.id in barred.memories or barred.has_words(copy.content):
-                raise Conflict(
+                raise ConflictError(
                     "it was forgotten there",
                     hint="nacre forget --allow-again in that space allows it again",
                 )
@@ -659,7 +659,7 @@ def share(home: Home, request: ShareRequest) -> Shared:
             ) as change:
                 existing = other.memories.in_any_state([copy.id])
                 if existing and not existing[0].is_active:
-                    raise Conflict(
+                    raise ConflictError(
                         "it was retired there",
                         hint="nacre retire --restore in that space restores it",
                     )
@@ -673,7 +673,7 @@ def share(home: Home, request: ShareRequest) -> Shared:
                 )
             embed_pending(other, lambda _: None, limit=_MAX_EMBEDDED)
             shared = Shared(copy, other.settings.text("storage.tenant"), is_new=not existing)
-        except (NotAllowed, Conflict) as error:
+        except (NotAllowedError, ConflictError) as error:
             note(other, target, "share", f"{memory.id} from {caller.space}", error.code)
             raise
         note(other, target, "share", f"{memory.id} from {caller.space}", DONE)
@@ -682,17 +682,17 @@ def share(home: Home, request: ShareRequest) -> Shared:
 
 
 def _shareable(memory: Memory, scope: Scope | None) -> Memory:
-    """Return the memory with the visibility of the copy. Raises Conflict, NotAllowed."""
+    """Return the memory with the visibility of the copy. Raises ConflictError, NotAllowedError."""
     if not memory.is_active or memory.proposed:
         state = (
             "was proposed by an agent and never accepted" if memory.proposed else "no longer holds"
         )
-        raise Conflict(
+        raise ConflictError(
             f"{memory.subject!r} {state}",
             hint="share only valid memories: see nacre review and nacre retire --restore",
         )
     if (scope or memory.scope) is Scope.PRIVATE:
-        raise NotAllowed(
+        raise NotAllowedError(
             f"{memory.subject!r} is private",
             hint="choose who may see the copy: --as personal, or --as public",
         )

@@ -25,12 +25,12 @@ from nacre.base.ids import to_ms
 from nacre.base.spool import Spool, lines
 from nacre.base.text import title_of
 from nacre.errors import (
-    Conflict,
-    EditConflict,
-    EmbedderUnavailable,
-    MemoryInvalid,
-    NotFound,
-    VaultUnusable,
+    ConflictError,
+    EditConflictError,
+    EmbedderUnavailableError,
+    InvalidMemoryError,
+    NotFoundError,
+    UnusableVaultError,
 )
 from nacre.home.change import FEW, Change, known_or_named, project_of_work
 from nacre.home.home import Home
@@ -104,7 +104,7 @@ def session_name(session: str) -> str:
 
 
 def fold_usage(home: Home, seconds: float = math.inf) -> int:
-    """Count spooled uses and return the number of recalls. Raises StoreBusy.
+    """Count spooled uses and return the number of recalls. Raises StoreBusyError.
 
     It stops after ``seconds`` and the next call continues. Frequently recalled memories gain
     importance in their files; see docs/context.md.
@@ -191,7 +191,7 @@ def _raise_importance(change: Change) -> None:
     with change.transaction():
         for memory in list(due):
             steps = due.get(memory)
-            with contextlib.suppress(EditConflict, VaultUnusable):
+            with contextlib.suppress(EditConflictError, UnusableVaultError):
                 if steps:
                     _raise(
                         change, replace(steps, taken=max(steps.taken, steps_taken.get(memory, 0)))
@@ -335,7 +335,7 @@ class Rehearsal:
     memory: Memory
 
 
-class _Rollback(Exception):  # noqa: N818 - control flow, not an error
+class _RollbackError(Exception):
     """Rolls back the writes of a rehearsal."""
 
 
@@ -360,7 +360,7 @@ def store(home: Home, new: StoreRequest, statement: Said | None = None) -> Store
     contradicts it replaces it, except with ``force``. Once durable, it gets a vector if the model
     is available, and is compared by meaning too. A memory from an agent is a proposal, unless the
     owner made the ``statement`` in a session. If the rules are unsure, a language model may be asked first
-    (``asking``), for at most ``dedup.model_seconds``. Raises MemoryInvalid, and StoreBusy after 30
+    (``asking``), for at most ``dedup.model_seconds``. Raises InvalidMemoryError, and StoreBusyError after 30
     seconds.
     """
     memory = new_memory(home, new, project_of_work, statement)
@@ -399,19 +399,19 @@ def store(home: Home, new: StoreRequest, statement: Said | None = None) -> Store
 def rehearse(home: Home, new: StoreRequest, statement: Said | None = None) -> Rehearsal:
     """Return what :func:`store` would do and why, without writing.
 
-    A model may be asked. Raises MemoryInvalid.
+    A model may be asked. Raises InvalidMemoryError.
     """
     memory = new_memory(home, new, known_or_named, statement)
     model_decisions = _model_decisions(home, memory, new)
     rehearsals: list[Rehearsal] = []
     with home.change("store") as change:
         catch_up(home, _STORE_PATIENCE_SECONDS)
-        with suppress(_Rollback), change.transaction():
+        with suppress(_RollbackError), change.transaction():
             decision = model_decisions.of(memory)
             outcome = _place(change, memory, beside=new.force, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
             rehearsals.append(Rehearsal(replace(outcome, note=model_decisions.note), after))
-            raise _Rollback
+            raise _RollbackError
     return rehearsals[0] if new.force else _by_meaning(home, memory, rehearsals[0])
 
 
@@ -423,7 +423,7 @@ def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
         if not is_open or home.settings.text("embedding.model") == "none" or not has_vectors(home):
             return rehearsal
         comparisons = next(iter(requests.weigh(home, [memory])))[1]
-    except EmbedderUnavailable:
+    except EmbedderUnavailableError:
         return rehearsal
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
     if repeated:
@@ -456,17 +456,17 @@ def new_memory(
 ) -> Memory:
     """Return the memory to store, without secrets, as a proposal if an agent states it.
 
-    Raises MemoryInvalid.
+    Raises InvalidMemoryError.
     """
     content = new.content.strip()
     if not content:
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             "the memory has no content", hint='give it, e.g. nacre store "We deploy on Fridays"'
         )
     if not 1 <= new.importance <= 10:
-        raise MemoryInvalid(f"importance must be 1 to 10, not {new.importance}")
+        raise InvalidMemoryError(f"importance must be 1 to 10, not {new.importance}")
     if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
-        raise MemoryInvalid("a memory can have at most 1 MB", hint="store it in parts")
+        raise InvalidMemoryError("a memory can have at most 1 MB", hint="store it in parts")
     now = home.now()
     project = project_asked_for(home, new, project_of)
     values = {name: getattr(new, name) for name in new.__struct_fields__ if name in keys_of(Memory)}
@@ -504,13 +504,13 @@ def _place(
 
 
 def get(home: Home, reference: str) -> Memory:
-    """Return a memory by id, beginning of its id, or subject. Raises NotFound, Conflict."""
+    """Return a memory by id, beginning of its id, or subject. Raises NotFoundError, ConflictError."""
     matches = home.memories.find_like(reference.strip())
     if not matches:
-        raise NotFound(f"there is no memory {reference!r}", hint="nacre list shows ids")
+        raise NotFoundError(f"there is no memory {reference!r}", hint="nacre list shows ids")
     if len(matches) > 1:
         names = ", ".join(memory.id for memory in matches)
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several memories: {names}",
             hint="give more characters of the id",
         )
@@ -521,7 +521,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
     """Change fields of a memory, or ``add_tags``, and return it.
 
     Trust does not change. A subject derived from the content is derived again. With ``expected``,
-    the file must still have that etag. Raises NotFound, EditConflict, MemoryInvalid.
+    the file must still have that etag. Raises NotFoundError, EditConflictError, InvalidMemoryError.
     """
     with home.change("update") as change:
         scan(home)
@@ -531,7 +531,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         memory = get(home, reference)
         refuse_broken(home, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
-            raise MemoryInvalid(f"importance must be 1 to 10, not {changes['importance']}")
+            raise InvalidMemoryError(f"importance must be 1 to 10, not {changes['importance']}")
         if changes.get("project"):
             changes["project"] = _project_slug(home, changes["project"])
         if "project" in changes:
@@ -559,10 +559,10 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
 
 
 def refuse_changed(home: Home, reference: str, expected: str) -> None:
-    """Raise EditConflict if a memory's file does not have the expected etag."""
+    """Raise EditConflictError if a memory's file does not have the expected etag."""
     memory = get(home, reference)
     if expected != etag_of(home, memory):
-        raise EditConflict(
+        raise EditConflictError(
             f"{memory.subject!r} has changed since you read it", hint="read it again"
         )
 
@@ -576,7 +576,7 @@ def etag_of(home: Home, memory: Memory) -> str | None:
 def retire(home: Home, references: Sequence[str], reason: str | None = None) -> list[Memory]:
     """Soft-delete memories: they move to ``retired/`` and are never recalled.
 
-    Memories superseded by a retired one are active again. Raises NotFound, Conflict.
+    Memories superseded by a retired one are active again. Raises NotFoundError, ConflictError.
     """
     with home.change("retire") as change:
         scan(home)
@@ -588,7 +588,7 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
         )
         already_retired = next((memory for memory in memories if memory.retired), None)
         if already_retired:
-            raise Conflict(
+            raise ConflictError(
                 f"{already_retired.subject!r} is already retired",
                 hint=f"its file is in retired/: nacre show {already_retired.id}",
             )
@@ -619,22 +619,22 @@ def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[
 def open_todo(home: Home, reference: str) -> Memory:
     """Return a todo by id or subject, or the only open todo that contains all words of the reference.
 
-    Raises NotFound, Conflict if several match, MemoryInvalid for a memory that is not a todo.
+    Raises NotFoundError, ConflictError if several match, InvalidMemoryError for a memory that is not a todo.
     """
     try:
         memory = get(home, reference)
-    except NotFound:
+    except NotFoundError:
         todos, total = list_active(home, Filter(kinds=(Kind.TODO,)), limit=3, words=reference)
         if total > 1:
             names = ", ".join(f"{todo.subject!r} ({todo.id[-8:]})" for todo in todos)
-            raise Conflict(
+            raise ConflictError(
                 f"{reference!r} matches several todos: {names}", hint="give more words, or the id"
             ) from None
         if not todos:
             raise
         return todos[0]
     if memory.kind is not Kind.TODO:
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todo lists them"
         )
     return memory
@@ -659,13 +659,13 @@ def _changed_fields(before: Memory, after: Memory) -> str:
 
 
 def refuse_broken(home: Home, memory: Memory) -> None:
-    """Raise MemoryInvalid if a memory's file is malformed, so that nacre does not overwrite a person's edit."""
+    """Raise InvalidMemoryError if a memory's file is malformed, so that nacre does not overwrite a person's edit."""
     file = home.files.file_of(memory.id)
     problem = next(
         (text for text in home.problems if file and text.startswith(f"{file.path}: ")), None
     )
     if problem:
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             problem, hint="correct the file first; until then recall uses its last good version"
         )
 

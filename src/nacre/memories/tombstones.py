@@ -16,7 +16,7 @@ from typing import Any
 
 from nacre.base.ids import keyed_hash
 from nacre.base.text import Expression, is_unspaced, normalise, one_line
-from nacre.errors import MemoryInvalid, QueryInvalid, VaultUnusable
+from nacre.errors import InvalidMemoryError, InvalidQueryError, UnusableVaultError
 from nacre.home.home import Home
 from nacre.memories.judge import OUTLIVED, is_under, outlived
 from nacre.store.schema import shared_identity
@@ -59,7 +59,7 @@ def heed_ledger(home: Home) -> None:
             return
         try:
             entries = list(told(home))
-        except VaultUnusable as error:
+        except UnusableVaultError as error:
             home.problems.append(error.message)  # existing tombstones stay in force
             return
         digest = hashlib.blake2b(
@@ -242,7 +242,7 @@ class Barred:
             memory = parse(
                 data.decode("utf-8", "replace"), path, new_id=str, modified=datetime.now(UTC)
             )
-        except MemoryInvalid:
+        except InvalidMemoryError:
             return False
         return self.left_of(memory) is None
 
@@ -561,24 +561,24 @@ _SEARCH_SECONDS = 5.0
 
 
 class Pattern:
-    """Text to forget: a case-insensitive string or a regular expression. Raises QueryInvalid."""
+    """Text to forget: a case-insensitive string or a regular expression. Raises InvalidQueryError."""
 
     def __init__(self, text: str, *, is_regex: bool = False) -> None:
         if not text.strip():
-            raise QueryInvalid("the text is empty", hint='nacre forget --match "…"')
+            raise InvalidQueryError("the text is empty", hint='nacre forget --match "…"')
         plain = re.compile(re.escape(text.strip()), re.IGNORECASE)
         self._search = Expression(text, _SEARCH_SECONDS).search if is_regex else plain.search
         if self.search(""):
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 f"{text!r} matches everything", hint="say more exactly what to forget"
             )
 
     def search(self, text: str) -> Any:
-        """Return the first match, if any. Raises QueryInvalid if a text takes too long."""
+        """Return the first match, if any. Raises InvalidQueryError if a text takes too long."""
         try:
             return self._search(text)
         except TimeoutError as error:
-            raise QueryInvalid(
+            raise InvalidQueryError(
                 f"the expression took more than {_SEARCH_SECONDS:.0f} s on a text of {len(text):,} characters",
                 hint="avoid nested repetition: write a+ instead of (a+)+",
             ) from error

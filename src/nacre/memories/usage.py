@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.times import day_of
-from nacre.errors import Conflict, NacreError
+from nacre.errors import ConflictError, NacreError
 from nacre.home import change, operations
 from nacre.home import views as home_views
 from nacre.home.home import Home
@@ -26,7 +26,7 @@ def edges(home: Home, request: decision.EdgesRequest) -> list[home_views.UsedTog
     """List pairs of active memories that were used together, strongest first, optionally of one memory.
 
     The weight of a pair grows by .1 per session that used both and decays by a twentieth per day
-    (seed facts 1.2.4). Raises NotFound, Conflict.
+    (seed facts 1.2.4). Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     if request.reference is None:
@@ -124,7 +124,7 @@ def maturity(usage: Usage) -> Maturity:
 def history_of(home: Home, request: decision.ReferenceRequest) -> list[home_views.Step]:
     """Return a memory with all predecessors and successors, oldest first.
 
-    Raises NotFound, Conflict.
+    Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     memory = store.get(home, request.reference)
@@ -145,7 +145,7 @@ def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
     """Restore a superseded or retired memory and return it.
 
     Its successor stays active too, and no comparison will end either again. Memories reactivated by
-    its retirement are superseded again, and its pending reviews reopen. Raises NotFound, Conflict.
+    its retirement are superseded again, and its pending reviews reopen. Raises NotFoundError, ConflictError.
     """
     with home.change("unretire", why=why) as change:
         return hold_again(change, reference)
@@ -157,7 +157,7 @@ def hold_again(change: change.Change, reference: str) -> Memory:
     edit.catch_up(home)
     memory = store.get(home, reference)
     if memory.is_active:
-        raise Conflict(
+        raise ConflictError(
             f"{memory.subject!r} is neither superseded nor retired",
             hint=f"nacre show {memory.id[-8:]}",
         )
@@ -321,7 +321,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
 
 
 def read_memory(home: Home, request: decision.GetRequest) -> Memory:
-    """Return a memory in any state and, with ``update``, count a use. Raises NotFound, Conflict."""
+    """Return a memory in any state and, with ``update``, count a use. Raises NotFoundError, ConflictError."""
     edit.catch_up(home)
     memory = store.get(home, request.reference)
     if request.update and memory.is_active:

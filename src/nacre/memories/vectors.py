@@ -22,12 +22,12 @@ from nacre.base.ids import content_hash
 from nacre.base.request import Request
 from nacre.base.text import count_tokens, pieces
 from nacre.errors import (
-    EmbedderHeld,
-    EmbedderUnavailable,
-    InvalidInput,
+    EmbedderHeldError,
+    EmbedderUnavailableError,
+    InvalidInputError,
+    InvalidSettingsError,
     NacreError,
-    SettingsInvalid,
-    StoreUnusable,
+    UnusableStoreError,
 )
 from nacre.home.consent import (
     Place,
@@ -111,7 +111,7 @@ def embed_pending(
             if home.other_vectors.model():  # left by a crash or an abandoned switch
                 home.other_vectors.drop()
             work.fill(home.vectors, work.chosen(configured_embedder(home)))
-    except EmbedderUnavailable as error:
+    except EmbedderUnavailableError as error:
         work.stop(error)
     except KeyboardInterrupt:
         work.note = "interrupted; the next ingest continues"
@@ -137,7 +137,7 @@ def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
     first = _former_model(home) or (BUNDLED if refusal else setting)
     try:
         home.vectors.begin(embedder_of(home, first).name, first)
-    except EmbedderUnavailable as error:
+    except EmbedderUnavailableError as error:
         if first == setting or refusal:
             raise refusal or error from error
         home.vectors.begin(embedder_of(home, setting).name, setting)
@@ -145,7 +145,7 @@ def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
 
 def _former_model(home: Home) -> str | None:
     """Return the model whose vectors the database being replaced used."""
-    with contextlib.suppress(StoreUnusable, *UNREADABLE):
+    with contextlib.suppress(UnusableStoreError, *UNREADABLE):
         return home.earlier.setting() if home.earlier else None
     return None
 
@@ -153,7 +153,7 @@ def _former_model(home: Home) -> str | None:
 def is_switching(home: Home) -> bool:
     """Return True if the current vectors are not from the configured model.
 
-    Raises EmbedderUnavailable.
+    Raises EmbedderUnavailableError.
     """
     current, setting = home.vectors.setting(), home.settings.text("embedding.model")
     return setting != "none" and current not in (None, setting)
@@ -165,9 +165,9 @@ def _switch(home: Home, work: _Work) -> None:
     try:
         # Not as requested by the user, since they will be replaced.
         work.fill(home.vectors, embedder_in_use(home))
-    except EmbedderHeld as error:
+    except EmbedderHeldError as error:
         work.stop(error)
-    except EmbedderUnavailable as error:  # the new vectors replace them anyway
+    except EmbedderUnavailableError as error:  # the new vectors replace them anyway
         work.note = f"{home.vectors.setting()} no longer answers: {error.message}"
     work.looks_at(home.other_vectors)
     if not work.is_asked and (refusal := wants_yes(home.settings, setting)):
@@ -227,17 +227,17 @@ class _Work:
         """Select the vectors that :meth:`left` counts."""
         self._filled = vectors
 
-    def stop(self, error: EmbedderUnavailable) -> None:
+    def stop(self, error: EmbedderUnavailableError) -> None:
         """Record why no more vectors are computed."""
         self.note = (
             f"no vectors: {error.message}" if not self.done else f"no more vectors: {error.message}"
         )
-        if isinstance(error, EmbedderHeld):
+        if isinstance(error, EmbedderHeldError):
             self.note = f"{error.message}; {error.hint}"
             note_held(self._home, self._home.settings.text("embedding.model"), error)
 
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
-        """Compute the missing vectors of a model. Raises EmbedderUnavailable."""
+        """Compute the missing vectors of a model. Raises EmbedderUnavailableError."""
         self.looks_at(vectors)
         vectors.reach_back(self._home.settings.whole("embedding.turns_newer_than"))
         self._total = self.done + sum(vectors.missing())
@@ -265,11 +265,11 @@ class _Work:
 
 
 def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
-    """Run a step, halving its size while the budget has no room for it. Raises EmbedderHeld."""
+    """Run a step, halving its size while the budget has no room for it. Raises EmbedderHeldError."""
     while True:
         try:
             return step(size)
-        except EmbedderHeld as error:
+        except EmbedderHeldError as error:
             if size == 1 or not error.for_less:
                 raise
             size //= 2
@@ -308,13 +308,13 @@ def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcom
         deadline = time.monotonic() + _AFTER_STORE_SECONDS
         while time.monotonic() < deadline and (rows := _embed_memories(home.vectors, embedder)):
             outcomes |= settle(home, rows)
-    except EmbedderUnavailable:
+    except EmbedderUnavailableError:
         pass
     return outcomes
 
 
 def has_vectors(home: Home) -> bool:
-    """Return True if the home has vectors and their model is available. Raises EmbedderUnavailable."""
+    """Return True if the home has vectors and their model is available. Raises EmbedderUnavailableError."""
     model = home.vectors.model()
     return model is not None and model == embedder_in_use(home).name
 
@@ -342,7 +342,7 @@ def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, 
     texts = {digest: text for parts in passages_by_row.values() for digest, text in parts.items()}
     existing = vectors.known(list(texts))
     if earlier and len(existing) < len(texts):
-        with contextlib.suppress(StoreUnusable, *UNREADABLE):  # then computed again
+        with contextlib.suppress(UnusableStoreError, *UNREADABLE):  # then computed again
             vectors.take_over(earlier, [digest for digest in texts if digest not in existing])
         existing = vectors.known(list(texts))
     new = [digest for digest in texts if digest not in existing]
@@ -400,7 +400,7 @@ class Standing:
     other: Lot | None
     switching: bool
     problem: NacreError | None = None
-    held: EmbedderHeld | None = None
+    held: EmbedderHeldError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +435,7 @@ class Trial:
 def status(home: Home) -> Standing:
     """Return the models and numbers of vectors, pending texts, and where texts go, without calling a model.
 
-    Raises EmbedderUnavailable if numpy is missing.
+    Raises EmbedderUnavailableError if numpy is missing.
     """
     setting = home.settings[_KEY]
     current, other = home.vectors, home.other_vectors
@@ -448,7 +448,7 @@ def status(home: Home) -> Standing:
             refusal = hold(home, str(current.setting()))
         if setting != "none":
             embedder_of(home, setting)
-    except EmbedderUnavailable as error:
+    except EmbedderUnavailableError as error:
         problem = error
     return Standing(
         setting,
@@ -466,7 +466,7 @@ def plan(home: Home, name: str) -> Plan:
 
     Sends nothing and needs no key.
 
-    Raises EmbedderUnavailable, SettingsInvalid.
+    Raises EmbedderUnavailableError, InvalidSettingsError.
     """
     setting = _full_name(name)
     place = place_of(home.settings, setting)
@@ -490,7 +490,7 @@ def plan(home: Home, name: str) -> Plan:
 
 
 def try_one(home: Home, name: str) -> Trial:
-    """Embed one short text. Raises EmbedderUnavailable."""
+    """Embed one short text. Raises EmbedderUnavailableError."""
     started = time.perf_counter()
     vectors = asked(embedder_of(home, _full_name(name))).embed(["Does this model answer?"])
     return Trial(vectors.shape[1], time.perf_counter() - started)
@@ -501,7 +501,7 @@ def switch(home: Home, name: str, notify: OnProgress) -> Embedded:
 
     This implies consent to where present and future texts go. After an interruption,
     :func:`resume`, the next ingest or the watcher continues. Naming the current model abandons a
-    switch. Raises SettingsInvalid.
+    switch. Raises InvalidSettingsError.
     """
     return embed_pending(_with_model(home, _full_name(name)), notify, is_asked=True)
 
@@ -514,7 +514,7 @@ def resume(home: Home, notify: OnProgress) -> Embedded:
 def _full_name(name: str) -> str:
     """Return a model's name as in the settings, with an absolute path for a folder."""
     if name == "none":
-        raise InvalidInput(
+        raise InvalidInputError(
             "none is not a model", hint="to turn vectors off: nacre config set embedding.model none"
         )
     if name.startswith("onnx:"):
@@ -526,11 +526,11 @@ def _full_name(name: str) -> str:
 def _with_model(home: Home, setting: str) -> Home:
     """Return the home with another configured model.
 
-    Raises SettingsInvalid if a variable overrides it.
+    Raises InvalidSettingsError if a variable overrides it.
     """
     origin = home.settings.values[_KEY].origin
     if home.settings[_KEY] != setting and origin.startswith("$"):
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"{origin} already sets the model to {home.settings[_KEY]!r}",
             hint=f"unset {origin.removeprefix('$')} first",
         )
@@ -559,11 +559,11 @@ def _lot_of(vectors: Vectors, state: str) -> Lot | None:
 def _model_of(home: Home, setting: str, place: Place) -> str:
     """Return the model name of the vectors, known without a key for a provider.
 
-    Raises EmbedderUnavailable.
+    Raises EmbedderUnavailableError.
     """
     try:
         return embedder_of(home, setting).name
-    except EmbedderUnavailable:
+    except EmbedderUnavailableError:
         if not place.model:
             raise
         return place.model
@@ -614,20 +614,20 @@ class ModelRequest(Request, frozen=True, kw_only=True):
 def plan_answers(home: Home, request: ModelRequest) -> Plan:
     """Return the effort of switching to a model, or of completing a switch.
 
-    Sends nothing. Raises EmbedderUnavailable.
+    Sends nothing. Raises EmbedderUnavailableError.
     """
     return plan(home, request.name)
 
 
 def try_one_answers(home: Home, request: ModelRequest) -> Trial:
-    """Embed one short text. Raises EmbedderUnavailable."""
+    """Embed one short text. Raises EmbedderUnavailableError."""
     return try_one(home, request.name)
 
 
 def switch_answers(
     home: Home, request: ModelRequest, on_progress: OnProgress | None = None
 ) -> Embedded:
-    """Switch to another embedding model. Raises EmbedderUnavailable, SettingsInvalid."""
+    """Switch to another embedding model. Raises EmbedderUnavailableError, InvalidSettingsError."""
     return switch(home, request.name, on_progress or _ignore)
 
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from nacre.base.files import BROKEN
 from nacre.base.ids import turn_hash
-from nacre.errors import TranscriptUnreadable
+from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import (
     HEAD_BYTES,
     Adapter,
@@ -42,7 +42,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
     """Yield every conversation of an export. Torn ones and those that are not objects are counted.
-    Raises TranscriptUnreadable.
+    Raises UnreadableTranscriptError.
     """
     try:
         with source.path.open("rb") as file:
@@ -53,7 +53,7 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
                 else:
                     source.corrupt()
     except BROKEN as error:
-        raise TranscriptUnreadable(
+        raise UnreadableTranscriptError(
             f"{source.path} is a broken zip: {error}", hint="download the export again"
         ) from error
 
@@ -118,7 +118,7 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
     while block := file.read(_BLOCK_BYTES):
         read += len(block)
         if read > MAX_EXPORT_BYTES:
-            raise TranscriptUnreadable(
+            raise UnreadableTranscriptError(
                 f"{path} holds more than {MAX_EXPORT_BYTES // 1_000_000_000} GB"
             )
         yield block

@@ -21,7 +21,7 @@ import msgspec
 from nacre.base.ids import from_ms
 from nacre.base.sql import statements
 from nacre.base.times import parsed
-from nacre.errors import NacreError, TranscriptUnreadable
+from nacre.errors import NacreError, UnreadableTranscriptError
 from nacre.values.session import Cursor, Session, Tally, Turn
 
 T = TypeVar("T")
@@ -265,7 +265,7 @@ class Adapter:
     title, a model), and when the file switches to another session. Every :class:`Turn` belongs to
     the last session yielded. A ``whole`` format is read from the start whenever the file changed,
     and content that disappeared from it is forgotten. Other formats continue. If such a file is
-    torn, ``parse`` raises TranscriptUnreadable, so that the earlier content stays. Several adapters
+    torn, ``parse`` raises UnreadableTranscriptError, so that the earlier content stays. Several adapters
     may read one tool, one per format. A format that ``guesses`` accepts nearly any file, so a
     changed file is sniffed again. ``beside`` yields the files that belong to a transcript, for any
     path. A transcript counts as changed when one of them changes. ``environment`` has the names of
@@ -308,7 +308,7 @@ _MAX_RECORD_TYPE_CHARACTERS = 2000
 def read_head(path: Path) -> Head:
     """Read the first 64 KiB of a file for sniffing, or up to 4 MiB when the first line is longer.
 
-    Raises TranscriptUnreadable when the file cannot be opened.
+    Raises UnreadableTranscriptError when the file cannot be opened.
     """
     try:
         with path.open("rb") as file:
@@ -323,7 +323,7 @@ def read_head(path: Path) -> Head:
 def read_later(path: Path) -> Head | None:
     """Return the first readable line of a file and the next short ones, or None if there are none.
 
-    For files whose first 64 KiB do not identify the format. Raises TranscriptUnreadable when the
+    For files whose first 64 KiB do not identify the format. Raises UnreadableTranscriptError when the
     file cannot be read.
     """
     try:
@@ -340,7 +340,7 @@ def read_later(path: Path) -> Head | None:
 
 def is_too_long(path: Path) -> bool:
     """Return True if a file may hold records but every line exceeds the limit. Raises
-    TranscriptUnreadable.
+    UnreadableTranscriptError.
     """
     return (
         path.stat().st_size > MAX_LINE_BYTES and ".jsonl" in path.name and read_later(path) is None
@@ -418,7 +418,7 @@ class FileSource:
     def text(self) -> str:
         """Return the whole file as text. Invalid UTF-8 is replaced."""
         if self._stat.st_size > MAX_WHOLE_BYTES:
-            raise TranscriptUnreadable(
+            raise UnreadableTranscriptError(
                 f"{self.path} is larger than {MAX_WHOLE_BYTES // 1_000_000} MB",
                 hint="split it into smaller files",
             )
@@ -468,7 +468,7 @@ class FileSource:
         try:
             return self._file.read(_BLOCK_BYTES)
         except OSError as error:
-            raise TranscriptUnreadable(f"cannot read {self.path}: {error.strerror}") from error
+            raise UnreadableTranscriptError(f"cannot read {self.path}: {error.strerror}") from error
 
 
 def fingerprint_of(file: BinaryIO, length: int) -> str:
@@ -493,9 +493,9 @@ def is_complete(line: bytes) -> bool:
     return True
 
 
-def _unreadable(path: Path, error: OSError) -> TranscriptUnreadable:
+def _unreadable(path: Path, error: OSError) -> UnreadableTranscriptError:
     hint = "check the file's permissions" if isinstance(error, PermissionError) else None
-    return TranscriptUnreadable(f"cannot read {path}: {error.strerror}", hint=hint)
+    return UnreadableTranscriptError(f"cannot read {path}: {error.strerror}", hint=hint)
 
 
 # -- Transcripts that are one JSON document ------------------------------------
@@ -551,7 +551,7 @@ def keys_of(head: Head) -> frozenset[str]:
 def document(source: Source) -> Any:
     """Return the JSON document in a file.
 
-    Raises TranscriptUnreadable if it is incomplete, for example while the tool writes it. The
+    Raises UnreadableTranscriptError if it is incomplete, for example while the tool writes it. The
     earlier content then stays.
     """
     value = plain(source.text())
@@ -563,7 +563,7 @@ def document(source: Source) -> Any:
 def documents(source: Source) -> Iterator[dict[str, Any]]:
     """Yield the objects in a file: one document, or one per line. A torn last line waits.
 
-    Raises TranscriptUnreadable if not even the first object is complete.
+    Raises UnreadableTranscriptError if not even the first object is complete.
     """
     text = source.text()
     whole = plain(text)
@@ -585,9 +585,9 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", errors="replace")
 
 
-def torn(path: Path) -> TranscriptUnreadable:
+def torn(path: Path) -> UnreadableTranscriptError:
     """Return the error for an incomplete document."""
-    return TranscriptUnreadable(
+    return UnreadableTranscriptError(
         f"{path} is not a whole JSON document",
         hint="it is read again once the tool has finished writing it",
     )
@@ -691,9 +691,9 @@ def log_of(path: Path) -> Iterator[Path]:
 
 
 def tables_of(source: Source) -> Tables:
-    """Return the database of a source. Raises TranscriptUnreadable if it has none."""
+    """Return the database of a source. Raises UnreadableTranscriptError if it has none."""
     if source.database is None:
-        raise TranscriptUnreadable(f"{source.path} is no database")
+        raise UnreadableTranscriptError(f"{source.path} is no database")
     return source.database
 
 
@@ -726,8 +726,8 @@ class DatabaseSource:
         return iter(())
 
     def text(self) -> str:
-        """Raise TranscriptUnreadable: a database is not text."""
-        raise TranscriptUnreadable(f"{self.path} is a database")
+        """Raise UnreadableTranscriptError: a database is not text."""
+        raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
         """Do nothing: a database has no offsets."""
@@ -792,8 +792,8 @@ class Part:
         return enumerate(self._records)
 
     def text(self) -> str:
-        """Raise TranscriptUnreadable: a part is not text."""
-        raise TranscriptUnreadable(f"{self.path} is a database")
+        """Raise UnreadableTranscriptError: a part is not text."""
+        raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
         """Do nothing: a part is always read from its beginning."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from nacre.base.lazy import load
 from nacre.base.plugins import load_plugins
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, read_head, read_later
 
 GROUP = "nacre.readers"
@@ -89,11 +89,11 @@ def find_adapter(head: Head) -> Adapter | None:
 
 
 def get_adapter(tool: str) -> Adapter:
-    """Return the first adapter of a tool. Raises NotFound."""
+    """Return the first adapter of a tool. Raises NotFoundError."""
     adapter = next((adapter for adapter in _iter_adapters() if adapter.tool == tool), None)
     if adapter:
         return adapter
-    raise NotFound(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
+    raise NotFoundError(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:

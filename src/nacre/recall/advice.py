@@ -15,7 +15,12 @@ import msgspec
 
 from nacre.base.json import quoted
 from nacre.base.text import normalise, one_line
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
+from nacre.errors import (
+    BudgetSpentError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    UnusableAnswerError,
+)
 from nacre.home.home import Home
 from nacre.home.spending import model_for, tracing
 from nacre.llm.failures import ask, schema_of
@@ -54,9 +59,9 @@ class Adviser:
         self.problem = None
         try:
             return ask(_TimeLimited(self.model, self.clock, self.until), prompt, answer)
-        except AnswerUnusable as error:
+        except UnusableAnswerError as error:
             self.problem = error.message
-        except (ModelUnavailable, ModelRefused, BudgetSpent) as error:
+        except (ModelUnavailableError, ModelRefusedError, BudgetSpentError) as error:
             self.problem = error.message
             self.model = None
         return None
@@ -77,10 +82,10 @@ class _TimeLimited:
         self._until = until
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer within the remaining time. Raises ModelUnavailable if none is left."""
+        """Answer within the remaining time. Raises ModelUnavailableError if none is left."""
         remaining = self._until - self._clock()
         if remaining < _MIN_SECONDS:
-            raise ModelUnavailable(
+            raise ModelUnavailableError(
                 "recall ran out of time for the model", hint="ask for less", retry=False
             )
         return self._model.complete(
@@ -238,7 +243,7 @@ def advised(
     until = clock() + seconds
     try:
         model = model_for(home, Task.RECALL, background=False)
-    except ModelRefused as error:
+    except ModelRefusedError as error:
         yield Adviser(None, clock, until, error.message)
         return
     try:

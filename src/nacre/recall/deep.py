@@ -18,7 +18,7 @@ from msgspec import structs
 from nacre.base import json
 from nacre.base.text import STOP_WORDS, count, harmless, is_unspaced, one_line, shorten, words
 from nacre.base.times import day_of, shown_day
-from nacre.errors import VaultUnusable
+from nacre.errors import UnusableVaultError
 from nacre.home.change import page_text
 from nacre.home.home import Home
 from nacre.home.location import with_dependencies
@@ -495,7 +495,7 @@ class _Run:
 def deep_recall(
     home: Home, query: DeepQuery, *, clock: Callable[[], float] = time.monotonic
 ) -> DeepResult:
-    """Return the memories that an agent should know before it answers. Raises QueryInvalid.
+    """Return the memories that an agent should know before it answers. Raises InvalidQueryError.
 
     A model may take at most a minute in total, by ``clock``; no lock is held meanwhile.
     """
@@ -649,7 +649,7 @@ def _owner(run: _Run) -> str:
 def _profile(home: Home) -> str:
     try:
         text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
-    except (OSError, VaultUnusable):
+    except (OSError, UnusableVaultError):
         return ""
     return home.redactor.clean(without_what_is_over(home, text)).strip()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from nacre.base.text import is_unspaced, words
 from nacre.base.text import normalise as text_normalise
 from nacre.base.times import Window, day_of
-from nacre.errors import EmbedderUnavailable, RerankerUnavailable
+from nacre.errors import EmbedderUnavailableError, RerankerUnavailableError
 from nacre.home import consent
 from nacre.home.home import BUNDLED, Home
 from nacre.protocols import RemoteEmbedder
@@ -881,13 +881,13 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
         try:
             vector, lane = _embed_question(home, question, query.topic)
             reports.append(lane)
-        except EmbedderUnavailable as error:
+        except EmbedderUnavailableError as error:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
     second = None
     try:
         if query.mode is not Mode.BROWSE and home.reranker:
             second = SecondLook(home.reranker, query.text, time.perf_counter)
-    except RerankerUnavailable as error:
+    except RerankerUnavailableError as error:
         reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
     return Lanes(vector, lexical, tuple(reports), second)
 

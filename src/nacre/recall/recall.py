@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
 from nacre.base.times import Window
-from nacre.errors import EmbedderUnavailable, QueryInvalid
+from nacre.errors import EmbedderUnavailableError, InvalidQueryError
 from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
 from nacre.home.location import with_dependencies
@@ -199,7 +199,7 @@ _MAX_POOL = 6_400
 
 
 def recall(home: Home, query: RecallQuery) -> RecallResult:
-    """Return the memories that answer a question, best first. Raises QueryInvalid.
+    """Return the memories that answer a question, best first. Raises InvalidQueryError.
 
     Import manual edits of the vault first. The only write is one line appended to the usage spool, which the next
     writing command folds into usage.
@@ -276,7 +276,7 @@ def search_sessions(
     admits: Callable[[Turn], bool] | None = None,
     exact: bool = True,
 ) -> RecallResult:
-    """Return the turns that match a question, best first. Raises QueryInvalid.
+    """Return the turns that match a question, best first. Raises InvalidQueryError.
 
     If a turn contains every word of the question and is not itself only a question, return only turns that contain
     every word, unless ``exact`` is false. ``admits`` filters the turns; the number of ranked turns grows until enough
@@ -370,29 +370,29 @@ def _note_use(
 
 
 def check(query: RecallQuery) -> None:
-    """Raise QueryInvalid if the query is not valid."""
+    """Raise InvalidQueryError if the query is not valid."""
     if not query.text.strip() and query.mode is not Mode.BROWSE:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "the question is empty", hint="ask something, or browse: nacre recall --browse"
         )
     if len(query.text) > _MAX_QUERY_CHARACTERS:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"the question is longer than {_MAX_QUERY_CHARACTERS:,} characters", hint="shorten it"
         )
     criteria = query.filter
     if criteria.since and criteria.until and criteria.since >= criteria.until:
-        raise QueryInvalid("--since lies after --until", hint="exchange them")
+        raise InvalidQueryError("--since lies after --until", hint="exchange them")
     if not 0 < query.radius_days <= MOST_RADIUS_DAYS:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"the radius must be above 0 and at most {MOST_RADIUS_DAYS:,} days",
             hint="14 days reach a fortnight to either side",
         )
     if query.around is None and query.radius_days != DEFAULT_RADIUS_DAYS:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "a radius is around a day, and none is given", hint="add the day: --around 2026-11-20"
         )
     if query.limit < 1:
-        raise QueryInvalid("the limit must be at least 1", hint="10 is the usual limit")
+        raise InvalidQueryError("the limit must be at least 1", hint="10 is the usual limit")
 
 
 def _with_parts(
@@ -639,11 +639,11 @@ def feedback(
     """Judge memories as used, not used or corrected, by an agent's reply.
 
     Judge the referenced memories, or those used in the host's session since its last feedback. ``stored`` lists
-    memories that the agent stored since then. The reply is not kept. Raises QueryInvalid if neither memories nor
-    a session are given, NotFound, Conflict.
+    memories that the agent stored since then. The reply is not kept. Raises InvalidQueryError if neither memories nor
+    a session are given, NotFoundError, Conflict.
     """
     if not references and not session:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "nothing says which memories to judge",
             hint="name them, or the session they were used in",
         )
@@ -680,7 +680,7 @@ def feedback(
 
 
 def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
-    """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFound, Conflict."""
+    """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFoundError, Conflict."""
     catch_up(home)
     fold_usage(home)
     memories = _memories_named(home, references)
@@ -740,7 +740,7 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
                 lambda memory: float((vectors[memory.id] @ reply_vectors.T).max()),
                 lambda memory, other: float((vectors[memory.id] @ vectors[other.id].T).max()),
             )
-        except EmbedderUnavailable:
+        except EmbedderUnavailableError:
             pass
     return _by_words(home, reply, memories)
 
@@ -773,7 +773,7 @@ def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
 
 
 def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallResult:
-    """Return the turns of all sessions that answer a question, best first. Raises QueryInvalid."""
+    """Return the turns of all sessions that answer a question, best first. Raises InvalidQueryError."""
     admits = admission(request.aspect, request.role)
     result = search_sessions(home, request, offset=max(0, request.offset), admits=admits)
     if request.aspect != Aspect.ERRORS:
@@ -784,12 +784,12 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
 
 
 def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
-    """Learn from an agent's reply which memories were used. Raises QueryInvalid, NotFound, Conflict."""
+    """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, Conflict."""
     return feedback(
         home, request.reply, request.references, session=request.session, stored=request.stored
     )
 
 
 def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
-    """Learn that a person finds memories good or bad. Raises NotFound, Conflict."""
+    """Learn that a person finds memories good or bad. Raises NotFoundError, Conflict."""
     return judge(home, request.references, good=request.good)

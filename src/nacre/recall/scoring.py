@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from nacre.base.times import Window
-from nacre.errors import RerankerUnavailable
+from nacre.errors import RerankerUnavailableError
 from nacre.llm.calibration import Calibration, Seen, calibration_of
 from nacre.memories.usage import maturity
 from nacre.protocols import Reranker
@@ -285,7 +285,7 @@ class SecondLook:
             started = self.clock()
             try:
                 scores += self.reranker.score(self.question, texts[at : at + _BATCH_TEXTS])
-            except RerankerUnavailable as error:
+            except RerankerUnavailableError as error:
                 self._problems.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
                 return []
             self._spent += self.clock() - started

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nacre.base.lazy import Module
 from nacre.base.text import is_disguised, is_visible, undisguised, visible
-from nacre.errors import SettingsInvalid
+from nacre.errors import InvalidSettingsError
 from nacre.redact.rules import (
     HEAD,
     KEYED_LITERAL,
@@ -109,18 +109,20 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
     """Return a finder for a regular expression of the owner. If it exceeds ``seconds``, the whole
     text matches.
 
-    Raises SettingsInvalid if it is not a regular expression, or matches the empty text.
+    Raises InvalidSettingsError if it is not a regular expression, or matches the empty text.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
     try:
         is_empty = re.compile(pattern).fullmatch("")
         compiled = regex.compile(pattern)
     except (re.error, regex.error, OverflowError, RecursionError) as error:
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"redaction pattern {pattern!r} is not a regular expression: {error}", hint=hint
         ) from error
     if is_empty:
-        raise SettingsInvalid(f"redaction pattern {pattern!r} matches the empty text", hint=hint)
+        raise InvalidSettingsError(
+            f"redaction pattern {pattern!r} matches the empty text", hint=hint
+        )
 
     def find(text: str) -> list[tuple[int, int]]:
         try:
@@ -422,7 +424,7 @@ class Redactor:
         :data:`KINDS` to redact.
 
         Raises:
-            SettingsInvalid: a pattern is not a regular expression, or matches the empty text.
+            InvalidSettingsError: a pattern is not a regular expression, or matches the empty text.
         """
         self._owner = (
             *((OWNER, find_own(pattern)) for pattern in extra_patterns),

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from nacre.errors import AnswerUnusable, EditConflict, ModelRefused, Unavailable
+from nacre.errors import EditConflictError, ModelRefusedError, UnavailableError, UnusableAnswerError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import redacted
@@ -72,7 +72,7 @@ def _prompt(home: Home, memory: Memory, also_known: Sequence[str] = ()) -> Promp
 
 
 def estimate(home: Home, limit: int | None = None) -> Estimate:
-    """Estimate the cost of a backfill. Raises ModelRefused."""
+    """Estimate the cost of a backfill. Raises ModelRefusedError."""
     catch_up(home)
     memories = home.memories.in_any_state(home.claims.unclaimed(limit))
     with closing(_model(home)) as model:
@@ -92,7 +92,7 @@ def backfill(
     batch_size: int = BATCH,
     on_progress: OnProgress | None = None,
 ) -> Backfill:
-    """Extract missing claims, of the latest memories first. Raises ModelRefused.
+    """Extract missing claims, of the latest memories first. Raises ModelRefusedError.
 
     Each batch is saved; if the model stops answering, the rest is left. Existing memories are not judged, but
     later ones are judged against these claims.
@@ -142,9 +142,9 @@ class _BackfillRun:
             self.told.append(
                 (memory, tell_claim(self.home, self.model, memory, also_known=tuple(names)))
             )
-        except AnswerUnusable:
+        except UnusableAnswerError:
             self.failed += 1
-        except Unavailable as error:
+        except UnavailableError as error:
             self.note = error.message
             return
         self.asked += 1
@@ -172,14 +172,14 @@ class _BackfillRun:
             try:
                 change.set_claim(replace(present, claim=claim))
                 self.claimed += 1
-            except EditConflict as error:
+            except EditConflictError as error:
                 self.home.problems.append(error.message)
                 self.failed += 1
 
 
 def _model(home: Home) -> LanguageModel:
-    """Open the model for claims. Raises ModelRefused if none is configured."""
+    """Open the model for claims. Raises ModelRefusedError if none is configured."""
     model = model_for(home, Task.CLAIMS, background=False)
     if model is None:
-        raise ModelRefused("no language model is set", hint="nacre writer setup")
+        raise ModelRefusedError("no language model is set", hint="nacre writer setup")
     return model

@@ -291,7 +291,7 @@ _MAX_PARALLEL = 3
 def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel | None, str]]:
     """Open the writer, or give the reason why it may not be asked; close it at the end.
 
-    Raises ModelRefused if the configured model cannot be opened.
+    Raises ModelRefusedError if the configured model cannot be opened.
     """
     model = model_for(home, Task.DREAM, background=background)
     if model is None:

@@ -17,17 +17,17 @@ from nacre.base.request import Request
 from nacre.base.text import count, normalise, shorten
 from nacre.data.history import JUDGE_LOCK
 from nacre.errors import (
-    AnswerUnusable,
-    BudgetSpent,
-    Conflict,
+    BudgetSpentError,
+    ConflictError,
     DepartedError,
-    EditConflict,
-    InvalidInput,
-    ModelRefused,
-    ModelUnavailable,
+    EditConflictError,
+    InvalidInputError,
+    ModelRefusedError,
+    ModelUnavailableError,
     NacreError,
-    NotFound,
-    PromptTooLong,
+    NotFoundError,
+    PromptTooLongError,
+    UnusableAnswerError,
 )
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -240,7 +240,7 @@ AT_ONCE = 3
 BY_RULES = "rules"
 
 Models = Callable[[Task], LanguageModel | None]
-"""Returns the model of a task, or ``None``. Raises ModelRefused."""
+"""Returns the model of a task, or ``None``. Raises ModelRefusedError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ class Looked:
 
 
 def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """Fill in the judgement of each memory. Call without a lock. Raises ModelRefused.
+    """Fill in the judgement of each memory. Call without a lock. Raises ModelRefusedError.
 
     Later memories see earlier ones; each pair is judged once.
     """
@@ -324,7 +324,12 @@ def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> Non
     for at, item in enumerate(unclaimed):
         try:
             item.claim = claims.tell_claim(home, model, item.memory, also_known=tuple(names))
-        except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
+        except (
+            UnusableAnswerError,
+            ModelUnavailableError,
+            ModelRefusedError,
+            BudgetSpentError,
+        ) as error:
             item.error = error
             if is_final(error):
                 for unasked in unclaimed[at + 1 :]:
@@ -463,11 +468,11 @@ _REASON = "in review"
 
 
 def target_of(home: Home, reference: str, memory: Memory) -> Memory:
-    """Return the memory to merge into. Raises NotFound, Conflict, MemoryInvalid."""
+    """Return the memory to merge into. Raises NotFoundError, ConflictError, InvalidMemoryError."""
     target = get(home, reference)
     if target.id == memory.id or not target.is_active:
         why = "the same memory" if target.id == memory.id else "superseded or retired"
-        raise Conflict(
+        raise ConflictError(
             f"{target.subject!r} is {why}",
             hint="merge it into another memory; nacre list shows ids",
         )
@@ -486,12 +491,12 @@ def words_of_both(target: Memory, memory: Memory) -> str:
 def merge_into(change: Change, target: Memory, memory: Memory, content: str | None) -> Memory:
     """Write the target with the given content or the joined text, and mark it as trusted.
 
-    Subject, kind and speaker stay; tags and evidence are combined. Raises InvalidInput, EditConflict.
+    Subject, kind and speaker stay; tags and evidence are combined. Raises InvalidInputError, EditConflictError.
     """
     home = change.home
     words = (words_of_both(target, memory) if content is None else content).strip()
     if not words:
-        raise InvalidInput(
+        raise InvalidInputError(
             "the memory has no content", hint="leave out the content to join both texts"
         )
     merged = united(
@@ -544,19 +549,19 @@ def waiting(home: Home) -> list[Pair]:
 def find(home: Home, reference: str) -> Pair:
     """Return the pair named by two ids joined by ``+``, or by one id that is in one pair only.
 
-    Raises NotFound, Conflict.
+    Raises NotFoundError, ConflictError.
     """
     ends = [end.strip().lower() for end in reference.split("+")]
     pairs = []
     if len(ends) <= 2 and all(len(end) >= _MIN_REFERENCE_CHARACTERS for end in ends):
         pairs = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
     if not pairs:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no conflict {reference!r}", hint="nacre review list shows pending items"
         )
     if len(pairs) > 1:
         names = ", ".join(pair.id for pair in pairs)
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several conflicts: {names}", hint="give the id of one of them"
         )
     return pairs[0]
@@ -573,7 +578,7 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
     """Settle a pair as a person decided, and return both memories.
 
     ``keep-new``: the newer memory supersedes the older one. ``keep-old``: the newer one is retired.
-    ``keep-both``: both stay, and the pair is not doubted again. Raises Conflict if already settled.
+    ``keep-both``: both stay, and the pair is not doubted again. Raises ConflictError if already settled.
     """
     home.actor.require_owner("nacre review resolve")
     clean = home.redactor.clean(reason) if reason else None
@@ -593,7 +598,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         or not (older.is_active and newer.is_active)
         or without_doubt(newer, older.id) == newer
     ):
-        raise Conflict(f"conflict {pair.id} is already settled", hint="nacre log shows how")
+        raise ConflictError(f"conflict {pair.id} is already settled", hint="nacre log shows how")
     others: list[Memory] = []
     why = next((link.reason for link in newer.links if link.to == older.id), None)
     older, newer = without_doubt(older, newer.id), without_doubt(newer, older.id)
@@ -739,7 +744,7 @@ class _Run:
                 items.append(Looked(memory, is_reworded=entry.reworded))
         try:
             look_at(self.home, items, self.model)
-        except ModelRefused as error:
+        except ModelRefusedError as error:
             self.stop(error.message, _REFUSED_MS)
             return
         for item in items:
@@ -757,13 +762,13 @@ class _Run:
                 self.count("judged")
             elif not item.is_partial:
                 self.retry(memory_id, tries, "it changed while a model was asked")
-        except (PromptTooLong, AnswerUnusable, EditConflict) as error:
+        except (PromptTooLongError, UnusableAnswerError, EditConflictError) as error:
             self.retry(memory_id, tries, error.message)
-        except ModelUnavailable as error:
+        except ModelUnavailableError as error:
             self.stop(error.message, _BACKOFF_MS)
-        except BudgetSpent as error:
+        except BudgetSpentError as error:
             self.stop(error.message, _BUDGET_MS)
-        except ModelRefused as error:
+        except ModelRefusedError as error:
             self.stop(error.message, _REFUSED_MS)
 
     def retry(self, memory_id: str, tries: int, why: str) -> None:
@@ -977,8 +982,8 @@ def kept_because(candidate: HeldCandidate) -> str:
 def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> StoreOutcome:
     """Make a candidate a memory, in its own or other words, or merge it into another memory.
 
-    The result is trusted. Raises NotFound, Conflict, DepartedError unless ``anyway``, and InvalidInput for
-    empty content or content that depends on missing context.
+    The result is trusted. Raises NotFoundError, ConflictError, DepartedError unless ``anyway``, and
+    InvalidInputError for empty content or content that depends on missing context.
     """
     if request.into is not None:
         return _merge(home, candidate, request.into, request.content)
@@ -986,7 +991,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
     if request.content is None and explicit.leans(
         memory.content, sentences.language_of(memory.content)
     ):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"“{memory.content}” refers to something that it does not name",
             hint="name it: nacre review keep ID --content WORDS",
         )
@@ -1040,10 +1045,10 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
 
 
 def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
-    """Return a candidate by the beginning or end of its id. Raises Conflict."""
+    """Return a candidate by the beginning or end of its id. Raises ConflictError."""
     candidates = home.candidates.find(reference.strip())
     if len(candidates) > 1:
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several candidates", hint="give more characters of the id"
         )
     return candidates[0] if candidates else None
@@ -1053,7 +1058,7 @@ def _with_content(memory: Memory, content: str | None) -> Memory:
     if content is None:
         return memory
     if not content.strip():
-        raise InvalidInput(
+        raise InvalidInputError(
             "the memory has no content", hint="nacre review drop removes a candidate"
         )
     subject = shorten(content.strip().rstrip(".。"), _SUBJECT_CHARACTERS)

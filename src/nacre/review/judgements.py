@@ -9,7 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from nacre.base.text import STOP_WORDS, stem, title_of, words
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailableError
 from nacre.home.home import Home
 from nacre.learn.sentences import utterances
 from nacre.llm.calibration import calibration_of
@@ -130,7 +130,7 @@ def _near(home: Home, memory: Memory) -> dict[int, float] | None:
     try:
         neighbours = home.vectors.near_memory(row, limit=_MAX_CANDIDATES)
         limit = calibration_of(home.vectors.model()).link
-    except EmbedderUnavailable:
+    except EmbedderUnavailableError:
         return None
     if not neighbours:
         return None

@@ -17,7 +17,7 @@ import msgspec
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
 from nacre.base.times import shown_day
-from nacre.errors import MemoryInvalid, NacreError, VaultUnusable
+from nacre.errors import InvalidMemoryError, NacreError, UnusableVaultError
 from nacre.home.change import Page as ProjectFile
 from nacre.home.change import page_path
 from nacre.home.home import Home
@@ -344,7 +344,7 @@ def _missing(text: str, source_text: str) -> str | None:
 PROFILE = "profile.md"
 """Path of the owner's profile in the vault."""
 
-UNREADABLE = (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable)
+UNREADABLE = (FileNotFoundError, UnicodeDecodeError, InvalidMemoryError, UnusableVaultError)
 
 _NOTE = "*`nacre dream` rewrites this part; your text outside of it is kept.*"
 _HEADING = "## "

@@ -16,7 +16,7 @@ from nacre.base.ids import content_hash
 from nacre.base.json import quoted
 from nacre.base.text import count_tokens, normalise, one_line, shorten, visible
 from nacre.base.times import shown_day
-from nacre.errors import ModelRefused
+from nacre.errors import ModelRefusedError
 from nacre.home.home import Home
 from nacre.home.projects import REFERENCE_CHARACTERS, as_line, references_of, rests_on_what_holds
 from nacre.home.spending import NONE, name_for, tracing
@@ -497,7 +497,7 @@ def consulted(
 ) -> Consulted:
     """Ask a writer about pages and pairs, except ``settled`` ones. Nothing is changed.
 
-    Raises ModelRefused if the configured model cannot be opened.
+    Raises ModelRefusedError if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:
@@ -552,7 +552,7 @@ def asked_of_writer(
     """Ask the writer about clusters; return the outcome, the number of clusters not asked, and a problem.
 
     Nothing is changed. Clusters answered before are skipped, so an interrupted dream resumes. Raises
-    ModelRefused if the configured model cannot be opened.
+    ModelRefusedError if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:
@@ -601,7 +601,7 @@ def estimate(
         tokens = Tokens(tokens.input + more.input, tokens.output + more.output)
     try:
         price = describe(home.settings, name)[1].price
-    except ModelRefused:
+    except ModelRefusedError:
         price = None
     return DreamEstimate(
         name,

@@ -17,7 +17,7 @@ from nacre.base.ids import at_ms, to_ms
 from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, shorten, stem, title_of, words
 from nacre.code.ask import note_stale
 from nacre.data import undo as data_undo
-from nacre.errors import Conflict, EmbedderUnavailable, InvalidInput, NotFound
+from nacre.errors import ConflictError, EmbedderUnavailableError, InvalidInputError, NotFoundError
 from nacre.home.change import Change, known_or_named
 from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 
 def resolve(home: Home, request: ReviewResolveRequest) -> Pair:
-    """Settle two memories in conflict, as a person decides. Raises NotFound, Conflict."""
+    """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
     return contradictions.resolve(
         home, contradictions.find(home, request.reference), request.choice, request.reason
     )
@@ -98,14 +98,14 @@ def judge(
 
 
 def estimate_claims(home: Home, request: EstimateClaimsRequest) -> claims.Estimate:
-    """Estimate the cost of a backfill of claims. Raises ModelRefused."""
+    """Estimate the cost of a backfill of claims. Raises ModelRefusedError."""
     return claims.estimate(home, request.limit)
 
 
 def backfill_claims(
     home: Home, request: BackfillRequest, on_progress: OnProgress | None = None
 ) -> claims.Backfill:
-    """Extract the claims of older memories with a model. Raises ModelRefused."""
+    """Extract the claims of older memories with a model. Raises ModelRefusedError."""
     return claims.backfill(
         home, limit=request.limit, batch_size=request.batch_size, on_progress=on_progress
     )
@@ -191,10 +191,12 @@ def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
 def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
     """Keep items and return the memories, of a conflict the older one.
 
-    Raises NotFound, Conflict, EditConflict, InvalidInput, DepartedError.
+    Raises NotFoundError, ConflictError, EditConflictError, InvalidInputError, DepartedError.
     """
     if len(request.references) > 1 and (request.into is not None or request.content is not None):
-        raise InvalidInput("only one item can be kept with another text", hint="name a single item")
+        raise InvalidInputError(
+            "only one item can be kept with another text", hint="name a single item"
+        )
     kept: list[Memory] = []
     memories: list[str] = []
     for reference in request.references:
@@ -204,7 +206,7 @@ def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
             kept.append(store.get(home, outcome.memory_id))
         elif "+" in reference and request.into is None:
             if request.content is not None:
-                raise InvalidInput("a conflict has no text", hint="edit one of its memories")
+                raise InvalidInputError("a conflict has no text", hint="edit one of its memories")
             pair = contradictions.find(home, reference)
             kept.append(contradictions.resolve(home, pair, Choice.KEEP_BOTH).older)
         elif "+" in reference:
@@ -225,7 +227,9 @@ def _keep_doubted(
     content = request.content
     kept = [memory for memory, _ in _waiting(home, references)]
     if content is not None and not content.strip():
-        raise InvalidInput("the memory has no content", hint="nacre review drop retires a memory")
+        raise InvalidInputError(
+            "the memory has no content", hint="nacre review drop retires a memory"
+        )
     if request.into is not None:
         return [_merge(home, kept[0], request.into, content)]
     usage = home.usage.of([memory.id for memory in kept])
@@ -287,11 +291,11 @@ def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory
 
 
 def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
-    """Drop candidates and retire memories in doubt. Raises NotFound, Conflict."""
+    """Drop candidates and retire memories in doubt. Raises NotFoundError, ConflictError."""
     dropped, memories = [], []
     for reference in request.references:
         if "+" in reference:
-            raise Conflict(
+            raise ConflictError(
                 f"{reference} is a conflict",
                 hint=f"nacre review resolve {reference} keep-new or keep-old",
             )
@@ -318,7 +322,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
     }
     absent = next((memory for memory in referenced.values() if memory.id not in waiting), None)
     if absent:
-        raise NotFound(
+        raise NotFoundError(
             f"{absent.subject!r} is not waiting for review", hint="nacre review lists pending items"
         )
     return [waiting[memory_id] for memory_id in referenced]
@@ -353,7 +357,7 @@ def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     vectors: NDArray[np.float32] | None = None
     if home.settings.text("embedding.model") != "none":
         # The bundled model's threshold is known, and it works offline.
-        with suppress(EmbedderUnavailable):
+        with suppress(EmbedderUnavailableError):
             vectors = embedder_of(home, BUNDLED).embed(questions)
     by_words = words_likeness([stems_of(question) for question in questions])
     if vectors is None:
@@ -506,10 +510,10 @@ def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
 
 
 def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
-    """Apply the owner's answer. Raises NotFound, Conflict, InvalidInput, EditConflict."""
+    """Apply the owner's answer. Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError."""
     answers = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
     if len(answers) != 1:
-        raise InvalidInput(
+        raise InvalidInputError(
             "an answer needs one of: a link, a sentence, the memory to keep, skip",
             hint='nacre review reflect answer ID --link depends_on, or "a sentence", or --skip',
         )
@@ -524,7 +528,7 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     pair = next((pair for pair in pending(home) if {pair.older.id, pair.newer.id} == ends), None)
     if request.keep:
         if pair is None:
-            raise Conflict(
+            raise ConflictError(
                 "these two memories have no conflict", hint="--link contradicts creates one"
             )
         pair = contradictions.resolve(home, pair, request.keep)
@@ -539,19 +543,19 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
 def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
     ends = [end.strip() for end in reference.split("+")]
     if len(ends) != 2 or not all(ends):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"there is no question {reference!r}",
             hint="nacre review reflect shows ids such as 5f0c2a4d+91d0a4be",
         )
     first, second = (get(home, end) for end in ends)
     if first.id == second.id or not first.shares_place(second):
-        raise Conflict(
+        raise ConflictError(
             "the two memories of a question must belong to one project",
             hint="nacre review reflect shows the questions",
         )
     inactive = next((end for end in (first, second) if not end.is_active), None)
     if inactive:
-        raise Conflict(
+        raise ConflictError(
             f"{inactive.subject!r} no longer holds", hint=f"nacre show {inactive.id[-8:]} shows why"
         )
     return first, second
@@ -563,7 +567,7 @@ def _add_link(
     """Add a link. A link between memories in conflict keeps both; a new conflict belongs to the later one."""
     if link == CONTRADICTS:
         if pair:
-            raise Conflict(
+            raise ConflictError(
                 "these two memories are already in doubt", hint="choose the valid one with --keep"
             )
         first, second = (second, first) if second.is_said_after(first) else (first, second)
@@ -623,13 +627,13 @@ _DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 def reopen(home: Home, request: ReviewUndoRequest) -> Memory:
     """Undo the last decision about a candidate or memory and return the item, pending again.
 
-    Candidates can be restored for a day. A raised quality stays. Raises NotFound, and Conflict if the result
+    Candidates can be restored for a day. A raised quality stays. Raises NotFoundError, and ConflictError if the result
     was changed since.
     """
     reference = request.reference.strip()
     candidates = home.candidates.settled(reference)
     if len(candidates) > 1:
-        raise Conflict(
+        raise ConflictError(
             f"{reference!r} matches several candidates", hint="give more characters of the id"
         )
     return _reopen_candidate(home, candidates[0]) if candidates else _reopen_review(home, reference)
@@ -640,7 +644,7 @@ def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
     is_undone = _undo_latest(home, candidate.found, lambda operation: operation.why == why)
     kept = home.memories.find(candidate.memory.id)
     if not is_undone and kept and kept.is_active:
-        raise Conflict(
+        raise ConflictError(
             "the changes of this decision are unknown after a rebuild without git",
             hint=f"nacre retire {kept.id[-8:]} retires the memory",
         )
@@ -654,7 +658,7 @@ def _reopen_review(home: Home, reference: str) -> Memory:
     ids = {memory.id for memory in memories}
     settled = home.reviews.settled(memories[0].id)
     if settled is None and len(ids) == 1:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no review decision about {memories[0].subject!r}",
             hint="nacre undo reverts other changes",
         )
@@ -670,7 +674,7 @@ def _reopen_review(home: Home, reference: str) -> Memory:
         ),
     )
     if not is_undone and len(ids) > 1:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no review decision about {reference}",
             hint="nacre undo reverts other changes",
         )
@@ -733,7 +737,7 @@ class _Wording:
 def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
     """Return groups of unanswered questions, the most frequent first, then the latest.
 
-    Questions that have an answer today are left out; the check does not count as recall. Raises StoreBusy.
+    Questions that have an answer today are left out; the check does not count as recall. Raises StoreBusyError.
     """
     groups, by = _groups(home, timedelta(days=request.days), request.project)
     frequent = [group for group in groups if _describe_gap(group).times >= request.min_times]
@@ -752,7 +756,7 @@ def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
 
 
 def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
-    """Hide a gap in all its wordings. Raises NotFound, Conflict."""
+    """Hide a gap in all its wordings. Raises NotFoundError, ConflictError."""
     wordings = _find_group(home, request.reference)
     with home.database.transaction():
         dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
@@ -763,7 +767,7 @@ def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
 def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
     """Store a todo to write down the answer, in the project that the question concerned most often.
 
-    The todo answers the question from then on. Raises NotFound, Conflict, and errors of storing.
+    The todo answers the question from then on. Raises NotFoundError, ConflictError, and errors of storing.
     """
     wordings = _find_group(home, request.reference)
     projects = sum((wording.projects for wording in wordings), Counter[str]()).most_common(1)
@@ -871,7 +875,7 @@ def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
 
 
 def _find_group(home: Home, reference: str) -> list[_Wording]:
-    """Return the group of a case. Raises NotFound, Conflict."""
+    """Return the group of a case. Raises NotFoundError, ConflictError."""
     case_id = reference.strip()
     is_end = len(case_id) >= _REFERENCE_CHARACTERS // 2
     groups, _ = _groups(home, _ALL_TIME)
@@ -885,12 +889,14 @@ def _find_group(home: Home, reference: str) -> list[_Wording]:
         )
     ]
     if not matching:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no gap {reference!r}",
             hint="nacre review gaps lists the unanswered questions",
         )
     if len(matching) > 1:
-        raise Conflict(f"{reference!r} matches several gaps", hint="give more characters of the id")
+        raise ConflictError(
+            f"{reference!r} matches several gaps", hint="give more characters of the id"
+        )
     return matching[0]
 
 

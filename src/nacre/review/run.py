@@ -11,7 +11,7 @@ from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.locks import FileLock
 from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day
-from nacre.errors import ModelRefused, NotFound
+from nacre.errors import ModelRefusedError, NotFoundError
 from nacre.home.change import Change, follow_pages
 from nacre.home.home import Home
 from nacre.home.location import projects
@@ -91,7 +91,7 @@ def planned(
 ) -> DreamPlan:
     """Plan a dream for all projects or one, without changes. The longest outdated memories end first.
 
-    Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefused if the writer cannot be
+    Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefusedError if the writer cannot be
     opened.
     """
     joins = joined(home, request.project) if request.tier > 2 else []
@@ -337,8 +337,8 @@ _PAGE = "# Dreams of {day}\n\nChanges that nacre made to memories on its own. `n
 def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
     """Plan a dream without changes; from tier 2 on the writer is asked, which may cost money.
 
-    After the owner has seen a plan, the next dream executes one. Raises NotFound for a project without
-    memories, ModelRefused.
+    After the owner has seen a plan, the next dream executes one. Raises NotFoundError for a project without
+    memories, ModelRefusedError.
     """
     plan_ = _plan(home, request, on_progress)
     if not home.actor.is_agent:
@@ -356,7 +356,7 @@ def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None)
         and not plan_.seen
         and (request.tier < 3 or request.project not in projects(home))
     ):
-        raise NotFound(
+        raise NotFoundError(
             f"project {request.project!r} has no memories",
             hint="nacre list shows the projects of memories",
         )
@@ -372,7 +372,7 @@ def _note_shown(home: Home, plan_: DreamPlan) -> None:
 def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
     """Plan and execute a dream. The first one only plans, unless ``first`` is set or a plan was shown.
 
-    Raises NotFound, StoreBusy, OwnerOnly, ModelRefused.
+    Raises NotFoundError, StoreBusyError, OwnerOnlyError, ModelRefusedError.
     """
     home.actor.require_owner("nacre dream")
     about = f"tier {request.tier}" + (f", {request.project}" if request.project else "")
@@ -396,7 +396,7 @@ def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
 def dream_unasked(home: Home) -> DreamReport | None:
     """Run the daily dream if ``dream.at_night`` is set and the last was at least ``A_DAY`` ago.
 
-    The writer is used if models may run in the background. Call while the home is idle. Raises StoreBusy.
+    The writer is used if models may run in the background. Call while the home is idle. Raises StoreBusyError.
     """
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (
@@ -432,7 +432,7 @@ def _planned_unasked(home: Home) -> DreamPlan:
     may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
     try:
         return planned(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
-    except ModelRefused as error:
+    except ModelRefusedError as error:
         return replace(planned(home, DreamPlanRequest(tier=3, writer=False)), note=error.message)
 
 

@@ -12,11 +12,11 @@ from nacre import __version__
 from nacre.base.text import one_line, shorten
 from nacre.data.importers import project_of, tags_of, text_of
 from nacre.data.imports_systems import CATEGORIES, without_title
-from nacre.errors import MemoryInvalid, NotFound
+from nacre.errors import InvalidMemoryError, NotFoundError
 from nacre.redact.redactor import Redactor
 from nacre.serve.compatibility import (
     Call,
-    Incomplete,
+    IncompleteError,
     category_of,
     entry_of,
     file_of,
@@ -323,10 +323,10 @@ def _edge(link: Any) -> dict[str, Any]:
 
 
 def _reference(call: Call) -> str:
-    """Return the memory that the path names. Raises NotFound."""
+    """Return the memory that the path names. Raises NotFoundError."""
     reference = reference_of(call.path["path"])
     if not reference:
-        raise NotFound("no entry has that path", hint="GET /api/knowledge lists them")
+        raise NotFoundError("no entry has that path", hint="GET /api/knowledge lists them")
     return reference
 
 
@@ -440,7 +440,7 @@ async def graph_data(call: Call) -> Any:
 
 
 async def notify(call: Call) -> Any:
-    """``POST /api/events``: publish a line of text as a ``notice`` event. Raises Incomplete."""
+    """``POST /api/events``: publish a line of text as a ``notice`` event. Raises IncompleteError."""
     body = await call.body()
     text = next(
         (
@@ -451,7 +451,7 @@ async def notify(call: Call) -> Any:
         None,
     )
     if text is None:
-        raise Incomplete(
+        raise IncompleteError(
             "there is nothing to show", hint=f"one of {', '.join(_TEXT_FIELDS)}, a text"
         )
     notice = shorten(one_line(_redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
@@ -467,18 +467,18 @@ def _redactor() -> Redactor:
 async def write(call: Call) -> Any:
     """``POST /api/knowledge``: store an entry and return the outcome.
 
-    Raises Incomplete for a field that is missing or invalid.
+    Raises IncompleteError for a field that is missing or invalid.
     """
     body = await call.body()
     category, filename, content = (
         _word(body, name) for name in ("category", "filename", "content")
     )
     if category not in CATEGORIES:
-        raise Incomplete(
+        raise IncompleteError(
             f"there is no category {category!r}", hint=f"one of {', '.join(CATEGORIES)}"
         )
     if "/" in filename or "\\" in filename or ".." in filename:
-        raise Incomplete(
+        raise IncompleteError(
             "a filename must not contain a path",
             hint=("give the name of the file only, and its folder as the category"),
         )
@@ -502,7 +502,7 @@ async def write(call: Call) -> Any:
 def _word(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise Incomplete(
+        raise IncompleteError(
             f"{name} is missing", hint="required: category, filename and content, each a string"
         )
     return value.strip()
@@ -513,8 +513,8 @@ def _memory(category: str, name: str, content: str) -> dict[str, Any]:
     try:
         head, body = documents.split(content)
         front = documents.load(head) if head else {}
-    except MemoryInvalid as error:
-        raise Incomplete(error.message, hint=error.hint) from error
+    except InvalidMemoryError as error:
+        raise IncompleteError(error.message, hint=error.hint) from error
     title = (
         text_of(front, "title") or one_line(name.replace("-", " ").replace("_", " ")).capitalize()
     )

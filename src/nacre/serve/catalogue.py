@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from nacre.base import plugins
-from nacre.errors import NotAllowed
+from nacre.errors import NotAllowedError
 from nacre.serve.catalogue_home import (
     AGENTS,
     CARE,
@@ -102,9 +102,9 @@ All others use the server's machine or its money, or are for the owner alone.
 
 
 def require(operation: str) -> None:
-    """Raise NotAllowed if an operation is not permitted with a key."""
+    """Raise NotAllowedError if an operation is not permitted with a key."""
     if operation not in BY_KEY:
-        raise NotAllowed(
+        raise NotAllowedError(
             f"{operation} is not available with a key",
             hint="run it on a machine that opens that space directly",
         )

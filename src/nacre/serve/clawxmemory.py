@@ -12,7 +12,7 @@ from starlette.routing import Route
 from nacre.base import files, ids
 from nacre.base.text import one_line, shorten
 from nacre.data.export import FORMAT, entry_file, project_id_of, write_snapshot
-from nacre.errors import Conflict, InvalidInput
+from nacre.errors import ConflictError, InvalidInputError
 from nacre.serve.compatibility import Call, Handler, reference_of, route
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind, Memory
@@ -51,7 +51,7 @@ def _list_handler(kind: str, name: str) -> Handler:
 
 def _trace_handler(name: str) -> Handler:
     async def trace(call: Call) -> Any:
-        """Return a trace. Raises NotFound."""
+        """Return a trace. Raises NotFoundError."""
         return _run((await call.read("trace", reference=call.path["trace"])).trace, name)
 
     return trace
@@ -180,17 +180,17 @@ async def settings(call: Call) -> Any:
 async def save_settings(call: Call) -> Any:
     """``POST settings``: turn nightly dreams on or off (owner only).
 
-    Raises InvalidInput for other settings.
+    Raises InvalidInputError for other settings.
     """
     changes = await call.body()
     minutes = changes.pop("autoDreamIntervalMinutes", None)
     current = await settings(call)
     other = next((name for name, value in changes.items() if current.get(name) != value), None)
     if other:
-        raise InvalidInput(f"{other} cannot be set", hint="nacre config lists the settings")
+        raise InvalidInputError(f"{other} cannot be set", hint="nacre config lists the settings")
     if minutes is not None:
         if not isinstance(minutes, int) or isinstance(minutes, bool):
-            raise InvalidInput(
+            raise InvalidInputError(
                 "autoDreamIntervalMinutes is not a number", hint="0: no dreams; otherwise one a day"
             )
         await call.ask("config-set", key="dream.at_night", value="true" if minutes > 0 else "false")
@@ -248,10 +248,10 @@ async def listed(call: Call) -> Any:
 
 
 async def records(call: Call) -> Any:
-    """``GET memory/get``: entries with their content, by path. Raises InvalidInput without a path."""
+    """``GET memory/get``: entries with their content, by path. Raises InvalidInputError without a path."""
     names = [name.strip() for name in call.text("ids").split(",") if name.strip()]
     if not names:
-        raise InvalidInput("ids are missing", hint="?ids=PATH,PATH as memory/list shows them")
+        raise InvalidInputError("ids are missing", hint="?ids=PATH,PATH as memory/list shows them")
     return [
         _record(await call.read("get", reference=reference_of(name), update=False))
         for name in names[:_MAX_ITEMS]
@@ -328,12 +328,12 @@ def _by_type(entries: list[dict[str, Any]]) -> dict[str, Any]:
 async def act(call: Call) -> Any:
     """``POST memory/actions``.
 
-    Raises InvalidInput for an unknown or incomplete action, and the operations' errors.
+    Raises InvalidInputError for an unknown or incomplete action, and the operations' errors.
     """
     body = await call.body()
     action = str(body.get("action") or "")
     if action not in _ACTIONS:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"there is no action {action[:40]!r}", hint=f"one of {', '.join(_ACTIONS)}"
         )
     changed = await _ACTIONS[action](call, body)
@@ -399,7 +399,7 @@ async def _delete(call: Call, body: dict[str, Any]) -> list[str]:
     ]
     active = next((item for item in memories if item.is_active), None)
     if active:
-        raise Conflict(f"{active.subject!r} is not deprecated", hint="deprecate_entries first")
+        raise ConflictError(f"{active.subject!r} is not deprecated", hint="deprecate_entries first")
     await call.ask("forget", memories=[item.id for item in memories])
     return _paths(body)
 
@@ -411,7 +411,7 @@ async def _file(call: Call, body: dict[str, Any]) -> list[str]:
     for path in _paths(body):
         memory = await call.read("get", reference=reference_of(path), update=False)
         if not memory.inbox:
-            raise Conflict(
+            raise ConflictError(
                 f"{memory.subject!r} is not in the inbox", hint="GET tmp lists its entries"
             )
     for path in _paths(body):
@@ -432,7 +432,7 @@ _ACTIONS = {
 def _text(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"{name} is missing", hint="it must be a string")
+        raise InvalidInputError(f"{name} is missing", hint="it must be a string")
     return value.strip()
 
 
@@ -444,13 +444,13 @@ def _paths(body: dict[str, Any]) -> list[str]:
         else []
     )
     if not names:
-        raise InvalidInput("ids are missing", hint="paths as memory/list shows them")
+        raise InvalidInputError("ids are missing", hint="paths as memory/list shows them")
     return names
 
 
 async def clear(_: Call) -> Any:
-    """``POST clear``: not supported. Raises Conflict."""
-    raise Conflict(
+    """``POST clear``: not supported. Raises ConflictError."""
+    raise ConflictError(
         "a home is not cleared over HTTP",
         hint="use nacre forget for sessions, projects or texts",
     )
@@ -465,10 +465,10 @@ async def export(call: Call) -> Any:
 
 
 async def import_(call: Call) -> Any:
-    """``POST import``: a bundle for ``nacre data import``. Raises InvalidInput if it is invalid."""
+    """``POST import``: a bundle for ``nacre data import``. Raises InvalidInputError if it is invalid."""
     bundle = await call.body()
     if bundle.get("formatVersion") != FORMAT:
-        raise InvalidInput("not a ClawXMemory bundle", hint=f"formatVersion is {FORMAT}")
+        raise InvalidInputError("not a ClawXMemory bundle", hint=f"formatVersion is {FORMAT}")
     path = call.home / f"import-{ids.uuid7_source()()}.json"
     await anyio.to_thread.run_sync(files.write_file, path, json.dumps(bundle))
     try:

@@ -17,9 +17,9 @@ from nacre.base import json as json_values
 from nacre.base.text import words
 from nacre.base.times import shown_day
 from nacre.data.imports_systems import CATEGORIES
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import InvalidInputError, NacreError
 from nacre.serve.catalogue import CATALOGUE
-from nacre.serve.web import Unprocessable, answer_of, json_body, of_error, served_by
+from nacre.serve.web import UnprocessableError, answer_of, json_body, of_error, served_by
 from nacre.vault.documents import dump
 from nacre.vault.files import slugify
 
@@ -73,17 +73,17 @@ class Call:
         return self.text(name, str(default)).lower() == "true"
 
     def number(self, name: str, default: int, most: int, least: int = 1) -> int:
-        """Return an integer parameter of the query, clamped to the bounds. Raises InvalidInput."""
+        """Return an integer parameter of the query, clamped to the bounds. Raises InvalidInputError."""
         text = self.text(name, str(default))
         if not text.isdecimal() or not text.isascii() or len(text) > len(str(most)) + 1:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{name}: {text[:40]!r} is not a number from {least} to {most}",
                 hint=f"{name}={default}",
             )
         return max(least, min(most, int(text)))
 
     async def body(self) -> dict[str, Any]:
-        """Return the body as an object, empty by default. Raises InvalidInput."""
+        """Return the body as an object, empty by default. Raises InvalidInputError."""
         try:
             return json_values.parse_json_tree(await json_body(self._request), dict[str, Any])
         except (
@@ -92,7 +92,7 @@ class Call:
             RecursionError,
             UnicodeDecodeError,
         ) as error:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"the body is not a JSON object: {error}", hint="send an object"
             ) from error
 
@@ -100,7 +100,7 @@ class Call:
 Handler = Callable[[Call], Awaitable[Any]]
 
 
-class Incomplete(Unprocessable):
+class IncompleteError(UnprocessableError):
     """A write has a missing or invalid field."""
 
     code = "incomplete"

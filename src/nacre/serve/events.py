@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nacre.base.ids import Clock
-from nacre.errors import NacreError, StoreBusy, Unavailable
+from nacre.errors import NacreError, StoreBusyError, UnavailableError
 from nacre.home.home import Home
 from nacre.store.gateway import GatewayStore, OpenState, SessionState
 from nacre.store.sessions import Changes
@@ -428,13 +428,13 @@ class Live:
     def wait_ready(self) -> None:
         """Wait until the home's state is known, so that a listener gets every later change.
 
-        Raises the errors of opening the home, and Unavailable if it takes too long.
+        Raises the errors of opening the home, and UnavailableError if it takes too long.
         """
         self._wanted.set()
         with self._began:
             self._began.wait_for(lambda: self._is_ready or self._error, _READY_TIMEOUT_SECONDS)
             if not self._is_ready:
-                raise self._error or Unavailable(
+                raise self._error or UnavailableError(
                     "events are not ready", hint="try again in a moment"
                 )
 
@@ -471,7 +471,7 @@ class Live:
             began = time.monotonic()
             if self.bus.listeners:
                 last_listener = began
-                with suppress(StoreBusy):  # the next look sees the change
+                with suppress(StoreBusyError):  # the next look sees the change
                     look.look()
             elif began - last_listener > KEEP_SECONDS:
                 return

@@ -19,22 +19,22 @@ import msgspec
 
 from nacre.base import json
 from nacre.base.ids import utc_now
-from nacre.base.link import LOCK, PROTOCOL, Away, Refused, ask
+from nacre.base.link import LOCK, PROTOCOL, DaemonAwayError, DaemonRefusedError, ask
 from nacre.base.locks import is_held
 from nacre.base.text import one_line, shorten
 from nacre.care import follow
 from nacre.care.watcher import Watcher, WatchEvent, WatchOptions
 from nacre.data.sync import embed_new_memories, warnings_of
 from nacre.errors import (
-    Conflict,
-    Ending,
-    Fault,
-    InvalidInput,
+    ConflictError,
+    InternalError,
+    InvalidInputError,
     NacreError,
-    OtherSettings,
-    OtherVersion,
-    SchemaTooNew,
-    Unavailable,
+    SchemaTooNewError,
+    SettingsMismatchError,
+    ShuttingDownError,
+    UnavailableError,
+    VersionMismatchError,
 )
 from nacre.home.home import Home
 from nacre.protocols import Embedder, RemoteEmbedder
@@ -102,10 +102,10 @@ class Homes:
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
         """Yield a home for the block.
 
-        Raises the errors of opening it, and Unavailable if all are in use.
+        Raises the errors of opening it, and UnavailableError if all are in use.
         """
         if not self._room.acquire(timeout=max(0.0, seconds)):
-            raise Unavailable("the daemon is busy", hint="ask again")
+            raise UnavailableError("the daemon is busy", hint="ask again")
         try:
             opened = self._take_free() or self._open_new()
             database, vectors = self._kept
@@ -165,18 +165,18 @@ class Homes:
             return False
         if home.database.schema() != opened.schema:
             self.outdated = "another version of nacre changed the database"
-            raise Ending(self.outdated)
+            raise ShuttingDownError(self.outdated)
         return opened.stamp == _stamp(self._config)
 
     def _open_new(self) -> _Open:
         if self._is_closed:
-            raise Ending("the daemon is shutting down")
+            raise ShuttingDownError("the daemon is shutting down")
         if self._was_there and not self._home.is_dir():
-            raise Ending("the home was moved or deleted")  # do not create it again
+            raise ShuttingDownError("the home was moved or deleted")  # do not create it again
         stamp = _stamp(self._config)
         try:
             home = self._open_home()
-        except SchemaTooNew as error:
+        except SchemaTooNewError as error:
             self.outdated = error.message
             raise
         self._was_there = True
@@ -328,7 +328,7 @@ class _AtWork:
     left: float | None = None
 
 
-class _CallerLeft(Exception):  # noqa: N818 - not an error
+class _CallerLeftError(Exception):
     """The caller has left."""
 
 
@@ -363,7 +363,7 @@ class Answering:
         """Return the status and body of a response; the body is empty if the caller has left."""
         try:
             return HTTPStatus.OK, self._result(operation, body, caller)
-        except _CallerLeft:
+        except _CallerLeftError:
             return HTTPStatus.GATEWAY_TIMEOUT, b""
         except NacreError as error:
             return HTTPStatus.BAD_REQUEST, _refusal(error.code, error.message, error.hint)
@@ -382,13 +382,13 @@ class Answering:
         call = _Call(msgspec.Raw(request))
         try:
             return self._execute(CATALOGUE[operation], call, actor, caller)
-        except _CallerLeft:
+        except _CallerLeftError:
             return b""
         except NacreError:
             raise
         except Exception as error:
             self._tell("".join(traceback.format_exception(error)).rstrip())
-            raise Fault(
+            raise InternalError(
                 f"{type(error).__name__} in the daemon", hint="see logs/daemon.log"
             ) from error
 
@@ -407,14 +407,18 @@ class Answering:
         try:
             call = json.parse_json_tree(body, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
+            raise InvalidInputError(
+                f"no question: {error}", hint="docs/daemon.md shows one"
+            ) from error
         if operation in self._own:
             return b'{"result":' + msgspec.json.encode(self._own[operation](caller)) + b"}"
         if call.protocol != PROTOCOL:
-            raise OtherVersion(f"this daemon speaks protocol {PROTOCOL}, not {call.protocol}")
+            raise VersionMismatchError(
+                f"this daemon speaks protocol {PROTOCOL}, not {call.protocol}"
+            )
         entry = self._catalogue.get(operation)
         if entry is None:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"there is no operation {operation!r}", hint=f"one of {', '.join(self._catalogue)}"
             )
         return (
@@ -425,7 +429,7 @@ class Answering:
         until = time.monotonic() + max(0.0, min(call.seconds, MOST_SECONDS))
         with self._turn(entry, until, actor.bearer) as home:
             if caller.has_left() or time.monotonic() >= until:
-                raise _CallerLeft
+                raise _CallerLeftError
             began = time.monotonic()
             with acting(actor):
                 answer = self._run(entry, home, call, caller, until)
@@ -446,7 +450,7 @@ class Answering:
         with ExitStack() as stack:
             if gate is not None:
                 if not gate.acquire(timeout=max(0.0, until - time.monotonic())):
-                    raise Unavailable("the daemon is busy", hint="ask again")
+                    raise UnavailableError("the daemon is busy", hint="ask again")
                 stack.callback(gate.release)
             yield stack.enter_context(homes.lent(until - time.monotonic()))
 
@@ -454,7 +458,7 @@ class Answering:
         self, entry: Operation, home: Home, call: _Call, caller: Waiting, until: float
     ) -> bytes:
         if call.settings is not None and call.settings != home.settings.mark:
-            raise OtherSettings
+            raise SettingsMismatchError
         running = _AtWork(home, caller, until)
         if not entry.writes:
             with self._guard:
@@ -463,9 +467,9 @@ class Answering:
             with published(self._bus, entry.name) as on_progress:
                 result = entry.answer(home, call.request, on_progress)
             embed_new_memories(home)
-        except Unavailable:
+        except UnavailableError:
             if running.left is not None:
-                raise _CallerLeft from None
+                raise _CallerLeftError from None
             raise
         finally:
             with self._guard:
@@ -547,7 +551,7 @@ class Following:
                 self._open_home, WatchOptions(), self._note_event, self._version
             )
             self._watcher.run(stop)  # also returns when the watcher is asked to end
-        except Conflict:
+        except ConflictError:
             self._tell_once("another watcher follows the sessions")
             self._wait_for_retry(stop)
         except NacreError as error:
@@ -611,13 +615,13 @@ def greet(home: Path, seconds: float = 1.0) -> Greeting | None:
     """Return the status of a home's daemon; ``None`` if none answers."""
     try:
         return json.convert(ask(str(home), "hello", {}, seconds=seconds), Greeting)
-    except (Away, Refused, msgspec.ValidationError):
+    except (DaemonAwayError, DaemonRefusedError, msgspec.ValidationError):
         return None
 
 
 def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
     """Stop the daemon of a home; return True if it is gone in time."""
-    with suppress(Away, Refused):
+    with suppress(DaemonAwayError, DaemonRefusedError):
         ask(str(home), "stop", {}, seconds=1.0)
     until = time.monotonic() + seconds
     while is_held(home / LOCK):

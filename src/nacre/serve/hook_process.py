@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from nacre import settings
 from nacre.base import link
 from nacre.base.environment import environment, home_folder, is_own_call
-from nacre.base.link import EVENTS, Away, post
+from nacre.base.link import EVENTS, DaemonAwayError, post
 from nacre.serve import hook_alone, hook_shapes
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, parsed
 
@@ -161,7 +161,7 @@ class _Run:
             status, answer = post(
                 self.home, f"/hook/{self.host}/{self.event}", data, seconds=seconds
             )
-        except Away:
+        except DaemonAwayError:
             self._answer_alone()
             return
         if status != HTTPStatus.OK:

@@ -23,12 +23,12 @@ from nacre import settings
 from nacre.base import json as json_values
 from nacre.base import times
 from nacre.base.ids import utc_now
-from nacre.base.link import Away, Refused, ask_whole
+from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask_whole
 from nacre.base.text import count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day
 from nacre.context.categories import CLOSING, OPENING
 from nacre.data import sync
-from nacre.errors import InvalidInput, NacreError, NotFound
+from nacre.errors import InvalidInputError, NacreError, NotFoundError
 from nacre.home import home, views
 from nacre.home.change import PlaceRequest
 from nacre.serve import catalogue, mcp_arguments
@@ -371,7 +371,7 @@ class Call(Protocol):
         ...
 
 
-class ToldError(NacreError):
+class DaemonReportedError(NacreError):
     """An error that the daemon returned."""
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -404,7 +404,7 @@ class HomeCalls:
         if load_model is None:
             try:
                 return self._by_daemon(entry, request)
-            except Away:
+            except DaemonAwayError:
                 self._begin()
         if entry.takes_long:  # in a home of its own, so that other calls need not wait
             with contextlib.closing(self._open(load_model)) as home, acting(self._actor):
@@ -453,8 +453,8 @@ class HomeCalls:
                 seconds=seconds,
                 agent=self._actor.agent,
             )
-        except Refused as refused:
-            raise ToldError(refused.error) from None
+        except DaemonRefusedError as refused:
+            raise DaemonReportedError(refused.error) from None
         return json_values.from_plain(answer.get("result"), entry.result)
 
     def _open(self, load_model: ModelLoader | None = None) -> Home:
@@ -502,7 +502,7 @@ class Desk:
     clock: Callable[[], datetime] = utc_now
 
     def moment(self, name: str, text: str | None) -> datetime | None:
-        """Parse a date in natural language. Raises InvalidInput."""
+        """Parse a date in natural language. Raises InvalidInputError."""
         if text is None or not text.strip():
             return None
 
@@ -510,7 +510,7 @@ class Desk:
             return times.parse_moment(text, self.clock())
         except (NacreError, OverflowError, ValueError):
             hint = "write 2026-11-20, 3d, 2w, yesterday, last week or march"
-            raise InvalidInput(f"{name}: {text!r} is not a date", hint=hint) from None
+            raise InvalidInputError(f"{name}: {text!r} is not a date", hint=hint) from None
 
     def place(self, name: str | None) -> views.Place:
         """Return the project of a call: the named one, or that of the folder. Raises NacreError."""
@@ -523,34 +523,34 @@ class Desk:
 
     @contextmanager
     def naming(self, hint: str) -> Iterator[None]:
-        """Add a hint for agents to NotFound errors in the block: they may have no command line."""
+        """Add a hint for agents to NotFoundError errors in the block: they may have no command line."""
         try:
             yield
         except NacreError as error:
-            if error.code == NotFound.code:
-                raise NotFound(error.message, hint=hint) from None
+            if error.code == NotFoundError.code:
+                raise NotFoundError(error.message, hint=hint) from None
             raise
 
     def projects(self, name: str | None) -> tuple[str, ...]:
         """Return the projects for a filter; empty means no restriction.
 
-        Raises InvalidInput for an unknown name.
+        Raises InvalidInputError for an unknown name.
         """
         place = self.place(name)
         if not place.is_known:
             names = ", ".join(place.known[:20]) or "none yet"
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"no project is called {name!r}", hint=f'known: {names}; "*" searches all'
             )
         return (place.project,) if place.project else ()
 
 
 def page_of(cursor: str | None) -> int:
-    """Return the start of a page. Raises InvalidInput."""
+    """Return the start of a page. Raises InvalidInputError."""
     if not cursor:
         return 0
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 6:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"cursor: {cursor!r} is not a cursor",
             hint="copy it from the end of the previous answer",
         )
@@ -683,10 +683,10 @@ def _function(offer: Offer) -> Callable[[Desk, Any], str]:
 
 
 def _checked(offer: Offer, arguments: Mapping[str, Any]) -> msgspec.Struct:
-    """Decode the arguments of a tool. Raises InvalidInput with the accepted arguments."""
+    """Decode the arguments of a tool. Raises InvalidInputError with the accepted arguments."""
     try:
         return json_values.convert(dict(arguments), offer.arguments, strict=True)
     except msgspec.ValidationError as error:
         message = str(error)[:_MAX_MESSAGE_CHARACTERS].replace("`$.", "`").replace(" - at `$`", "")
         accepted = ", ".join(offer.arguments.__struct_fields__)
-        raise InvalidInput(f"{offer.name}: {message}", hint=f"it takes {accepted}") from None
+        raise InvalidInputError(f"{offer.name}: {message}", hint=f"it takes {accepted}") from None

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day, shown_minute
-from nacre.errors import InvalidInput, NacreError, NotFound
+from nacre.errors import InvalidInputError, NacreError, NotFoundError
 from nacre.home.change import PageRequest
 from nacre.memories.decision import GetRequest
 from nacre.recall import requests
@@ -66,7 +66,7 @@ def sessions(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
 
 def _reference(arguments: mcp_arguments.Sessions) -> str:
     if not arguments.session:
-        raise InvalidInput(f"{arguments.action} needs a session", hint=_ID_HINT)
+        raise InvalidInputError(f"{arguments.action} needs a session", hint=_ID_HINT)
     return arguments.session
 
 
@@ -216,7 +216,7 @@ def _section(title: str, lines: list[str]) -> str:
 
 def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     if not (arguments.query or "").strip():
-        raise InvalidInput("search needs a query", hint="words from the session")
+        raise InvalidInputError("search needs a query", hint="words from the session")
     turn_filter = Filter(
         projects=desk.projects(arguments.project),
         tools=(arguments.channel,) if arguments.channel else (),
@@ -411,11 +411,11 @@ TEMPLATES: list[dict[str, Any]] = [
 
 
 def read(desk: Desk, address: str) -> str:
-    """Return the text at an address, in nacre's frame. Raises NotFound and its subclasses."""
+    """Return the text at an address, in nacre's frame. Raises NotFoundError and its subclasses."""
     match = _RESOURCE_URI.fullmatch(address)
     kind, name = (match[1], unquote(match[2] or "")) if match else ("", "")
     if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
-        raise NotFound(
+        raise NotFoundError(
             f"there is nothing at {address[:200]!r}",
             hint="resources/templates/list shows the addresses",
         )
@@ -506,18 +506,20 @@ PROMPTS: list[dict[str, Any]] = [
 
 
 def prompt_text(name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
-    """Return the description and the text of a prompt. Raises InvalidInput."""
+    """Return the description and the text of a prompt. Raises InvalidInputError."""
     prompt = _PROMPTS.get(name)
     if prompt is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"there is no prompt {name[:80]!r}", hint=f"one of: {', '.join(_PROMPTS)}"
         )
     unknown = next((argument for argument in arguments if argument != prompt.argument), None)
     if unknown is not None:
-        raise InvalidInput(f"{name} takes no {unknown[:80]!r}", hint=f"it takes {prompt.argument}")
+        raise InvalidInputError(
+            f"{name} takes no {unknown[:80]!r}", hint=f"it takes {prompt.argument}"
+        )
     value = arguments.get(prompt.argument, "").strip()
     if prompt.is_required and not value:
-        raise InvalidInput(f"{name} needs {prompt.argument}", hint=prompt.meaning)
+        raise InvalidInputError(f"{name} needs {prompt.argument}", hint=prompt.meaning)
     about = {
         "focus": f", above all {value}," if value else "",
         "topic": f" about {value}" if value else "",

@@ -24,7 +24,7 @@ import msgspec
 
 from nacre import __version__
 from nacre.base import json as json_values
-from nacre.errors import InvalidInput, ModelUnavailable
+from nacre.errors import InvalidInputError, ModelUnavailableError
 from nacre.home import home
 from nacre.llm import api
 from nacre.serve import mcp_pages
@@ -571,7 +571,7 @@ class Session:
             del self._sampling[number]
         content = answer.get("content") if isinstance(answer, dict) else None
         if not isinstance(answer, dict) or not isinstance(content, dict):
-            raise ModelUnavailable(
+            raise ModelUnavailableError(
                 "the client returned no answer from its model",
                 hint="allow sampling there",
                 retry=False,
@@ -582,7 +582,7 @@ class Session:
 def _prompt(parameters: PromptAsked) -> Result:
     try:
         description, text = mcp_pages.prompt_text(parameters.name, parameters.arguments or {})
-    except InvalidInput as error:
+    except InvalidInputError as error:
         raise ProtocolError(INVALID_PARAMS, error.message, refusal(error)) from None
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": description, "messages": [message]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.home import views
 from nacre.memories.decision import ListRequest
 from nacre.memories.graph import (
@@ -148,7 +148,7 @@ def _list(desk: Desk, arguments: mcp_arguments.Graph) -> str:
 def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     relation = _required(arguments, "relation")
     if relation not in {option.value for option in Relation}:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{relation!r} is not a relation",
             hint=f"one of: {', '.join(option.value for option in Relation)}",
         )
@@ -166,7 +166,7 @@ def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
 
 def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     if not arguments.links:
-        raise InvalidInput(
+        raise InvalidInputError(
             "bulk_link needs links", hint='links: [{"id": …, "relation": "depends_on", "to": …}]'
         )
     drawn = tuple(
@@ -206,7 +206,7 @@ def _ends(arguments: mcp_arguments.Graph) -> dict[str, Any]:
 def _required(arguments: mcp_arguments.Graph, name: str) -> str:
     value: str | None = getattr(arguments, name)
     if not value or not value.strip():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{arguments.action} needs {name}",
             hint="link needs id, relation and to; traverse an id",
         )
@@ -327,7 +327,7 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
 def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     """Return the context for a session in the working folder, for hosts without such a hook."""
     if arguments.project or arguments.cursor:
-        raise InvalidInput(
+        raise InvalidInputError(
             "session-start covers the working folder and has one page",
             hint="omit project and cursor",
         )
@@ -344,7 +344,9 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
 def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
     """Return passages of questions and answers from channels."""
     if not arguments.query.strip():
-        raise InvalidInput("chats needs a query", hint="a question, or words from the conversation")
+        raise InvalidInputError(
+            "chats needs a query", hint="a question, or words from the conversation"
+        )
     request = ChatSearchRequest(
         query=arguments.query,
         limit=arguments.limit,

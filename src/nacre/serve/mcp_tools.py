@@ -8,7 +8,7 @@ from nacre.base.request import Nothing
 from nacre.base.text import count, harmless, one_line, shorten
 from nacre.base.times import shown_day
 from nacre.code.ask import CallersRequest, CodeRequest, ImpactRequest, StaleRequest
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import InvalidInputError, NacreError
 from nacre.home import location
 from nacre.home.views import PendingKind
 from nacre.learn.ingest import IngestOptions
@@ -153,7 +153,7 @@ _MAX_CHARACTERS = 300
 def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     """Answer one of four questions about the code of repositories."""
     if not (arguments.name or "").strip():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{arguments.action} needs a name", hint="the name of a symbol, or the path of a file"
         )
     fields: dict[str, Any] = {
@@ -227,7 +227,7 @@ def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     """Answer a question without a model."""
     if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
         what = "a path" if arguments.about == "file" else "the error's text"
-        raise InvalidInput(f"{arguments.about} needs a subject", hint=f"the subject is {what}")
+        raise InvalidInputError(f"{arguments.about} needs a subject", hint=f"the subject is {what}")
     answers = {
         "brief": _brief,
         "central": _central,
@@ -423,7 +423,7 @@ def _repair(repair: Repair) -> str:
 def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
     """Return the memories that extraction would make, without storing them."""
     if bool((arguments.text or "").strip()) == bool(arguments.session):
-        raise InvalidInput(
+        raise InvalidInputError(
             "give either a text or a session",
             hint="memory_sessions with action list shows sessions",
         )
@@ -498,7 +498,7 @@ def _project_keeping(desk: Desk, name: str | None) -> tuple[str | None, bool]:
     if _is_global(name):
         return None, True
     if name is not None and name.strip() == "*":
-        raise InvalidInput("a memory belongs to one project", hint='name it, or "global"')
+        raise InvalidInputError("a memory belongs to one project", hint='name it, or "global"')
     place = desk.place(name)
     return place.project, place.is_known
 
@@ -548,7 +548,7 @@ def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
     """Retire all memories that are given, or none."""
     pattern = next((item for item in arguments.ids if "*" in item), None)
     if pattern:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{pattern!r} is a pattern", hint="name each memory by its id; memory_search shows ids"
         )
     with desk.naming("memory_search shows the ids of memories"):

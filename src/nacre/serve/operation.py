@@ -15,7 +15,7 @@ import msgspec
 
 from nacre.base import json, lazy
 from nacre.base.request import Nothing
-from nacre.errors import Conflict, InvalidInput
+from nacre.errors import ConflictError, InvalidInputError
 from nacre.values.memory import Face
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Operation:
     ) -> Any:
         """Run the operation with the object that it :class:`needs <Needs>`.
 
-        Raises OwnerOnly, InvalidInput for a number or time that is too large, and the operation's
+        Raises OwnerOnlyError, InvalidInputError for a number or time that is too large, and the operation's
         own errors.
         """
         if target.actor.bearer:
@@ -122,7 +122,7 @@ class Operation:
             with self.allowed(target, request):
                 return self.function(target, *arguments)
         except OverflowError as error:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{self.name}: a number or time is too large", hint="use a smaller value"
             ) from error
 
@@ -149,23 +149,25 @@ class Operation:
     ) -> Any:
         """Run the operation in an open home.
 
-        Raises Conflict if the operation needs a closed home, and the operation's own errors.
+        Raises ConflictError if the operation needs a closed home, and the operation's own errors.
         """
         if self.needs is Needs.CLOSED:
-            raise Conflict(f"{self.name} needs exclusive use of the home", hint="close it first")
+            raise ConflictError(
+                f"{self.name} needs exclusive use of the home", hint="close it first"
+            )
         return self.run(home if self.needs is Needs.HOME else home.settings, request, on_progress)
 
     def make(self, fields: Mapping[str, Any]) -> Any:
         """Build a request from fields.
 
-        Raises InvalidInput if a field is out of bounds, missing or unknown.
+        Raises InvalidInputError if a field is out of bounds, missing or unknown.
         """
         try:
             request = json.from_plain(json.to_plain(fields), self.request)
             if not isinstance(request, msgspec.Struct):
                 _refuse_unknown(request, fields)
         except (msgspec.ValidationError, NotImplementedError) as error:
-            raise InvalidInput(f"{self.name}: {error}") from error
+            raise InvalidInputError(f"{self.name}: {error}") from error
         return request
 
     def answer(
@@ -176,21 +178,21 @@ class Operation:
     ) -> bytes:
         """Run the operation on a JSON request and return the result as JSON.
 
-        Raises InvalidInput and the operation's own errors.
+        Raises InvalidInputError and the operation's own errors.
         """
         return json.encode(self.run_in(home, self.decode(data), on_progress))
 
     def decode(self, data: bytes | msgspec.Raw) -> Any:
         """Decode a JSON request.
 
-        Raises InvalidInput if it is malformed, out of bounds or has unknown fields.
+        Raises InvalidInputError if it is malformed, out of bounds or has unknown fields.
         """
         try:
             request = json.decode(data, self.request)
             if not isinstance(request, msgspec.Struct):
                 _refuse_unknown(request, json.decode(data, dict))
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
-            raise InvalidInput(f"{self.name}: {error}") from error
+            raise InvalidInputError(f"{self.name}: {error}") from error
         return request
 
     def read(self, data: bytes) -> Any:

@@ -25,7 +25,7 @@ from nacre.base import plugins
 from nacre.base.ids import utc_now
 from nacre.base.request import Nothing
 from nacre.base.times import parse_moment
-from nacre.errors import EditConflict, InvalidInput
+from nacre.errors import EditConflictError, InvalidInputError
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.operation import Operation
 from nacre.serve.web import answer_of, json_body, problem_response, served_by
@@ -213,13 +213,13 @@ def request_of(
 ) -> dict[str, Any]:
     """Add the parameters of a path and a query to the fields of a request.
 
-    Raises InvalidInput for an unknown parameter, or one that is repeated but not a list.
+    Raises InvalidInputError for an unknown parameter, or one that is repeated but not a list.
     """
     for name, text in texts:
         parameter = named(operation.request, names.get(name, name))
         if parameter is None:
             offered = ", ".join(sorted(parameters_of(operation.request))) or "it has none"
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{operation.name} has no parameter {name!r}", hint=f"parameters: {offered}"
             )
         *outer, last = parameter.place
@@ -237,16 +237,16 @@ def request_of(
 
 def _once(inside: Mapping[str, Any], name: str, text: str) -> str:
     if isinstance(inside.get(name), str):
-        raise InvalidInput(f"{name} is set twice", hint="use it once")
+        raise InvalidInputError(f"{name} is set twice", hint="use it once")
     return text
 
 
 def converted(operation: Operation, fields: Mapping[str, Any]) -> Any:
-    """Build the request, converting strings to numbers and booleans. Raises InvalidInput."""
+    """Build the request, converting strings to numbers and booleans. Raises InvalidInputError."""
     try:
         return json_values.from_plain(fields, operation.request, strict=False)
     except (msgspec.ValidationError, NotImplementedError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{operation.name}: {error}", hint="/api/docs lists the fields"
         ) from error
 
@@ -800,13 +800,13 @@ class _Call:
         return CATALOGUE[self.resource.operation]
 
     def encoded(self, **further: Any) -> bytes:
-        """Encode the operation's request as JSON. Raises InvalidInput."""
+        """Encode the operation's request as JSON. Raises InvalidInputError."""
         return json_values.encode(
             converted(self.operation, {**self.resource.given, **self.fields, **further})
         )
 
     def number(self, name: str) -> int:
-        """Return an integer of the request or its default. Raises InvalidInput."""
+        """Return an integer of the request or its default. Raises InvalidInputError."""
         value = getattr(
             converted(self.operation, {**self.resource.given, **self.fields}), name, None
         )
@@ -915,7 +915,7 @@ async def _write(resource: Resource, request: Request) -> Response:
     expected = request.headers.get("if-match")
     if expected and expected.strip() != "*":
         if not expects(operation):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{resource.method} {request.url.path} does not support If-Match", hint="omit it"
             )
         fields[EXPECTED] = expected.strip().removeprefix("W/").strip('"').partition(".")[0]
@@ -923,7 +923,7 @@ async def _write(resource: Resource, request: Request) -> Response:
         result = await answer_of(
             request, resource.operation, json_values.encode(operation.make(fields))
         )
-    except EditConflict as error:
+    except EditConflictError as error:
         if EXPECTED not in fields:
             raise
         return problem_response(412, error.code, error.message, error.hint)
@@ -950,7 +950,7 @@ def _object(body: bytes) -> dict[str, Any]:
         RecursionError,
         UnicodeDecodeError,
     ) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"the body is not a JSON object: {error}", hint="see the examples in docs/rest.md"
         ) from error
 

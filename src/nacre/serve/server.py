@@ -33,13 +33,13 @@ from nacre.base.link import EVENTS, LOCK, MOST_BYTES, PROTOCOL, is_whole, socket
 from nacre.base.locks import FileLock
 from nacre.data.sync import keep_history
 from nacre.errors import (
-    Conflict,
+    ConflictError,
     NacreError,
-    NotFound,
-    OwnerOnly,
-    QuotaSpent,
-    StoreUnusable,
-    Unavailable,
+    NotFoundError,
+    OwnerOnlyError,
+    QuotaSpentError,
+    UnavailableError,
+    UnusableStoreError,
 )
 from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home, open_home
@@ -179,9 +179,9 @@ class Server:
         """Time of the last request or answer (``time.monotonic``)."""
 
     def start(self) -> None:
-        """Listen, replacing the socket of an earlier daemon. Raises StoreUnusable, Unavailable."""
+        """Listen, replacing the socket of an earlier daemon. Raises UnusableStoreError, UnavailableError."""
         if not hasattr(socket, "AF_UNIX"):
-            raise Unavailable(
+            raise UnavailableError(
                 "this system has no local sockets", hint="everything works without a daemon"
             )
         folder = Path(self.path).parent
@@ -199,7 +199,7 @@ class Server:
             self._socket_status = os.stat(self.path)
         except OSError as error:
             message = f"cannot listen at {self.path}: {error.strerror or error}"
-            raise StoreUnusable(
+            raise UnusableStoreError(
                 message, hint="is the home on a file system that supports sockets?"
             ) from error
         self._socket = listening
@@ -318,7 +318,7 @@ class Spaces:
     def bearer(self, secret: str) -> Bearer | None:
         """Return the key's owner, or ``None`` if the key is invalid.
 
-        Raises QuotaSpent, and other NacreErrors if the lookup fails.
+        Raises QuotaSpentError, and other NacreErrors if the lookup fails.
         """
         return self._ask(lambda registry: self._count(registry, secret))
 
@@ -333,7 +333,7 @@ class Spaces:
         with self._asking:
             try:
                 return ask(self._connection())
-            except QuotaSpent:
+            except QuotaSpentError:
                 raise
             except NacreError:
                 self._drop()
@@ -391,11 +391,11 @@ class Spaces:
     def owner_of(self, space: str) -> Bearer:
         """Return the owner of a space, for background work.
 
-        Raises NacreError, NotFound without an owner.
+        Raises NacreError, NotFoundError without an owner.
         """
         owners = self._ask(lambda registry: registry.all("read_owner", space=space))
         if not owners:
-            raise NotFound(
+            raise NotFoundError(
                 f"nobody owns the space {space}",
                 hint=f"nacre server spaces add {space} NAME --role owner",
             )
@@ -796,7 +796,7 @@ class Daemon:
     def run(self, stop: threading.Event) -> End:
         """Serve until ``stop`` is set, the home is gone or nacre is outdated; return the reason.
 
-        Raises Conflict if another daemon serves the home, and the errors of opening it.
+        Raises ConflictError if another daemon serves the home, and the errors of opening it.
         """
         self._stop = stop
         share_arenas()
@@ -824,7 +824,9 @@ class Daemon:
             if lock.acquire(1.0):
                 return
         process = f" (process {daemon.pid})" if daemon else ""
-        raise Conflict(f"a daemon serves {home} already{process}", hint="see nacre serve status")
+        raise ConflictError(
+            f"a daemon serves {home} already{process}", hint="see nacre serve status"
+        )
 
     def _begin(self) -> None:
         self._begin_http()  # clients must not ask for its address earlier
@@ -995,7 +997,7 @@ class Daemon:
         """Return an address that makes a browser the owner's, but not for agents."""
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
-            raise OwnerOnly(
+            raise OwnerOnlyError(
                 "the caller of nacre open cannot be determined", hint="run it in your own terminal"
             )
         with self._opening:
@@ -1010,10 +1012,10 @@ class Daemon:
         ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
         for port in (*filter(None, ports), 0):
             web = Web(self._site, replace(door, place=str(port)))
-            with suppress(*([Unavailable] if port else [])):
+            with suppress(*([UnavailableError] if port else [])):
                 web.start()
                 return web
-        raise Unavailable("no port is free")
+        raise UnavailableError("no port is free")
 
     def _facts(self) -> dict[str, object]:
         with self._homes.lent() as home:

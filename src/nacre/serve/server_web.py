@@ -24,7 +24,7 @@ from nacre.base import serving as serving_guard
 from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module
 from nacre.base.serving import EVERYWHERE, listen_at, names_of, split_place
-from nacre.errors import InvalidInput, StoreUnusable, Unavailable
+from nacre.errors import InvalidInputError, UnavailableError, UnusableStoreError
 from nacre.serve import browsers, homes
 from nacre.serve import mcp as mcp_face
 from nacre.serve import program as web_program
@@ -106,18 +106,18 @@ class Door:
         )
 
     def check(self) -> None:
-        """Raise InvalidInput if other machines can reach it without a token or encryption."""
+        """Raise InvalidInputError if other machines can reach it without a token or encryption."""
         if not names_of(split_place(self.place)[0]):
             return
         if not self.asks_token:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"others can reach {self.place}: it needs a token", hint="omit --no-token"
             )
         if not self.cert and not self.unencrypted:
             hint = (
                 "add --tls-cert FILE and --tls-key FILE, or --insecure behind a proxy that encrypts"
             )
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"others can reach {self.place}, and could read the traffic", hint=hint
             )
 
@@ -126,7 +126,7 @@ class Web:
     """The HTTP server of a home, from ``start`` to ``stop``."""
 
     def __init__(self, site: Site, door: Door) -> None:
-        """Check the door. Raises InvalidInput if it is unsafe."""
+        """Check the door. Raises InvalidInputError if it is unsafe."""
         door.check()
         self._site = site
         self._door = door
@@ -141,12 +141,12 @@ class Web:
     def start(self) -> None:
         """Listen for requests.
 
-        Raises Unavailable if the port is in use or a library is missing, StoreUnusable if the token
+        Raises UnavailableError if the port is in use or a library is missing, UnusableStoreError if the token
         cannot be stored.
         """
         for library in ("starlette", "uvicorn", "websockets"):
             if not is_installed(library):
-                raise Unavailable(
+                raise UnavailableError(
                     f"to serve HTTP a library is missing: {library}", hint=install_hint("web")
                 )
         site = self._site
@@ -175,7 +175,7 @@ class Web:
             config.load()
         except (OSError, ssl.SSLError) as error:
             message = f"the certificate {self._door.cert} cannot be used: {error}"
-            raise InvalidInput(
+            raise InvalidInputError(
                 message, hint="--tls-cert and --tls-key take PEM files that belong together"
             ) from error
         listening = listen_at(self._host, self._port, "choose another port: --http PORT")
@@ -242,7 +242,7 @@ class Web:
 
 
 def token_of(home: Path) -> str:
-    """Return the token of clients, made on first use. Raises StoreUnusable."""
+    """Return the token of clients, made on first use. Raises UnusableStoreError."""
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):
@@ -253,7 +253,7 @@ def token_of(home: Path) -> str:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         files.write_file(path, token + "\n")
     except OSError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot use {path}: {error.strerror}", hint="check its permissions"
         ) from error
     return token

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from nacre.base.environment import environment, home_folder, server_address
 from nacre.base.link import session_file
-from nacre.errors import StoreUnusable
+from nacre.errors import UnusableStoreError
 from nacre.serve.hook_process import WITHIN_VARIABLE, age, read_input
 
 ALLOWED_MS = 46
@@ -100,13 +100,13 @@ def _count_given(home: str) -> int:
 def _count_pending(environ: Mapping[str, str], home: str) -> int:
     """Count pending candidates and memories; 0 on a server, which is too slow.
 
-    Raises StoreUnusable.
+    Raises UnusableStoreError.
     """
     if server_address(environ):
         return 0
     from nacre.store.sqlite import FileDatabase  # noqa: PLC0415 - takes 20 ms, in parallel to the other count
 
-    only_read = StoreUnusable("it is opened to be read")
+    only_read = UnusableStoreError("it is opened to be read")
     database = FileDatabase(
         Path(environ.get("NACRE_DB") or f"{home}/nacre.db").expanduser(),
         unwritable=only_read,

@@ -46,7 +46,7 @@ from nacre.base.serving import (
     shows_token,
     values_of,
 )
-from nacre.errors import NacreError, NotFound, Unavailable
+from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.serve.browsers import COOKIE_SECONDS, Browsers
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.events import Bus, Event, Live
@@ -60,40 +60,40 @@ if TYPE_CHECKING:
 # They are sent as ``application/problem+json`` (RFC 9457), with code and hint.
 
 
-class Unprocessable(errors.InvalidInput):
+class UnprocessableError(errors.InvalidInputError):
     """The request is well-formed, but cannot be done."""
 
     code = "unprocessable"
 
 
-class TooLarge(errors.InvalidInput):
+class TooLargeError(errors.InvalidInputError):
     """The body of a request is too large."""
 
     code = "too_large"
 
 
-class OtherKind(errors.InvalidInput):
+class OtherKindError(errors.InvalidInputError):
     """The body of a request has an unsupported type."""
 
     code = "unsupported_media_type"
 
 
 _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
-    (TooLarge, 413),
-    (OtherKind, 415),
-    (Unprocessable, 422),
-    (errors.InvalidInput, 400),
-    (errors.OwnerOnly, 403),
-    (errors.NotAllowed, 403),
-    (errors.NotFound, 404),
-    (errors.Conflict, 409),
-    (errors.SecretFound, 422),
-    (errors.Fault, 500),
-    (errors.ModelRefused, 502),
-    (errors.AnswerUnusable, 502),
-    (errors.RemoteRefused, 502),
-    (errors.QuotaSpent, 429),
-    (errors.SpaceFull, 507),
+    (TooLargeError, 413),
+    (OtherKindError, 415),
+    (UnprocessableError, 422),
+    (errors.InvalidInputError, 400),
+    (errors.OwnerOnlyError, 403),
+    (errors.NotAllowedError, 403),
+    (errors.NotFoundError, 404),
+    (errors.ConflictError, 409),
+    (errors.SecretFoundError, 422),
+    (errors.InternalError, 500),
+    (errors.ModelRefusedError, 502),
+    (errors.UnusableAnswerError, 502),
+    (errors.RemoteRefusedError, 502),
+    (errors.QuotaSpentError, 429),
+    (errors.SpaceFullError, 507),
 )
 """Status of each error; 503 for all others: the home or a service is unavailable."""
 
@@ -118,13 +118,13 @@ def of_error(error: errors.NacreError) -> Response:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
     wait = (
         error.seconds
-        if isinstance(error, errors.QuotaSpent)
+        if isinstance(error, errors.QuotaSpentError)
         else _RETRY_SECONDS
         if status == 503
         else None
     )
     headers = {"Retry-After": str(wait)} if wait is not None else None
-    hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnly) else error.hint or _HINT
+    hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnlyError) else error.hint or _HINT
     return problem_response(status, error.code, error.message, hint, headers)
 
 
@@ -419,7 +419,7 @@ async def post_operation(request: Request) -> Response:
     """``POST /api/v1/{operation}``."""
     name = request.path_params["operation"]
     if name not in OFFERED:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no operation {name!r} over HTTP", hint="docs/rest.md lists the operations"
         )
     return Response(await answer_of(request, name, await json_body(request)), media_type=_JSON)
@@ -480,17 +480,17 @@ async def _note_leaving(request: Request, client: _Client) -> None:
 
 
 async def json_body(request: Request) -> bytes:
-    """Return the body, ``{}`` if empty. Raises TooLarge, OtherKind."""
+    """Return the body, ``{}`` if empty. Raises TooLargeError, OtherKindError."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BYTES:
-            raise TooLarge(
+            raise TooLargeError(
                 f"a request may have {MOST_BYTES:,} bytes", hint="send it in smaller parts"
             )
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and kind != _JSON:
-        raise OtherKind("the request must be JSON", hint=f"send Content-Type: {_JSON}")
+        raise OtherKindError("the request must be JSON", hint=f"send Content-Type: {_JSON}")
     return bytes(body) or b"{}"
 
 
@@ -545,7 +545,9 @@ async def socket(websocket: WebSocket) -> None:
 async def _ready(connection: HTTPConnection) -> Live:
     live = await anyio.to_thread.run_sync(served_by(connection).live_for, connection.scope)
     if live.bus.listeners >= MOST_LISTENERS:
-        raise Unavailable("too many event listeners", hint="close some pages, or try again later")
+        raise UnavailableError(
+            "too many event listeners", hint="close some pages, or try again later"
+        )
     await anyio.to_thread.run_sync(live.wait_ready)
     return live
 

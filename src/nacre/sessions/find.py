@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from nacre.base.request import Request
 from nacre.base.text import Expression, one_line
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
 from nacre.values.memory import DeedFilter, SessionFilter
@@ -172,7 +172,7 @@ def follow_session(
 ) -> Iterator[list[StoredTurn]]:
     """Yield a session's last turns, then new and extended ones, until the caller stops.
 
-    Reads only the session's transcript and learns nothing from it. Raises NotFound, Conflict.
+    Reads only the session's transcript and learns nothing from it. Raises NotFoundError, Conflict.
     """
     session = location.find_session(home, reference)
     path = _transcript(session)
@@ -203,7 +203,7 @@ def follow_session(
 def _transcript(session: StoredSession) -> Path:
     path = Path(session.file) if session.file else None
     if path is None or not path.exists():
-        raise NotFound(
+        raise NotFoundError(
             f"the transcript of {session.session.id} is gone",
             hint="without --follow its end is shown",
         )
@@ -252,7 +252,7 @@ def match_turns(
     admits: Callable[[Turn], bool] | None = None,
     seconds: float = 10.0,
 ) -> Matches:
-    """Return turns whose words or calls match, ignoring case. Raises QueryInvalid for an invalid expression."""
+    """Return turns whose words or calls match, ignoring case. Raises InvalidQueryError for an invalid expression."""
     pattern = Expression(expression, _SECONDS_PER_TURN)
     until = time.monotonic() + seconds
     hits: list[TurnHit] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nacre.base.text import excerpt, one_line, words
 from nacre.base.times import shown_minute
-from nacre.errors import Conflict, NotFound, Unavailable
+from nacre.errors import ConflictError, NotFoundError, UnavailableError
 from nacre.home.home import Home
 from nacre.home.location import find_session, project_of_folder
 from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport, SessionView
@@ -79,14 +79,14 @@ def look_at_session(
 ) -> SessionView:
     """Return a session by its id or id prefix, else the folder's last one, with turns from ``first``.
 
-    ``around`` selects the turns around the one with that id. Raises NotFound, Conflict.
+    ``around`` selects the turns around the one with that id. Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     session = find_session(home, reference, folder)
     if around is not None:
         place = home.sessions.place_of(session.row, around)
         if place is None:
-            raise NotFound(
+            raise NotFoundError(
                 f"the session has no turn {around!r}", hint="nacre sessions show lists its turns"
             )
         first = max(0, place - max(0, limit) // 2)
@@ -164,7 +164,7 @@ def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
 def sum_up(home: Home, reference: str | None = None, folder: Path | None = None) -> SessionReport:
     """Summarise a session by its id or id prefix, else the folder's last one.
 
-    The summary is computed from the turns read so far. Raises NotFound, Conflict.
+    The summary is computed from the turns read so far. Raises NotFoundError, ConflictError.
     """
     view = look_at_session(home, reference, limit=0, folder=folder)
     turns = [item.turn for item in home.sessions.turns_of(view.session.row)]
@@ -182,7 +182,7 @@ def list_sessions_answers(home: Home, request: SessionsRequest) -> SessionPage:
 
 
 def show(home: Home, request: SessionRequest) -> SessionView:
-    """Return a session with its turns, without secrets. Raises NotFound, Conflict."""
+    """Return a session with its turns, without secrets. Raises NotFoundError, ConflictError."""
     folder = Path(request.folder) if request.folder else None
     limit = -1 if request.limit is None else max(0, request.limit)
     if request.at_end:
@@ -201,12 +201,12 @@ def show(home: Home, request: SessionRequest) -> SessionView:
 
 
 def summarize(home: Home, request: SessionRequest) -> SessionReport:
-    """Summarise a session: requests, actions, outcome and open ends. Raises NotFound, Conflict."""
+    """Summarise a session: requests, actions, outcome and open ends. Raises NotFoundError, ConflictError."""
     return sum_up(home, request.reference, Path(request.folder) if request.folder else None)
 
 
 def match(home: Home, request: MatchRequest) -> Matches:
-    """Return turns that match a regular expression, the newest first. Raises QueryInvalid."""
+    """Return turns that match a regular expression, the newest first. Raises InvalidQueryError."""
     return find.match_turns(
         home,
         request.expression,
@@ -304,7 +304,7 @@ class _Span:
 def search(home: Home, request: ChatSearchRequest) -> Passages:
     """Return passages that answer a question or contain its words.
 
-    Raises QueryInvalid, and NotFound or Conflict for the session.
+    Raises InvalidQueryError, and NotFoundError or ConflictError for the session.
     """
     criteria = _filter(home, request)
     if criteria is None:
@@ -453,8 +453,8 @@ _MAX_TRIED = 10
 def resume(home: Home, request: ResumeRequest) -> Resumption:
     """Return the requested session and the command with which its tool opens it.
 
-    Sub-agents' sessions and nacre's own model calls cannot be resumed. Raises NotFound, Conflict,
-    Unavailable.
+    Sub-agents' sessions and nacre's own model calls cannot be resumed. Raises NotFoundError, ConflictError,
+    UnavailableError.
     """
     folder = Path(request.folder) if request.folder else Path.cwd()
     stored = _find_resumable(home, (request.what or "").strip(), folder)
@@ -465,15 +465,17 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
             if session.parent
             else ""
         )
-        raise Conflict(
+        raise ConflictError(
             f"{session.id} is no session that you talked in ({session.kind.value})",
             hint=f"{look}{parent}",
         )
     if _is_own(home, stored):
-        raise Conflict(f"{session.id} is a question that nacre itself asked a model", hint=look)
+        raise ConflictError(
+            f"{session.id} is a question that nacre itself asked a model", hint=look
+        )
     command = _command(home, stored, look)
     if session.cwd and not Path(session.cwd).is_dir():
-        raise NotFound(
+        raise NotFoundError(
             f"the folder of {session.id} is gone: {session.cwd}",
             hint=f"{look}; make the folder to go on",
         )
@@ -488,7 +490,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
     if not reference:
         newest = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
         if not newest:
-            raise NotFound(
+            raise NotFoundError(
                 f"no session in {folder} is known",
                 hint="give an id; nacre sessions list shows them",
             )
@@ -505,7 +507,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
     ids = dict.fromkeys(hit.session.id for hit in result.turns)
     if session := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
         return session
-    raise NotFound(
+    raise NotFoundError(
         f"no session is called {reference!r}, and none speaks of it",
         hint="nacre sessions list shows them",
     )
@@ -523,21 +525,21 @@ def _is_own(home: Home, stored: StoredSession) -> bool:
 
 
 def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
-    """Return the command that opens a session. Raises Unavailable, NotFound."""
+    """Return the command that opens a session. Raises UnavailableError, NotFoundError."""
     session, file = stored.session, Path(stored.file or "")
     matching = [reader for reader in registry.adapters() if reader.tool == session.tool]
     label = matching[0].label if matching else session.tool
     if not any(adapter.resume for adapter in matching):
-        raise Unavailable(f"{label} has no command that opens a session", hint=look)
+        raise UnavailableError(f"{label} has no command that opens a session", hint=look)
     keeper = next((reader for reader in _keepers(home, session.tool, file) if reader.resume), None)
     if keeper is None or not _ID.fullmatch(session.native_id):
-        raise Unavailable(
+        raise UnavailableError(
             f"{label} cannot open {session.id}: its command line keeps none in {file.parent}",
             hint=look,
         )
     if not file.is_file():
         hint = f"nacre sessions restore {session.id} writes it again, where it was archived"
-        raise NotFound(f"the transcript of {session.id} is gone: {file}", hint=hint)
+        raise NotFoundError(f"the transcript of {session.id} is gone: {file}", hint=hint)
     return tuple(word.replace("{id}", session.native_id) for word in keeper.resume)
 
 

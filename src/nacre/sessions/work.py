@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from nacre.base.text import excerpt, shorten, words
-from nacre.errors import QueryInvalid
+from nacre.errors import InvalidQueryError
 from nacre.home.home import Home
 from nacre.home.views import FixResult
 from nacre.readers import conversation
@@ -368,13 +368,13 @@ class _Failure:
 
 
 def fix(home: Home, query: FixQuery) -> FixResult:
-    """Return what followed similar errors. Raises QueryInvalid for an empty or too long error."""
+    """Return what followed similar errors. Raises InvalidQueryError for an empty or too long error."""
     if not query.error.strip():
-        raise QueryInvalid(
+        raise InvalidQueryError(
             "no error is named", hint='nacre fix "<the error>", or paste it: … | nacre fix -'
         )
     if len(query.error) > _MAX_CHARACTERS:
-        raise QueryInvalid(
+        raise InvalidQueryError(
             f"the error is longer than {_MAX_CHARACTERS:,} characters",
             hint="its last lines will do",
         )

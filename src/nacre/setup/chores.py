@@ -23,7 +23,13 @@ from nacre.context import delivery
 from nacre.context.handoff import hand_over, hand_over_late, improve, put_away
 from nacre.context.hooks import note_share, prune_states
 from nacre.data.imports import capture
-from nacre.errors import BudgetSpent, ModelRefused, NacreError, StoreBusy, StoreUnusable
+from nacre.errors import (
+    BudgetSpentError,
+    ModelRefusedError,
+    NacreError,
+    StoreBusyError,
+    UnusableStoreError,
+)
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.home.spending import MOST_REFS, counted, noting
@@ -313,7 +319,7 @@ class Worklist:
             if chore.tries >= MOST_TRIES:
                 _remove(begun.paths)
             return
-        except (StoreUnusable, StoreBusy):  # the home has a problem, not the chore
+        except (UnusableStoreError, StoreBusyError):  # the home has a problem, not the chore
             _write(begun.paths[0], msgspec.structs.replace(chore, tries=chore.tries - 1))
             raise
         except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
@@ -509,7 +515,9 @@ def _stale(home: Home, _: Chore) -> Sequence[Chore]:
 def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
-        with suppress(BudgetSpent, ModelRefused):  # the result of the rules is good enough then
+        with suppress(
+            BudgetSpentError, ModelRefusedError
+        ):  # the result of the rules is good enough then
             improve(home, session)
     return []
 
@@ -533,7 +541,7 @@ def do_waiting(
 ) -> ChoresReport:
     """Do due chores, quick ones first, within a time limit; chores of other processes are left to them.
 
-    Raises StoreUnusable, StoreBusy if the home is not writable.
+    Raises UnusableStoreError, StoreBusyError if the home is not writable.
     """
     if home.database.unwritable:
         raise home.database.unwritable
@@ -544,7 +552,7 @@ def do_waiting(
         while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
             pass
     except OSError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot save the pending work: {error.strerror}",
             hint="check for free disk space; it waits until then",
         ) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from nacre.base import files
 from nacre.data import forget as forgetting
 from nacre.data.forget import ForgetRequest
-from nacre.errors import NotFound
+from nacre.errors import NotFoundError
 from nacre.home.home import Home
 from nacre.memories.erasure import remove_empty_projects
 from nacre.values.memory import ForgetPlan, ForgetReport
@@ -78,9 +78,9 @@ def present(home: Home) -> tuple[str, ...]:
 
 
 def plan_to_forget(home: Home) -> ForgetPlan:
-    """Return the plan for forgetting the examples. Raises NotFound if they are not in this memory."""
+    """Return the plan for forgetting the examples. Raises NotFoundError if they are not in this memory."""
     if not (sessions := present(home)):
-        raise NotFound("this memory does not contain the example sessions")
+        raise NotFoundError("this memory does not contain the example sessions")
     return forgetting.plan(home, ForgetRequest(sessions=sessions))
 
 

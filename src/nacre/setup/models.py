@@ -20,16 +20,16 @@ from nacre.base.request import Request
 from nacre.base.times import shown_minute
 from nacre.context import hooks
 from nacre.errors import (
-    AnswerUnusable,
-    CredentialsUnusable,
-    EmbedderUnavailable,
-    InvalidInput,
-    ModelRefused,
+    EmbedderUnavailableError,
+    InvalidInputError,
+    InvalidSettingsError,
+    ModelRefusedError,
     NacreError,
-    NotFound,
-    SettingsInvalid,
-    Unavailable,
-    UnexpectedService,
+    NotFoundError,
+    UnavailableError,
+    UnexpectedServiceError,
+    UnusableAnswerError,
+    UnusableCredentialsError,
 )
 from nacre.home import consent
 from nacre.home.home import Home
@@ -188,7 +188,7 @@ class SigningIn:
 
 
 def status(settings: Settings, *, clock: Clock = utc_now) -> SigningIn:
-    """Search all places for credentials. Raises ModelRefused if ``models.providers`` is invalid."""
+    """Search all places for credentials. Raises ModelRefusedError if ``models.providers`` is invalid."""
     why = credentials.why_not()
     return SigningIn(
         settings.text("models.default"),
@@ -221,11 +221,11 @@ def in_use(settings: Settings) -> set[str]:
 def keep(settings: Settings, provider: str, secret: str) -> str:
     """Store a provider's key in the keyring, or in ``credentials.toml`` if none works. Return the place.
 
-    Raises Unavailable, CredentialsUnusable if neither is writable.
+    Raises UnavailableError, UnusableCredentialsError if neither is writable.
     """
     try:
         credentials.store_in_keyring(provider, secret)
-    except Unavailable:
+    except UnavailableError:
         credentials.keep(settings, provider, secret)
         return str(credentials.path_of(settings))
     credentials.drop(settings, provider)
@@ -235,17 +235,18 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
 def replace_key(settings: Settings, request: SetKeyRequest) -> str:
     """Replace a provider's key, and remove one in the config. Return the place.
 
-    Raises ModelRefused for a provider that is unknown or needs no key, CredentialsUnusable for a key of another method
-    than the configured one, and the errors of :func:`keep`.
+    Raises ModelRefusedError for a provider that is unknown or needs no key,
+    UnusableCredentialsError for a key of another method than the configured one, and the errors of
+    :func:`keep`.
     """
     provider, secret = request.provider, request.secret
     if not provider_of(settings, provider).needs_key:
-        raise ModelRefused(
+        raise ModelRefusedError(
             f"{provider_of(settings, provider).label} needs no key", hint="nacre writer models test"
         )
     own, chosen = method_of(provider, secret), methods().get(settings.text("models.auth"))
     if own and chosen and chosen.provider == provider and own != chosen:
-        raise CredentialsUnusable(
+        raise UnusableCredentialsError(
             f"this credential is not for the selected method {chosen.name}",
             hint=f"to select another method: nacre writer setup --auth {own.name}",
         )
@@ -267,16 +268,17 @@ def _drop_from_config(settings: Settings, provider: str) -> bool:
 def remove(settings: Settings, request: ProviderRequest) -> list[str]:
     """Delete a provider's key from all of nacre's places, and return those.
 
-    Raises NotFound if there is none, ModelRefused for an unknown provider, Unavailable, CredentialsUnusable.
+    Raises NotFoundError if there is none, ModelRefusedError for an unknown provider,
+    UnavailableError, UnusableCredentialsError.
     """
     provider = request.provider
     variables = variables_for(settings, provider)
     removed = []
     try:
         removed += ["keyring"] if credentials.delete_from_keyring(provider) else []
-    except Unavailable as error:
+    except UnavailableError as error:
         if not credentials.why_not():
-            raise Unavailable(
+            raise UnavailableError(
                 f"{error.message}; the key was not removed", hint=error.hint
             ) from error
     if credentials.drop(settings, provider):
@@ -284,7 +286,7 @@ def remove(settings: Settings, request: ProviderRequest) -> list[str]:
     if _drop_from_config(settings, provider):
         removed.append(str(settings.config))
     if not removed:
-        raise NotFound(
+        raise NotFoundError(
             f"nacre has no stored key for {provider}",
             hint=(
                 f"nacre does not remove keys from {', '.join(f'${name}' for name in variables)} or from other "
@@ -328,7 +330,7 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
 
 
 def expects_key(settings: Settings, provider: str) -> bool:
-    """Return True if a provider requires a key. Raises ModelRefused for an unknown provider."""
+    """Return True if a provider requires a key. Raises ModelRefusedError for an unknown provider."""
     return provider_of(settings, provider).needs_key
 
 
@@ -390,7 +392,7 @@ class WriterStatus:
 
 
 def status_writer(home: Home) -> WriterStatus:
-    """Return the writer and its state. Raises StoreBusy."""
+    """Return the writer and its state. Raises StoreBusyError."""
     home = extract.begun(home)
     if is_set(home):
         fold_notes(home)
@@ -471,7 +473,7 @@ def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     """Return the error that keeps a model from writing, as far as it shows without a call."""
     try:
         target, able = llm_providers.describe(settings, name)
-    except ModelRefused as error:
+    except ModelRefusedError as error:
         return error
     problem = llm_providers.obstacle(settings, target)
     if problem or able.price is not None or is_by_subscription(settings, name):
@@ -482,7 +484,7 @@ def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     message = (
         f"{target.provider.label} would bill the key in {key}, and the price of {name} is unknown"
     )
-    return ModelRefused(
+    return ModelRefusedError(
         message,
         hint=f"sign in to {target.provider.label}, or choose another writer: nacre writer set",
     )
@@ -498,7 +500,7 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
 
     It also takes over the previous writer's pending sessions.
 
-    Raises ModelRefused if it cannot be opened, InvalidInput without a limit, Unavailable.
+    Raises ModelRefusedError if it cannot be opened, InvalidInputError without a limit, UnavailableError.
     """
     settings, name = home.settings, request.writer
     refuse(settings, request)
@@ -522,20 +524,20 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
 def refuse(settings: Settings, request: WriterRequest) -> None:
     """Check a writer.
 
-    Raises ModelRefused if the model cannot be opened, InvalidInput without a usable limit, Unavailable.
+    Raises ModelRefusedError if the model cannot be opened, InvalidInputError without a usable limit, UnavailableError.
     """
     check_obstacle(settings, request.writer)
     if is_without_bound(settings, request):
         message = f"{request.writer} is paid by subscription and needs a daily limit"
-        raise InvalidInput(message, hint="--tokens-per-day 100000")
+        raise InvalidInputError(message, hint="--tokens-per-day 100000")
     dollars = settings.number(DAILY) if request.dollars_per_day is None else request.dollars_per_day
     if not dollars and not is_by_subscription(settings, request.writer):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{DAILY} is 0, which stops {request.writer}", hint=f"nacre config set {DAILY} 1"
         )
     holds_none = too_few(settings, request.writer, request.tokens_per_day)
     if holds_none:
-        raise InvalidInput(
+        raise InvalidInputError(
             holds_none,
             hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate shows the pending amount",
         )
@@ -564,17 +566,17 @@ def named(settings: Settings) -> str:
 
 
 def pause(home: Home) -> WriterStatus:
-    """Pause the writer, if there is one. Raises Unavailable."""
+    """Pause the writer, if there is one. Raises UnavailableError."""
     return _written(home, {"writer.paused": True}) if is_set(home) else status_writer(home)
 
 
 def resume(home: Home) -> WriterStatus:
-    """Resume the writer, also for the sessions that ended meanwhile. Raises Unavailable."""
+    """Resume the writer, also for the sessions that ended meanwhile. Raises UnavailableError."""
     return _written(home, {"writer.paused": False}) if is_set(home) else status_writer(home)
 
 
 def end(home: Home) -> WriterStatus:
-    """Remove the writer. Raises Unavailable."""
+    """Remove the writer. Raises UnavailableError."""
     return _written(home, {MODEL: NONE, "writer.paused": False, extract.SINCE: ""})
 
 
@@ -583,7 +585,7 @@ def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
         for key, value in new_values.items():
             write_setting(home.settings.config, key, check(key, value))
     except OSError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"cannot write {home.settings.config}: {error.strerror}", hint="make it writable"
         ) from error
     settings = home.settings
@@ -676,19 +678,19 @@ def offers(home: Home) -> list[Offer]:
 
 
 def test_model(home: Home, request: TryModelRequest) -> Trial:
-    """Ask a model one short question. Raises InvalidInput, ModelUnavailable, ModelRefused."""
+    """Ask a model one short question. Raises InvalidInputError, ModelUnavailableError, ModelRefusedError."""
     return try_model(home, request.name)
 
 
 def try_model(home: Home, name: str = "") -> Trial:
     """Ask a model one short question: by default that of ``models.default``.
 
-    Raises InvalidInput without a model, ModelUnavailable, ModelRefused, and AnswerUnusable if it does not follow the
-    schema.
+    Raises InvalidInputError without a model, ModelUnavailableError, ModelRefusedError, and
+    UnusableAnswerError if it does not follow the schema.
     """
     model = model_for(_naming(home, name), Task.TEST, background=False)
     if model is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             "no model is set", hint="nacre writer setup, or nacre writer models test provider:model"
         )
     try:
@@ -721,7 +723,7 @@ def _naming(home: Home, name: str) -> Home:
 def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
     try:
         target, able = llm_providers.describe(settings, name)
-    except ModelRefused as error:
+    except ModelRefusedError as error:
         return Offer(name, name.partition(":")[0], tasks, Capabilities(), problem=error)
     credential = target.credential
     return Offer(
@@ -808,7 +810,7 @@ def full_name(settings: Settings, model: str, provider: str) -> str:
 def method_for(provider: str, auth: str | None, secret: str | None) -> Method | None:
     """Return the method for a key; ``None`` if the provider has only one.
 
-    Raises CredentialsUnusable if the key does not belong to the requested method.
+    Raises UnusableCredentialsError if the key does not belong to the requested method.
     """
     by_form = method_of(provider, secret) if secret else None
     chosen = methods().get(auth or "")
@@ -817,13 +819,13 @@ def method_for(provider: str, auth: str | None, secret: str | None) -> Method | 
     if not (chosen.begins or by_form.begins):
         return chosen
     hint = f"it looks like a credential for --auth {by_form.name}"
-    raise CredentialsUnusable(f"not a valid credential for {chosen.name}", hint=hint)
+    raise UnusableCredentialsError(f"not a valid credential for {chosen.name}", hint=hint)
 
 
 def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
     """Return the settings that change, with their new values. A new writer is shown sessions that end from now on.
 
-    Raises SettingsInvalid.
+    Raises InvalidSettingsError.
     """
     new_values: dict[str, Any] = {
         "models.default": wish.model,
@@ -856,24 +858,24 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
 def check_bound(settings: Settings, wish: Wish) -> None:
     """Check the daily limit for background work under a subscription.
 
-    Raises InvalidInput if there is none, or if it is too small for a call of the writer.
+    Raises InvalidInputError if there is none, or if it is too small for a call of the writer.
     """
     after = wished(settings, wish)
     name = after.text("models.default")
     is_asked = wish.background or (wish.model and after.flag("models.background"))
     if is_asked and not after.whole(TOKENS) and is_by_subscription(after, name):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{name} is paid by subscription and needs a daily limit",
             hint="--tokens-per-day 100000",
         )
     if is_asked or wish.tokens_per_day is not None:
         holds_none = too_few(after, named(after), after.whole(TOKENS))
         if holds_none:
-            raise InvalidInput(holds_none, hint=f"--tokens-per-day {TOKENS_A_DAY}")
+            raise InvalidInputError(holds_none, hint=f"--tokens-per-day {TOKENS_A_DAY}")
 
 
 def wished(settings: Settings, wish: Wish) -> Settings:
-    """Return the settings after the change. Raises SettingsInvalid, ModelRefused."""
+    """Return the settings after the change. Raises InvalidSettingsError, ModelRefusedError."""
     values = {
         key: Value(value, str(settings.config)) for key, value in changes(settings, wish).items()
     }
@@ -886,13 +888,17 @@ def wished(settings: Settings, wish: Wish) -> Settings:
 def try_model_models(home: Home, wish: Wish) -> Tried:
     """Ask the requested model one short question.
 
-    A response from something other than such a model counts as refused. Raises SettingsInvalid.
+    A response from something other than such a model counts as refused. Raises InvalidSettingsError.
     """
     began = time.perf_counter()
     try:
         trial = try_model(replace(home, settings=_soon(wished(home.settings, wish))))
     except NacreError as error:
-        kinds = {AnswerUnusable: UNUSABLE, UnexpectedService: REFUSED, Unavailable: UNREACHABLE}
+        kinds = {
+            UnusableAnswerError: UNUSABLE,
+            UnexpectedServiceError: REFUSED,
+            UnavailableError: UNREACHABLE,
+        }
         outcome = next((kinds[kind] for kind in type(error).__mro__ if kind in kinds), REFUSED)
         seconds = time.perf_counter() - began
         return Tried(
@@ -932,7 +938,10 @@ def _variable_of(wish: Wish) -> str:
 
 
 def apply(settings: Settings, wish: Wish) -> Done:
-    """Store the key and write the changed settings. Raises SettingsInvalid, Unavailable, CredentialsUnusable."""
+    """Store the key and write the changed settings.
+
+    Raises InvalidSettingsError, UnavailableError, UnusableCredentialsError.
+    """
     changed = changes(settings, wish)
     place = keep(settings, wish.provider, wish.secret) if wish.secret else ""
     try:
@@ -940,7 +949,9 @@ def apply(settings: Settings, wish: Wish) -> Done:
             write_setting(settings.config, key, value)
     except OSError as error:
         hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
-        raise Unavailable(f"cannot write {settings.config}: {error.strerror}", hint=hint) from error
+        raise UnavailableError(
+            f"cannot write {settings.config}: {error.strerror}", hint=hint
+        ) from error
     after = load_settings(settings.home, settings.environ)
     notes = [
         f"${_variable(key)} is set and takes precedence over the file"
@@ -971,7 +982,7 @@ def _idle(after: Settings) -> list[str]:
             after, name
         ):
             return []
-    except ModelRefused:  # the test call reports it
+    except ModelRefusedError:  # the test call reports it
         return []
     why = unpriced(name)
     return [f"not in the background yet: {why.message}; {why.hint}"]
@@ -983,7 +994,7 @@ def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
         return []
     try:
         notice = consent.told_of(after, after["embedding.model"])
-    except EmbedderUnavailable as error:
+    except EmbedderUnavailableError as error:
         return [f"{error.message}; {error.hint}"]
     return [notice] if notice else []
 
@@ -1011,7 +1022,7 @@ def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | No
 def needs_key(settings: Settings, wish: Wish) -> bool:
     """Return True if the requested model's provider needs a key that is neither given nor stored.
 
-    Raises ModelRefused for an unknown provider, and for a login that is missing or expired.
+    Raises ModelRefusedError for an unknown provider, and for a login that is missing or expired.
     """
     after = wished(settings, wish)
     if (
@@ -1025,7 +1036,7 @@ def needs_key(settings: Settings, wish: Wish) -> bool:
         path = credentials.login_file(settings, method.login)
         more = credentials.elsewhere(settings, method.login)
         hint = f"run {method.login} and sign in{f' ({more})' if more else ''}, or choose another --auth"
-        raise ModelRefused(f"there is no login in {path}", hint=hint)
+        raise ModelRefusedError(f"there is no login in {path}", hint=hint)
     return True
 
 
@@ -1093,18 +1104,21 @@ def list_settings(settings: Settings) -> list[SettingView]:
 
 
 def get_setting(settings: Settings, request: SettingRequest) -> SettingView:
-    """Return one setting. Raises SettingsInvalid."""
+    """Return one setting. Raises InvalidSettingsError."""
     return _view(settings, request.key)
 
 
 def set_setting(settings: Settings, request: SetRequest) -> SettingView:
-    """Write one setting to the config file. Raises SettingsInvalid, StoreUnusable."""
+    """Write one setting to the config file. Raises InvalidSettingsError, UnusableStoreError."""
     write(settings, request.key, request.value)
     return _view(load_settings(settings.home, settings.environ), request.key)
 
 
 def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
-    """Remove one setting from the config file, so that its default applies. Raises SettingsInvalid, StoreUnusable."""
+    """Remove one setting from the config file, so that its default applies.
+
+    Raises InvalidSettingsError, UnusableStoreError.
+    """
     before = _before(settings, request.key)
     unwrite_setting(settings.config, request.key)
     return _view(_written_visible_settings(before), request.key)
@@ -1113,7 +1127,7 @@ def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
 def write(settings: Settings, key: str, value: Any) -> Any:
     """Write a setting, record its consequences, and return the effective value.
 
-    Raises SettingsInvalid, StoreUnusable.
+    Raises InvalidSettingsError, UnusableStoreError.
     """
     if key in _TOOL_SETTINGS:
         _refuse_unknown(check(key, value))
@@ -1127,7 +1141,7 @@ def _before(settings: Settings, key: str) -> Settings:
     """Return the settings of the file, without an invalid value of the key."""
     try:
         return load_settings(settings.home, settings.environ)
-    except SettingsInvalid:
+    except InvalidSettingsError:
         return load_settings(settings.home, settings.environ, mending=key)
 
 
@@ -1138,11 +1152,11 @@ def unmatched(home: Home, patterns: Sequence[str]) -> list[str]:
 
 
 def _refuse_unknown(names: Sequence[str]) -> None:
-    """Raise SettingsInvalid for an unknown tool: the setting would not exclude what it was meant to."""
+    """Raise InvalidSettingsError for an unknown tool: the setting would not exclude what it was meant to."""
     tools = list(registry.tools())
     for name in names:
         if name not in tools:
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"there is no tool {name!r}", hint=f"known tools: {', '.join(tools)}"
             )
 

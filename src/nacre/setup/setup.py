@@ -15,7 +15,7 @@ from typing import Literal
 
 from nacre.base.text import STOP_WORDS, count, count_tokens, shorten
 from nacre.base.times import day_of, find_window, shown_day
-from nacre.errors import ModelRefused
+from nacre.errors import ModelRefusedError
 from nacre.home.change import likely_project
 from nacre.home.home import Home, open_home
 from nacre.home.spending import CALLS, DAILY, NONE, is_by_subscription
@@ -91,7 +91,7 @@ def best_writer(writers: list[FoundWriter]) -> FoundWriter | None:
 
 
 def writer_named(settings: Settings, name: str) -> FoundWriter:
-    """Return a writer by its model's name. Raises ModelRefused for an unknown provider."""
+    """Return a writer by its model's name. Raises ModelRefusedError for an unknown provider."""
     provider, model = provider_of(settings, name.partition(":")[0]), name.partition(":")[2]
     label = f"{provider.label}, {'its default model' if model in ('', 'default') else model}"
     problem, is_here = obstacle_to(settings, name), is_on_this_machine(provider)
@@ -113,7 +113,7 @@ def _names(settings: Settings) -> Iterator[str]:
     """Yield a model of each available provider, in the order of proposal."""
     commands = [item.provider for item in programs(settings) if item.path]
     yield from (f"{name}:{proposed(provider_of(settings, name))[0]}" for name in commands)
-    with suppress(ModelRefused):  # models.providers is invalid
+    with suppress(ModelRefusedError):  # models.providers is invalid
         for name, models in servers_here(settings).items():
             yield from [f"{name}:{item}" for item in models if not item.endswith(_CLOUD_SUFFIX)][:1]
         yield from (
@@ -127,7 +127,7 @@ def _has_key(settings: Settings, provider: Provider) -> bool:
     """Return True if there is an API key of a provider with a model to propose."""
     if not provider.needs_key or not proposed(provider):
         return False
-    with suppress(ModelRefused):
+    with suppress(ModelRefusedError):
         credential = credential_for(settings, provider.name)
         return credential is not None and credential.kind == API_KEY
     return False

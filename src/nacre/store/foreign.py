@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 import apsw
 
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 
 PATIENCE_MS = 500
 """Time a statement waits for a writing program."""
@@ -83,7 +83,7 @@ class ForeignDatabase:
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement, and release the file.
 
-        Raises InvalidInput if the file is locked or damaged, or changes constantly.
+        Raises InvalidInputError if the file is locked or damaged, or changes constantly.
         """
         for _ in range(_ATTEMPTS):
             with _translate_errors(self._path):
@@ -92,7 +92,7 @@ class ForeignDatabase:
                 return rows
             self.close()
             self._connection = self._open()
-        raise InvalidInput(f"{self._path} changes while it is read", hint="try again")
+        raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table with the existing columns among ``columns``.
@@ -112,7 +112,7 @@ class ForeignDatabase:
                 yield dict(zip(names, values, strict=True))
 
     def _open(self) -> apsw.Connection:
-        """Open a connection that is known to be readable. Raises InvalidInput."""
+        """Open a connection that is known to be readable. Raises InvalidInputError."""
         before = _signature(self._path)
         options = _options(self._path, before)
         self._sealed = before if options and "immutable" in options else None
@@ -146,13 +146,13 @@ class ForeignDatabase:
         return connection
 
     def _copy(self) -> Path:
-        """Copy the file with its log or journal from one moment. Raises InvalidInput."""
+        """Copy the file with its log or journal from one moment. Raises InvalidInputError."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="nacre-look-")))
         for _ in range(_ATTEMPTS):
             before = _signature(self._path)
             if sum(size_and_time[0] for size_and_time in before if size_and_time) > MAX_COPY_BYTES:
                 hint = "start the program that wrote it once, which tidies it"
-                raise InvalidInput(
+                raise InvalidInputError(
                     f"{self._path} was not closed properly and is too large to copy", hint=hint
                 )
             for suffix, size_and_time in zip(_SUFFIXES, before, strict=True):
@@ -161,14 +161,14 @@ class ForeignDatabase:
                     shutil.copyfile(f"{self._path}{suffix}", folder / f"copy.db{suffix}")
             if before == _signature(self._path):
                 return folder / "copy.db"
-        raise InvalidInput(f"{self._path} changes while it is read", hint="try again")
+        raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
 
 
 @contextlib.contextmanager
 def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
     """Open a database read-only. All texts of its rows are passed through ``clean``.
 
-    Raises InvalidInput if the file is not a SQLite database, or is empty, encrypted, locked or
+    Raises InvalidInputError if the file is not a SQLite database, or is empty, encrypted, locked or
     damaged.
     """
     database = ForeignDatabase(path, clean)
@@ -191,24 +191,24 @@ def _signature(path: Path) -> Signature:
         except FileNotFoundError:
             signature.append(None)
         except OSError as error:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"cannot read {path}: {error.strerror}", hint="check its permissions"
             ) from error
     return tuple(signature)
 
 
 def _options(path: Path, signature: Signature) -> str:
-    """Return the URI options for opening a file, or "" if a copy is required. Raises InvalidInput."""
+    """Return the URI options for opening a file, or "" if a copy is required. Raises InvalidInputError."""
     main, log, index, _ = signature
     if main is None:
-        raise InvalidInput(f"there is nothing at {path}", hint="check the path")
+        raise InvalidInputError(f"there is nothing at {path}", hint="check the path")
     if main[0] == 0:  # SQLite would delete the log of an empty file
-        raise InvalidInput(f"{path} is empty: it has no sessions yet, or lost them", hint=None)
+        raise InvalidInputError(f"{path} is empty: it has no sessions yet, or lost them", hint=None)
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
     except OSError as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"cannot read {path}: {error.strerror}", hint="check its permissions"
         ) from error
     if log and log[0] and not index:
@@ -254,25 +254,25 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise _explain(path, error) from error
 
 
-def _explain(path: Path, error: apsw.Error | UnicodeDecodeError) -> InvalidInput:
+def _explain(path: Path, error: apsw.Error | UnicodeDecodeError) -> InvalidInputError:
     if isinstance(error, apsw.NotADBError | apsw.CorruptError | UnicodeDecodeError):
-        return InvalidInput(
+        return InvalidInputError(
             f"{path} cannot be read as a SQLite database: it is encrypted, damaged or something else",
             hint="have the program that wrote it export or decrypt it first",
         )
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return InvalidInput(
+        return InvalidInputError(
             f"{path} is locked by the program that uses it",
             hint="close that program, and try again",
         )
     if isinstance(error, apsw.InterruptError):
-        return InvalidInput(
+        return InvalidInputError(
             f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read", hint=None
         )
     if isinstance(error, apsw.AuthError) or "not authorized" in str(error):
-        return InvalidInput(
+        return InvalidInputError(
             f"{path} has a view or a virtual table where its program has a table", hint=None
         )
-    return InvalidInput(
+    return InvalidInputError(
         f"cannot read {path}: {error}", hint="close the program that uses it, and try again"
     )

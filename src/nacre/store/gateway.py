@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from nacre.base import files, json
 from nacre.base.ids import at_ms, from_ms, to_ms
-from nacre.errors import NacreError, Unavailable
+from nacre.errors import NacreError, UnavailableError
 from nacre.store.schema import Row, in_transaction
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.gateway import (
@@ -108,7 +108,10 @@ class GatewayStore:
 
     @classmethod
     def open(cls, home: Path) -> Self:
-        """Open a home's database, creating it if needed. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
+        """Open a home's database, creating it if needed.
+
+        Raises UnusableStoreError, StoreBusyError, SchemaTooNewError.
+        """
         files.make_folder(home / FOLDER)
         return cls(open_database(home / DATABASE, migrations=FOLDER))
 
@@ -123,7 +126,7 @@ class GatewayStore:
         path = home / DATABASE
         if not path.is_file():
             return None
-        read_only_error = Unavailable(
+        read_only_error = UnavailableError(
             "the gateway's database is only read here", hint="this is a mistake of nacre's"
         )
         try:

@@ -14,7 +14,7 @@ import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.ids import at_ms, to_ms
-from nacre.errors import NacreError, StoreBusy
+from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Traces
 from nacre.store.review import Candidates
@@ -88,7 +88,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     """Carry the rows of ``CARRIED`` and return the descriptions of tables that could not be read.
 
     Both databases have the current schema. A table with an unreadable row is skipped. Raises
-    StoreUnusable, StoreBusy, Unavailable if ``database`` cannot be written.
+    UnusableStoreError, StoreBusyError, Unavailable if ``database`` cannot be written.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
@@ -389,7 +389,7 @@ class GatewayErasure(GatewayStore):
     def compact(self) -> bool:
         """Erase all traces of deleted data.
 
-        Return False if another process still reads the file. Raises StoreBusy.
+        Return False if another process still reads the file. Raises StoreBusyError.
         """
         return self._db.compact()
 
@@ -801,13 +801,13 @@ class StoredTexts:
     def purge(self) -> None:
         """Erase all traces of removed text from the file: full text, free pages and the log.
 
-        Raises StoreBusy while another process reads.
+        Raises StoreBusyError while another process reads.
         """
         erasing = Erasing(self._db)
         erasing.blank_passages()
         erasing.merge_full_text()
         if not self._db.compact():
-            raise StoreBusy(
+            raise StoreBusyError(
                 "another process reads the database", hint="close it and repeat the command"
             )
 

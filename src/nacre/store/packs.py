@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from nacre.base import files
-from nacre.errors import ArchiveDamaged, Unavailable
+from nacre.errors import DamagedArchiveError, UnavailableError
 
 _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 
@@ -46,12 +46,12 @@ class Payload:
 
 
 def unpack(data: bytes) -> Payload:
-    """Decode the output of :meth:`Payload.pack`. Raises ArchiveDamaged."""
+    """Decode the output of :meth:`Payload.pack`. Raises DamagedArchiveError."""
     head, _, text = data.partition(b"\n")
     try:
         return Payload(text, tuple(_LENGTHS_DECODER.decode(head)))
     except msgspec.DecodeError as error:
-        raise ArchiveDamaged(f"a segment cannot be read: {error}") from error
+        raise DamagedArchiveError(f"a segment cannot be read: {error}") from error
 
 
 def join(payloads: Sequence[Payload]) -> Payload:
@@ -447,15 +447,15 @@ def compress(data: bytes, base: bytes) -> bytes:
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
-    """Decompress a frame of ``most`` bytes. Raises ArchiveDamaged."""
+    """Decompress a frame of ``most`` bytes. Raises DamagedArchiveError."""
     zstd = _zstd()
     reader = zstd.ZstdDecompressor(zstd_dict=_prefix(base))
     try:
         data = reader.decompress(frame, max_length=most + 1)
     except (zstd.ZstdError, EOFError) as error:
-        raise ArchiveDamaged(f"a segment cannot be unpacked: {error}") from error
+        raise DamagedArchiveError(f"a segment cannot be unpacked: {error}") from error
     if len(data) != most or not reader.eof:
-        raise ArchiveDamaged("a segment holds another number of bytes than it says")
+        raise DamagedArchiveError("a segment holds another number of bytes than it says")
     return bytes(data)
 
 
@@ -472,7 +472,7 @@ def _zstd() -> Any:
     try:
         return import_module(f"{_PACKAGE}.zstd")
     except ImportError as error:
-        raise Unavailable("Zstandard is missing", hint="pip install backports.zstd") from error
+        raise UnavailableError("Zstandard is missing", hint="pip install backports.zstd") from error
 
 
 # -- Packs --------------------------------------------------------------------
@@ -575,11 +575,11 @@ class Pack:
     _base: bytes | None = None
 
     def payload(self, segment: Segment, find: Find) -> Payload:
-        """Return the payload of a segment. Raises ArchiveDamaged."""
+        """Return the payload of a segment. Raises DamagedArchiveError."""
         if segment.is_copy:
             payload = find(segment.digest)
             if payload is None:
-                raise ArchiveDamaged(
+                raise DamagedArchiveError(
                     f"{self.place}: a segment that another pack should have is gone"
                 )
             return payload
@@ -589,11 +589,11 @@ class Pack:
             file.seek(segment.body)
             data = decompress(file.read(segment.size), base, segment.length)
         if digest_of(data) != segment.digest:
-            raise ArchiveDamaged(f"{self.place}: a segment is not what it was")
+            raise DamagedArchiveError(f"{self.place}: a segment is not what it was")
         return unpack(data)
 
     def payloads(self, find: Find) -> Iterator[tuple[Segment, Payload]]:
-        """Yield all segments with their payloads. Raises ArchiveDamaged."""
+        """Yield all segments with their payloads. Raises DamagedArchiveError."""
         for segment in self.segments:
             yield segment, self.payload(segment, find)
 
@@ -722,7 +722,7 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 def load(place: Path, *, thorough: bool = False) -> Pack:
     """Load a pack without a torn tail. ``thorough`` verifies all checksums instead of only the last.
 
-    Raises ArchiveDamaged for an invalid pack or one damaged before its end, and Unavailable if it
+    Raises DamagedArchiveError for an invalid pack or one damaged before its end, and UnavailableError if it
     cannot be read.
     """
     pack = Pack(place, Title("", ""))
@@ -731,7 +731,7 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
         while (head := _read_head(file)) is not None:
             if head.nacre_archive:
                 if head.nacre_archive > VERSION:
-                    raise ArchiveDamaged(
+                    raise DamagedArchiveError(
                         f"{place} was written by a newer nacre", hint="upgrade nacre"
                     )
                 pack.title, pack.end = Title(head.tool, head.path, head.kind), file.tell()
@@ -740,7 +740,7 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
             is_last = body + head.size >= size
             if (thorough or is_last) and not _is_sound(head, file):
                 if not is_last:
-                    raise ArchiveDamaged(f"{place}: a segment is damaged")
+                    raise DamagedArchiveError(f"{place}: a segment is damaged")
                 break
             segment = Segment(
                 head.start,
@@ -757,7 +757,7 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
             file.seek(pack.end)
         pack.torn = size - pack.end
     if not pack.title.tool:
-        raise ArchiveDamaged(f"{place} is no pack of the archive")
+        raise DamagedArchiveError(f"{place} is no pack of the archive")
     return pack
 
 
@@ -797,7 +797,7 @@ def _open_pack(place: Path) -> BinaryIO:
     try:
         return os.fdopen(files.open_file(place, os.O_RDONLY), "rb")
     except FileNotFoundError as error:
-        raise ArchiveDamaged(f"{place} is gone") from error
+        raise DamagedArchiveError(f"{place} is gone") from error
     except OSError as error:
         hint = "check its permissions, and the disk"
-        raise Unavailable(f"cannot read {place}: {error.strerror}", hint=hint) from error
+        raise UnavailableError(f"cannot read {place}: {error.strerror}", hint=hint) from error

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from nacre.base.ids import Clock, to_ms
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
 from nacre.base.sql import statements
-from nacre.errors import InvalidInput, NacreError, NotAllowed, StoreUnusable
+from nacre.errors import InvalidInputError, NacreError, NotAllowedError, UnusableStoreError
 from nacre.store.postgres_connection import (
     CONNECT_SECONDS,
     SILENT_SECONDS,
@@ -94,20 +94,20 @@ def distribute(
 
     Distributed tables stay as they are. New nodes receive the data that Citus does not copy by
     itself. ``tell`` is called with each table's name first. Blocks all writers. Raises
-    StoreUnusable, NotAllowed, psycopg.Error.
+    UnusableStoreError, NotAllowed, psycopg.Error.
     """
     if not _run(connection, "has_citus"):
-        raise StoreUnusable(
+        raise UnusableStoreError(
             "this database has no Citus",
             hint="CREATE EXTENSION citus in it, on the coordinator and on each node",
         )
     if not _run(connection, "count_nodes")[0][0]:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             "no node is there to hold rows",
             hint="SELECT citus_add_node('host', 5432) on the coordinator, for each",
         )
     if not _run(connection, "sees_all")[0][0]:
-        raise NotAllowed(
+        raise NotAllowedError(
             "row-level security holds rows back from this login",
             hint="let a superuser distribute the rows",
         )
@@ -140,7 +140,7 @@ def distribute(
 
 def _raise_failures(failed: list[Any]) -> None:
     for node, port, reason in failed:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"the node {node}:{port} refuses it: {reason}", hint="mend that, and repeat the command"
         )
 
@@ -157,7 +157,7 @@ def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[
 # has one connection, and each thread needs its own. A writer holds the tenant's lock until the
 # transaction ends, like a file's lock. A broken connection is reopened by the first statement of a
 # block, unless locks or temporary tables were lost with it. Within a block, its loss is
-# StoreUnusable. A single-statement transaction is repeated if the server rolled it back
+# UnusableStoreError. A single-statement transaction is repeated if the server rolled it back
 # (:mod:`nacre.store.postgres_connection`). If the answer to a commit is lost, its result is unknown
 # and nothing is repeated.
 
@@ -204,11 +204,11 @@ class PostgresDatabase:
     ) -> None:
         """Connect, and migrate an older server.
 
-        Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput, and NotAllowed if the account
-        has no access.
+        Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, InvalidInputError, and
+        NotAllowedError if the account has no access.
         """
         if not _TENANT.fullmatch(tenant):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{tenant!r} cannot name a tenant",
                 hint="use up to 64 lower-case letters and digits",
             )
@@ -234,7 +234,7 @@ class PostgresDatabase:
             with translated_errors():
                 encoding = self._connection.info.parameter_status("server_encoding")
                 if encoding != "UTF8":
-                    raise StoreUnusable(
+                    raise UnusableStoreError(
                         f"the database on the PostgreSQL server keeps its texts in {encoding}, nacre's are UTF8",
                         hint="make another one: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
                     )
@@ -261,18 +261,18 @@ class PostgresDatabase:
             raise
 
     def _write_refusal(self) -> NacreError | None:
-        """Return the reason why writes are forbidden, if any. Raises NotAllowed if reads are forbidden too."""
+        """Return the reason why writes are forbidden, if any. Raises NotAllowedError if reads are forbidden too."""
         with translated_errors():
             row = self._connection.execute(
                 query("read_standing"), {"account": self.account}
             ).fetchone()
         if row is None:
-            raise NotAllowed(
+            raise NotAllowedError(
                 f"{self.account} does not belong to the space {self.tenant}",
                 hint="storage.account says who you are; an owner lets you in: nacre server spaces add",
             )
         return (
-            NotAllowed(f"{self.account} may only read {self.tenant}")
+            NotAllowedError(f"{self.account} may only read {self.tenant}")
             if row[0] == Role.READER
             else None
         )
@@ -433,7 +433,7 @@ class PostgresDatabase:
     def hold(self, lock: str) -> bool:
         """Take a lock of the tenant other than the write lock. Return False if another connection holds it.
 
-        The server frees it when the connection ends. The holder then gets StoreUnusable until it
+        The server frees it when the connection ends. The holder then gets UnusableStoreError until it
         releases the lock.
         """
         if not (self.one("try_lock", lock=lock) or (0,))[0]:
@@ -484,7 +484,7 @@ class PostgresDatabase:
         try:
             with translated_errors():
                 return work()
-        except StoreUnusable:
+        except UnusableStoreError:
             if not (self._connection.closed and self._may_connect()):
                 raise
             self._connect()
@@ -510,7 +510,7 @@ class PostgresDatabase:
 
     def _commit(self) -> None:
         if self._connection.info.transaction_status == TransactionStatus.INERROR:
-            raise StoreUnusable(
+            raise UnusableStoreError(
                 "nothing was written: the server refused a part of it", hint="repeat the command"
             )
         with translated_errors():

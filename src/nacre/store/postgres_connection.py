@@ -25,7 +25,13 @@ from psycopg.conninfo import conninfo_to_dict
 from nacre.base.environment import environment
 from nacre.base.lazy import load
 from nacre.base.sql import statements
-from nacre.errors import SchemaTooNew, StoreAway, StoreBusy, StoreUnusable, Unavailable
+from nacre.errors import (
+    MissingStoreError,
+    SchemaTooNewError,
+    StoreBusyError,
+    UnavailableError,
+    UnusableStoreError,
+)
 from nacre.store.schema import Clause, Database, Indexed, Row, Words, fits_index
 from nacre.store.sqlite import with_columns, with_other
 
@@ -119,7 +125,7 @@ def connect(
     """Connect without a tenant, for migrations and administration.
 
     ``patience`` is the number of seconds a statement waits for data from the server, by default
-    unlimited, for long statements. Raises StoreUnusable, and StoreAway if the connection fails.
+    unlimited, for long statements. Raises UnusableStoreError, and MissingStoreError if the connection fails.
     """
     parts = _parse_url(url)
     try:
@@ -134,7 +140,7 @@ def connect(
             f" -c default_transaction_read_only={'on' if read_only else 'off'}",
         )
     except psycopg.Error as error:
-        raise StoreAway(
+        raise MissingStoreError(
             f"cannot connect to the PostgreSQL server: {_first_line(error).removeprefix('connection failed: ')}",
             hint="is it running, and are server, port, login and database in NACRE_DB right?",
         ) from error
@@ -156,7 +162,7 @@ def _parse_url(url: str) -> dict[str, Any]:
         parts = {"host": "@"}
     ports = str(parts.get("port") or 0).replace(",", "")
     if "@" in f"{parts.get('host')}{parts.get('dbname')}" or not ports.isdigit():
-        raise StoreUnusable(
+        raise UnusableStoreError(
             "NACRE_DB is not the address of a PostgreSQL server",
             hint="write postgresql://login:password@server:5432/database; in a password, write @ as %40, / as %2F, "
             "? as %3F and % as %25",
@@ -170,36 +176,38 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except (errors.LockNotAvailable, errors.SerializationFailure, errors.DeadlockDetected) as error:
-        raise StoreBusy(
+        raise StoreBusyError(
             "another process is writing to this memory", hint="try again in a moment"
         ) from error
     except errors.QueryCanceled as error:
-        raise Unavailable(f"it was interrupted: {_first_line(error)}", hint="ask again") from error
+        raise UnavailableError(
+            f"it was interrupted: {_first_line(error)}", hint="ask again"
+        ) from error
     except errors.DiskFull as error:
-        raise Unavailable(
+        raise UnavailableError(
             "the disk of the PostgreSQL server is full", hint="free some space; nothing was lost"
         ) from error
     except errors.InsufficientPrivilege as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"the PostgreSQL server refuses it: {_first_line(error)}", hint=_RIGHTS
         ) from error
     except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"the PostgreSQL server cannot do this: {_first_line(error)}",
             hint="nacre needs PostgreSQL 16 or newer with pgvector (the extension vector)",
         ) from error
     except _NoResponseError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"the PostgreSQL server does not answer: {error}",
             hint="it may have done what was asked: look before you repeat it",
         ) from error
     except (psycopg.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
-        raise StoreAway(
+        raise MissingStoreError(
             f"the PostgreSQL server does not answer: {_first_line(error)}",
             hint="start it, and repeat the command",
         ) from error
     except psycopg.Error as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"the PostgreSQL server cannot do this: {_first_line(error)}"
         ) from error
 
@@ -294,13 +302,13 @@ def pause(done: int) -> None:
 def repeated(work: Callable[[], ResultT], wait: Callable[[int], object] = pause) -> ResultT:
     """Return the result of ``work``, repeated after deadlocks and serialization failures.
 
-    ``work`` is a whole transaction. Raises StoreBusy if all attempts were rolled back, and other
+    ``work`` is a whole transaction. Raises StoreBusyError if all attempts were rolled back, and other
     errors of ``work``.
     """
     for done in range(TIMES - 1):
         try:
             return work()
-        except StoreBusy as error:
+        except StoreBusyError as error:
             if not isinstance(error.__cause__, _ROLLED_BACK):
                 raise
         wait(done)
@@ -468,7 +476,7 @@ def migrations() -> dict[int, str]:
 
 
 def migrate(connection: psycopg.Connection[Any], wait: Callable[[int], object] = pause) -> None:
-    """Migrate a server's database to the current schema. Raises SchemaTooNew, psycopg.Error.
+    """Migrate a server's database to the current schema. Raises SchemaTooNewError, psycopg.Error.
 
     Other processes wait. The role must be able to create schemas, roles and the extension
     ``vector``. If a table stays locked too long, the migration is retried a few times.
@@ -505,9 +513,9 @@ def _migrate_once(connection: psycopg.Connection[Any], newest: int) -> None:
 
 
 def _is_current(server: State, newest: int) -> bool:
-    """Return True if the schema is current. Raises SchemaTooNew if this program is too old."""
+    """Return True if the schema is current. Raises SchemaTooNewError if this program is too old."""
     if server.needs > newest:
-        raise SchemaTooNew(
+        raise SchemaTooNewError(
             f"the server has schema {server.number}, this nacre knows up to {newest}",
             hint="upgrade nacre on this machine",
         )

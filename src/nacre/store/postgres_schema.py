@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import errors, sql
 
 from nacre.base.sql import statements
-from nacre.errors import NotAllowed
+from nacre.errors import NotAllowedError
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect, key_of, migrate, translated, translated_errors
 from nacre.store.schema import Clause, Indexed, Row
@@ -21,7 +21,7 @@ from nacre.store.search import Corpus, Match, Term, WordSearch
 class Registry:
     """A connection without a tenant, for one thread at a time.
 
-    Methods raise NotAllowed, StoreUnusable, and Unavailable if the server sends nothing for
+    Methods raise NotAllowed, UnusableStoreError, and Unavailable if the server sends nothing for
     ``patience`` seconds (if given).
     """
 
@@ -101,7 +101,7 @@ def _refusals() -> Iterator[None]:
         try:
             yield
         except errors.InsufficientPrivilege as error:
-            raise NotAllowed(
+            raise NotAllowedError(
                 "this login at the server does not manage its spaces",
                 hint="use the one that owns the database, or have it grant the schema nacre_spaces and its tables",
             ) from error

@@ -219,7 +219,7 @@ def _all(parts: list[tuple[str, tuple[object, ...]]]) -> Clause:
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Exceptions caused by processing a row that nacre did not write. Errors found by the engine are StoreUnusable."""
+"""Exceptions caused by processing a row that nacre did not write. Errors found by the engine are UnusableStoreError."""
 
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -270,7 +270,7 @@ class Database(Protocol):
     """One connection to one memory, used by one thread at a time. Statements outside a transaction
     commit immediately.
 
-    All methods may raise StoreBusy (another process writes), StoreUnusable and Unavailable. Writing
+    All methods may raise StoreBusyError (another process writes), UnusableStoreError and Unavailable. Writing
     methods also raise ``unwritable``.
     """
 

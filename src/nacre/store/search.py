@@ -16,7 +16,7 @@ import apsw
 from nacre.base.ids import to_ms
 from nacre.base.lazy import Module, load
 from nacre.base.text import segment
-from nacre.errors import EmbedderUnavailable, StoreUnusable
+from nacre.errors import EmbedderUnavailableError, UnusableStoreError
 from nacre.store.schema import (
     Clause,
     Database,
@@ -824,7 +824,7 @@ class Vectors:
             rows = earlier._db.all(
                 "find_vectors_by_hash", hashes=json.dumps([digest.hex() for digest in hashes])
             )
-        except StoreUnusable:
+        except UnusableStoreError:
             return
         if rows:
             with self._db.transaction():
@@ -844,7 +844,7 @@ class Vectors:
 
         ``digests_by_turn`` maps turn rows to passage hashes. ``fresh`` holds the new hashes and ``vectors``
         their unit vectors (one row each). ``through`` is the last turn row processed. Deleted turns
-        are left out. Raises EmbedderUnavailable if the size of the vectors differs from the stored
+        are left out. Raises EmbedderUnavailableError if the size of the vectors differs from the stored
         ones.
         """
         with self._db.transaction():
@@ -867,7 +867,7 @@ class Vectors:
         """Add the vectors of memories, given as row → one unit vector per piece of text.
 
         Memories that were edited or deleted since their text was read have another row or none, and
-        are left out. Raises EmbedderUnavailable if the size of the vectors differs from the stored
+        are left out. Raises EmbedderUnavailableError if the size of the vectors differs from the stored
         ones.
         """
         rows: list[dict[str, object]] = [
@@ -955,7 +955,7 @@ class Vectors:
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
         present = self.dimensions()
         if present and len(vectors) and vectors.shape[1] != present:
-            raise EmbedderUnavailable(
+            raise EmbedderUnavailableError(
                 f"{self.model()} gives vectors of {vectors.shape[1]} numbers now, and the index has {present}",
                 hint="another model answers by that name: nacre admin doctor --deep --repair drops its vectors",
             )

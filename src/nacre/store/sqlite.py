@@ -25,7 +25,13 @@ from nacre.base import files
 from nacre.base.lazy import load
 from nacre.base.locks import Observe
 from nacre.base.sql import statements
-from nacre.errors import NacreError, SchemaTooNew, StoreBusy, StoreUnusable, Unavailable
+from nacre.errors import (
+    NacreError,
+    SchemaTooNewError,
+    StoreBusyError,
+    UnavailableError,
+    UnusableStoreError,
+)
 from nacre.store import rows
 
 if TYPE_CHECKING:
@@ -59,13 +65,13 @@ def newest(folder: str = MAIN) -> int:
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
     """Migrate a database to the current schema in one transaction, keeping a copy if it has data.
 
-    Raises SchemaTooNew for a schema written by a newer nacre.
+    Raises SchemaTooNewError for a schema written by a newer nacre.
     """
     version = _version(connection)
     if version == newest(folder):
         return
     if version > newest(folder):
-        raise SchemaTooNew(
+        raise SchemaTooNewError(
             f"{path} has schema {version}, this nacre knows up to {newest(folder)}",
             hint="upgrade nacre, or point NACRE_HOME at another folder",
         )
@@ -486,11 +492,11 @@ class FileDatabase:
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def fold_log(self) -> None:
-        """Checkpoint the log into the file, so that the file can be moved. Raises StoreBusy, Unavailable."""
+        """Checkpoint the log into the file, so that the file can be moved. Raises StoreBusyError, UnavailableError."""
         with _translate_errors(self.path):
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy and busy[0]:
-            raise StoreBusy(
+            raise StoreBusyError(
                 f"another process reads {self.path}", hint="close it and repeat the command"
             )
 
@@ -547,15 +553,15 @@ def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.BusyError as error:
-        raise StoreBusy(
+        raise StoreBusyError(
             f"another process is writing to {path}", hint="try again when it has finished"
         ) from error
     except apsw.FullError as error:
         raise _disk_full(path) from error
     except apsw.InterruptError as error:
-        raise Unavailable("it was interrupted", hint="ask again") from error
+        raise UnavailableError("it was interrupted", hint="ask again") from error
     except apsw.NotADBError as error:
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"{path} is not a nacre database",
             hint="move it away and run: nacre admin db rebuild",
         ) from error
@@ -566,7 +572,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
         if path.parent.exists() and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES:
             raise _disk_full(path) from error
-        raise StoreUnusable(
+        raise UnusableStoreError(
             f"cannot use the database {path}: {error}",
             hint="check that the folder exists and is writable",
         ) from error
@@ -578,10 +584,12 @@ def _lower(*arguments: Any) -> Any:
     return text.lower() if isinstance(text, str) else text
 
 
-def damaged(path: Path, why: str = "") -> StoreUnusable:
+def damaged(path: Path, why: str = "") -> UnusableStoreError:
     """Return the error for a damaged database."""
     message = f"{path} is damaged{f': {why}' if why else ''}"
-    return StoreUnusable(message, hint="the vault still has every memory: nacre admin db rebuild")
+    return UnusableStoreError(
+        message, hint="the vault still has every memory: nacre admin db rebuild"
+    )
 
 
 def _wait_for_lock(attempts: int) -> bool:
@@ -610,8 +618,8 @@ def _keep_a_log(connection: apsw.Connection) -> None:
             time.sleep(_LOCK_RETRY_SECONDS)
 
 
-def _disk_full(path: Path) -> Unavailable:
-    return Unavailable(
+def _disk_full(path: Path) -> UnavailableError:
+    return UnavailableError(
         f"the disk that holds {path} is full", hint="free some space; nothing was lost"
     )
 
@@ -662,14 +670,14 @@ def open_database(
     """Open a database, creating it if needed.
 
     A database on a full or read-only disk, or without write permission, is opened read-only. Raises
-    StoreUnusable, StoreBusy, SchemaTooNew, Unavailable.
+    UnusableStoreError, StoreBusyError, SchemaTooNewError, Unavailable.
     """
     try:
         _create_private(path)
         return FileDatabase(path, observe, migrations=migrations)
-    except (SchemaTooNew, StoreBusy):
+    except (SchemaTooNewError, StoreBusyError):
         raise
-    except (StoreUnusable, Unavailable) as error:
+    except (UnusableStoreError, UnavailableError) as error:
         if isinstance(error.__cause__, _CORRUPTION_ERRORS) or not path.is_file():
             raise
         return FileDatabase(path, unwritable=error, migrations=migrations)
@@ -689,7 +697,7 @@ def _create_private(path: Path) -> None:
                 "it is on a read-only disk",
                 "make that writable, or set NACRE_HOME to another folder",
             )
-        raise StoreUnusable(f"cannot use the database {path}: {reason}", hint=hint) from error
+        raise UnusableStoreError(f"cannot use the database {path}: {reason}", hint=hint) from error
 
 
 # -- Snapshots ----------------------------------------------------------------
@@ -722,7 +730,7 @@ class Snapshot:
         self._connection.close()
 
     def copy(self, target: Path, on_progress: Callable[[int, int], None]) -> None:
-        """Write the snapshot to a new file, reporting copied and total pages. Raises StoreUnusable."""
+        """Write the snapshot to a new file, reporting copied and total pages. Raises UnusableStoreError."""
         try:
             copy = apsw.Connection(str(target))
             try:
@@ -734,7 +742,7 @@ class Snapshot:
             finally:
                 copy.close()
         except apsw.Error as error:
-            raise StoreUnusable(
+            raise UnusableStoreError(
                 f"{self._path} cannot be copied: {error}",
                 hint="nacre admin doctor --deep looks at it",
             ) from error

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nacre.errors import InvalidInput, TranscriptUnreadable
+from nacre.errors import InvalidInputError, UnreadableTranscriptError
 from nacre.home.parsing import Batch, FileFailed, Job, read_files
 from nacre.readers.adapter import (
     MAGIC,
@@ -454,11 +454,11 @@ class _Kit:
             try:
                 self.recognised(self.put(data))
                 self.read(data)
-            except TranscriptUnreadable:
+            except UnreadableTranscriptError:
                 if not (self.adapter.whole or self.form.is_database):
                     yield f"{name}: it says that a file cannot be read which is read line by line"
             except Exception as error:  # noqa: BLE001 - whatever it raises is told
-                if not (self.form.is_database and isinstance(error, InvalidInput)):
+                if not (self.form.is_database and isinstance(error, InvalidInputError)):
                     yield f"{name}: it raises {type(error).__name__}: {error}"
 
     def counts(self) -> Complaints:
@@ -535,7 +535,7 @@ class _Kit:
         tracemalloc.start()
         try:
             self.read(data)
-        except TranscriptUnreadable:
+        except UnreadableTranscriptError:
             pass
         finally:
             _, peak = tracemalloc.get_traced_memory()

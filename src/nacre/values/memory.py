@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from nacre.base import bounds as base_bounds
-from nacre.errors import OwnerOnly
+from nacre.errors import OwnerOnlyError
 from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
 MAX_BODY_BYTES = 1_000_000
@@ -429,9 +429,9 @@ class Actor:
         return f"{self.face.value}, {self.agent}" if self.agent else self.face.value
 
     def require_owner(self, what: str) -> None:
-        """Raise OwnerOnly if the caller is an agent."""
+        """Raise OwnerOnlyError if the caller is an agent."""
         if self.agent:
-            raise OwnerOnly(
+            raise OwnerOnlyError(
                 f"{what} is for the owner alone, and {self.agent} runs this",
                 hint="run it in a terminal of your own, outside any agent",
             )

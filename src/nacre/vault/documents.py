@@ -24,7 +24,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from nacre.base.ids import to_millisecond
 from nacre.base.times import day_of, in_utc, is_known
 from nacre.base.yaml import NotPlainError, Span, read
-from nacre.errors import MemoryInvalid
+from nacre.errors import InvalidMemoryError
 from nacre.values.codec import keys_of, plain, plain_fields
 from nacre.values.memory import (
     MAX_BODY_BYTES,
@@ -56,13 +56,13 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 def split(text: str) -> tuple[str | None, str]:
     """Split front matter (without fences) and body. The first is ``None`` without front matter.
 
-    Raises MemoryInvalid for unterminated front matter, because the file may be truncated.
+    Raises InvalidMemoryError for unterminated front matter, because the file may be truncated.
     """
     match = _FENCE.match(text)
     if match:
         return match.group(1), text[match.end() :]
     if _UNCLOSED.match(text):
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             "front matter has no end", hint="close it with a line of three dashes: ---"
         )
     return None, text
@@ -83,7 +83,7 @@ def join(text: str, front: str, body: str) -> str:
 
 
 def load(front: str) -> dict[str, Any]:
-    """Parse front matter as a mapping of texts, lists and mappings. Raises MemoryInvalid with the line number."""
+    """Parse front matter as a mapping of texts, lists and mappings. Raises InvalidMemoryError with the line number."""
     return _read(front)[0]
 
 
@@ -97,7 +97,7 @@ def dump(values: Mapping[str, Any]) -> str:
 def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str:
     """Change some keys of front matter and leave all other bytes unchanged.
 
-    Raises MemoryInvalid.
+    Raises InvalidMemoryError.
     """
     _, spans = _read(front)
     edits: list[tuple[int, int, str]] = []
@@ -122,7 +122,7 @@ def _read(front: str) -> tuple[dict[str, Any], dict[str, Span]]:
         return read(front)
     except NotPlainError as error:
         where = f" at line {error.line + 2}" if error.line is not None else ""
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"broken YAML{where}: {error}", hint="mend the lines between the two --- marks"
         ) from error
 
@@ -256,16 +256,16 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     """Parse the memory in the document at ``path`` (relative to the vault).
 
     Project and kind come from the folder, so that moving a file changes them. ``new_id`` creates a
-    missing id, and ``modified`` replaces missing dates. Raises MemoryInvalid.
+    missing id, and ``modified`` replaces missing dates. Raises InvalidMemoryError.
     """
     if "\0" in text:
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             "it is not text: it holds zero bytes", hint="keep other files outside the vault"
         )
     if not text.strip("\ufeff \t\r\n"):
-        raise MemoryInvalid("the file is empty", hint="delete it to retire the memory")
+        raise InvalidMemoryError("the file is empty", hint="delete it to retire the memory")
     if has_marks(text):
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             "holds the marks of a merge that was not finished (<<<<<<<, =======, >>>>>>>)",
             hint="keep what is right, take the marks out",
         )
@@ -274,14 +274,14 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
         len(body) > MAX_BODY_BYTES // 4
         and len(body.encode("utf-8", errors="replace")) > MAX_BODY_BYTES + _HEADING_BYTES
     ):
-        raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
+        raise InvalidMemoryError("a memory is at most 1 MB", hint="split the file")
     return assemble(load(front) if front else {}, body, path, new_id=new_id, modified=modified)
 
 
 def assemble(
     values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime
 ) -> Memory:
-    """Build a memory from its parsed front matter and its body; see :func:`parse`. Raises MemoryInvalid."""
+    """Build a memory from its parsed front matter and its body; see :func:`parse`. Raises InvalidMemoryError."""
     place = place_of(path)
     title, below = _split_title(body)
     if title and _text(values, "subject") not in (None, title):
@@ -340,7 +340,7 @@ class Stated:
 
 
 def stated(text: str) -> Stated:
-    """Return the kind and project given in front matter, regardless of the folder. Raises MemoryInvalid."""
+    """Return the kind and project given in front matter, regardless of the folder. Raises InvalidMemoryError."""
     front, _ = split(text)
     values = load(front) if front else {}
     return Stated(_choice(values, "kind", Kind, None), _stated_project(values))
@@ -375,7 +375,7 @@ def _readers_of(kind: Any) -> dict[str, Reader]:
 
 
 def _reader(kind: Any, default: Any) -> Reader:
-    """Return a reader for a type. Readers raise MemoryInvalid."""
+    """Return a reader for a type. Readers raise InvalidMemoryError."""
     if type(None) in get_args(kind):
         kind = next(argument for argument in get_args(kind) if argument is not type(None))
     if kind in _READERS:
@@ -460,7 +460,7 @@ def _stated_project(values: dict[str, Any]) -> str | None:
 def _id(values: dict[str, Any]) -> str | None:
     identity = _text(values, "id")
     if identity and not _IDENTITY.fullmatch(identity):
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"{identity[:80]!r} cannot be an id", hint="remove the line: the file gets a new one"
         )
     return identity
@@ -478,7 +478,7 @@ def _links(values: dict[str, Any]) -> tuple[Link, ...]:
     if not isinstance(links, list) or not all(
         isinstance(link, dict) and link.get("to") for link in links
     ):
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             "links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]"
         )
     return tuple(_link(link) for link in links)
@@ -488,7 +488,7 @@ def _link(link: dict[str, Any]) -> Link:
     valid = _mapping(link, "valid")
     strength = _number(link, "strength")
     if strength is not None and not 0 <= strength <= 1:
-        raise MemoryInvalid(f"the strength of a link is 0 to 1, not {strength:g}")
+        raise InvalidMemoryError(f"the strength of a link is 0 to 1, not {strength:g}")
     return Link(
         _text(link, "rel") or "related_to",
         _text(link, "to") or "",
@@ -502,7 +502,7 @@ def _link(link: dict[str, Any]) -> Link:
 def _read_confirmations(values: dict[str, Any]) -> tuple[Confirmation, ...]:
     entries = values.get("confirmed") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise MemoryInvalid("confirmed is a list of {at: …, session: …, turns: …}")
+        raise InvalidMemoryError("confirmed is a list of {at: …, session: …, turns: …}")
     times = ((entry, _time(entry, "at")) for entry in entries)
     return tuple(
         Confirmation(at, _text(entry, "session"), _texts(entry, "turns"))
@@ -516,7 +516,7 @@ def _text(values: dict[str, Any], key: str) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise MemoryInvalid(f"{key} must be text, not a list or mapping")
+        raise InvalidMemoryError(f"{key} must be text, not a list or mapping")
     return value.strip()
 
 
@@ -525,14 +525,14 @@ def _texts(values: dict[str, Any], key: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise MemoryInvalid(f"{key} must be a list of words", hint=f"e.g. {key}: [one, two]")
+        raise InvalidMemoryError(f"{key} must be a list of words", hint=f"e.g. {key}: [one, two]")
     return tuple(item for item in value if item)
 
 
 def _mapping(values: dict[str, Any], key: str) -> dict[str, Any]:
     value = values.get(key) or {}
     if not isinstance(value, dict):
-        raise MemoryInvalid(f"{key} must be a mapping, not {str(value)[:80]!r}")
+        raise InvalidMemoryError(f"{key} must be a mapping, not {str(value)[:80]!r}")
     return value
 
 
@@ -543,7 +543,7 @@ def _choice(values: dict[str, Any], key: str, options: Any, default: Any) -> Any
     try:
         return options(text.lower())
     except ValueError:
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"unknown {key} {text[:80]!r}",
             hint=f"one of: {', '.join(option.value for option in options)}",
         ) from None
@@ -554,7 +554,7 @@ def _importance(values: dict[str, Any]) -> int:
     if number is None:
         return 7
     if not 1 <= number <= 10:
-        raise MemoryInvalid(f"importance is 1 to 10, not {number:g}")
+        raise InvalidMemoryError(f"importance is 1 to 10, not {number:g}")
     return round(number)
 
 
@@ -567,13 +567,13 @@ def _number(values: dict[str, Any], key: str) -> float | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise MemoryInvalid(f"{key} must be a number, not {text[:80]!r}")
+        raise InvalidMemoryError(f"{key} must be a number, not {text[:80]!r}")
     return number
 
 
 def _is_same_time(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
     """Return True if two times are equal in spite of different formats (seconds, time zone, or only a day)."""
-    with suppress(MemoryInvalid):
+    with suppress(InvalidMemoryError):
         return _time(before, key) == _time(after, key)
     return False
 
@@ -586,7 +586,7 @@ def _time(values: dict[str, Any], key: str) -> datetime | None:
         moment = to_millisecond(datetime.fromisoformat(text))
         return in_utc(moment) if is_known(moment) else None
     except (ValueError, OverflowError):
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"{key} is not a date: {text[:80]!r}", hint="write 2026-11-20 or 2026-11-20T03:12:00Z"
         ) from None
 

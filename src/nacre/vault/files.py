@@ -22,7 +22,7 @@ from nacre.base import json as json_text
 from nacre.base.ids import bytes_hash, to_millisecond
 from nacre.base.text import count, harmless, one_line, shorten
 from nacre.base.times import shown_day
-from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
+from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.values import codec
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory
 from nacre.values.session import Trust
@@ -77,7 +77,7 @@ def is_memory_name(name: str) -> bool:
 
 
 def place_of(path: str) -> Place:
-    """Return a memory's place from its path. Raises MemoryInvalid if the folder is not a kind."""
+    """Return a memory's place from its path. Raises InvalidMemoryError if the folder is not a kind."""
     parts = PurePosixPath(path).parts
     retired = parts[0] == "retired" and len(parts) > 1
     parts = parts[1:] if retired else parts
@@ -167,7 +167,7 @@ def _kind_of(folders: list[str]) -> Kind | None:
     try:
         return Kind(folders[0])
     except ValueError:
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"{folders[0]!r} is not a kind of memory",
             hint=f"move the file into one of: {', '.join(Kind)}",
         ) from None
@@ -226,9 +226,9 @@ class Vault:
         """Knows the times of files without reading each, if the vault is watched."""
 
     def prepare(self) -> None:
-        """Create the folder if it is missing. Raises VaultUnusable, StoreUnusable."""
+        """Create the folder if it is missing. Raises UnusableVaultError, UnusableStoreError."""
         if self.root.exists() and not self.root.is_dir():
-            raise VaultUnusable(
+            raise UnusableVaultError(
                 f"the vault path {self.root} is a file",
                 hint="move it away, or point NACRE_HOME at another folder",
             )
@@ -309,7 +309,7 @@ class Vault:
     def read(self, path: str, *, whole: bool = False) -> bytes:
         """Return a file's content, without a size limit if ``whole``.
 
-        Raises VaultUnusable, MemoryInvalid, and FileNotFoundError if it is missing.
+        Raises UnusableVaultError, InvalidMemoryError, and FileNotFoundError if it is missing.
         """
         with _translate_errors(self.root / path), self._folder(path) as folder:
             return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
@@ -337,7 +337,7 @@ class Vault:
             path, text = item
             data = text.encode("utf-8", errors="replace")
             with (
-                contextlib.suppress(OSError, MemoryInvalid),
+                contextlib.suppress(OSError, InvalidMemoryError),
                 self._folder(path, create=True) as folder,
             ):
                 folder.write_temporary(data)
@@ -350,7 +350,7 @@ class Vault:
         """Write a file through a temporary file.
 
         ``base`` is the hash of the version that was edited, ``None`` for a new file. Raises
-        EditConflict if the file on disk is another version, unless it already has the new content.
+        EditConflictError if the file on disk is another version, unless it already has the new content.
         """
         self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
 
@@ -368,7 +368,7 @@ class Vault:
             if current == data:
                 return
             if not is_based:
-                raise EditConflict(
+                raise EditConflictError(
                     f"{path} was changed by someone else",
                     hint="read it again, then repeat the edit",
                 )
@@ -415,7 +415,7 @@ class Vault:
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Wait until the names of files recently written or deleted are on disk."""
-        missing_errors = FileNotFoundError, NotADirectoryError, MemoryInvalid
+        missing_errors = FileNotFoundError, NotADirectoryError, InvalidMemoryError
         for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
             with (
                 _translate_errors(self.root / path),
@@ -482,22 +482,22 @@ class _Folder:
                 os.chmod(self._at(part), files.FOLDER_MODE, dir_fd=self.descriptor)
 
     def refuse_link(self, part: str, path: str) -> None:
-        """Raise MemoryInvalid for a symbolic link."""
+        """Raise InvalidMemoryError for a symbolic link."""
         with contextlib.suppress(FileNotFoundError):
             status = os.stat(self._at(part), dir_fd=self.descriptor, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
-                raise MemoryInvalid(
+                raise InvalidMemoryError(
                     f"{path!r} is a symbolic link", hint="replace it by the file itself"
                 )
 
     def read(self, *, limit: int | None) -> bytes:
-        """Return the file's content. Raises MemoryInvalid if it has more than ``limit`` bytes."""
+        """Return the file's content. Raises InvalidMemoryError if it has more than ``limit`` bytes."""
         with os.fdopen(self.open(os.O_RDONLY), "rb") as file:
             if limit is None:
                 return file.read()
             data = file.read(limit + 1)
         if len(data) > limit:
-            raise MemoryInvalid(_TOO_LARGE, hint="split the file")
+            raise InvalidMemoryError(_TOO_LARGE, hint="split the file")
         return data
 
     def stat(self) -> os.stat_result:
@@ -554,13 +554,13 @@ class _Folder:
 
 
 def parts_of(path: str) -> list[str]:
-    """Split a path. Raises MemoryInvalid if it leads out of the vault."""
+    """Split a path. Raises InvalidMemoryError if it leads out of the vault."""
     parts = path.split("/")
     if any(
         part in ("", "..") or "\0" in part or (os.name == "nt" and set(part) & {"\\", ":"})
         for part in parts
     ):
-        raise MemoryInvalid(
+        raise InvalidMemoryError(
             f"{path!r} lies outside the vault", hint="paths are relative to the vault"
         )
     return parts
@@ -586,7 +586,7 @@ def _list_folder(
             pass
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:  # deeper than any valid path
-                raise VaultUnusable(
+                raise UnusableVaultError(
                     f"cannot read {folder}: {error.strerror}", hint="check its permissions"
                 ) from error
         yield entries
@@ -669,7 +669,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         is_full = error.errno == errno.ENOSPC
-        raise VaultUnusable(
+        raise UnusableVaultError(
             f"cannot use {path}: {error.strerror}",
             hint="free some space and repeat; nothing was lost"
             if is_full

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from nacre.base import files
 from nacre.base.ids import at_ms
-from nacre.errors import GitUnavailable, RepositoryBusy, RepositoryUnusable
+from nacre.errors import GitUnavailableError, RepositoryBusyError, UnusableRepositoryError
 
 _SAFE_SECTIONS = frozenset(
     {
@@ -175,7 +175,7 @@ _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
 """Versions of git programs by path and file status. They belong to the machine, not to a home."""
 
 
-class GitFailed(RepositoryUnusable):
+class GitFailedError(UnusableRepositoryError):
     """An error reported by git. ``exit_code`` is its exit code and ``said`` its output."""
 
     def __init__(self, message: str, *, exit_code: int, said: str) -> None:
@@ -206,7 +206,7 @@ class GitProgram:
         return self.work_tree / ".git"
 
     def version(self) -> tuple[int, ...]:
-        """Return the version of git. Raises GitUnavailable if git is missing or too old."""
+        """Return the version of git. Raises GitUnavailableError if git is missing or too old."""
         path = self._path()
         file_mark = _stamp(Path(path))
         version = _VERSIONS.get((path, file_mark))
@@ -216,7 +216,7 @@ class GitProgram:
             version = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
             _VERSIONS[path, file_mark] = version
         if version < OLDEST:
-            raise GitUnavailable(
+            raise GitUnavailableError(
                 f"git {'.'.join(map(str, version))} is too old",
                 hint=f"nacre needs git {'.'.join(map(str, OLDEST))} or newer",
             )
@@ -225,7 +225,7 @@ class GitProgram:
     def setting(self, name: str) -> str:
         """Return the value of a setting, or "". The name is in lower case except for its middle part.
 
-        Raises RepositoryUnusable, GitUnavailable.
+        Raises UnusableRepositoryError, GitUnavailableError.
         """
         return next(
             (entry.value for entry in reversed(self._entries()) if entry.name == name), ""
@@ -237,7 +237,7 @@ class GitProgram:
             self.run("config", name, value)
 
     def own_file(self, name: str) -> Path:
-        """Return the path of a file inside the repository. Raises RepositoryUnusable, GitUnavailable."""
+        """Return the path of a file inside the repository. Raises UnusableRepositoryError, GitUnavailableError."""
         if self.git_dir.is_dir():
             return self.git_dir / name
         return self.work_tree / os.fsdecode(self.run("rev-parse", "--git-path", name).strip())
@@ -245,7 +245,7 @@ class GitProgram:
     def run(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> bytes:
-        """Run a git command and return its output. Raises GitFailed, RepositoryBusy, GitUnavailable."""
+        """Run a git command and return its output. Raises GitFailedError, RepositoryBusyError, GitUnavailableError."""
         done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
             raise _failure(
@@ -256,7 +256,7 @@ class GitProgram:
     def attempt(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a git command that may fail. Raises RepositoryUnusable, GitUnavailable."""
+        """Run a git command that may fail. Raises UnusableRepositoryError, GitUnavailableError."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         entries = self._entries()
         listed = list(set_back(entries))
@@ -292,7 +292,7 @@ class GitProgram:
             )
         entries = read_entries(os.fsdecode(done.stdout))
         if name := unusable(entries):
-            raise RepositoryUnusable(
+            raise UnusableRepositoryError(
                 f"{self.git_dir} says which program git is to start: {name}",
                 hint=f"git -C {self.work_tree} config --unset-all {name}; what you want said belongs in git's"
                 " global settings",
@@ -305,7 +305,7 @@ class GitProgram:
 
     def _path(self) -> str:
         if self._program is None:
-            raise GitUnavailable(
+            raise GitUnavailableError(
                 "git is not installed",
                 hint="install git to keep the vault's history; all else works without",
             )
@@ -330,7 +330,7 @@ class GitProgram:
                 env={**self._environ, **(environ or {})},
             )
         except OSError as error:
-            raise GitUnavailable(
+            raise GitUnavailableError(
                 f"git cannot be run: {error.strerror}", hint="check that git works: git --version"
             ) from error
         with process:
@@ -338,7 +338,7 @@ class GitProgram:
                 out, stderr = process.communicate(stdin, timeout)
             except subprocess.TimeoutExpired as error:
                 _end(process)
-                raise GitUnavailable(
+                raise GitUnavailableError(
                     f"git did not answer within {timeout:.0f} seconds",
                     hint="try again; nothing was changed",
                 ) from error
@@ -396,20 +396,20 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _failure(command: str, code: int, output: str) -> RepositoryUnusable | RepositoryBusy:
+def _failure(command: str, code: int, output: str) -> UnusableRepositoryError | RepositoryBusyError:
     line = next(
         (line for line in output.splitlines() if line.startswith(("fatal:", "error:"))),
         output.splitlines()[0] if output else "",
     )
     if ".lock" in output and ("File exists" in output or "Unable to create" in output):
         path = re.search(r"'([^']+\.lock)'", output)
-        return RepositoryBusy(
+        return RepositoryBusyError(
             f"another git holds {path.group(1) if path else 'a lock'}",
             hint=f"wait for it; if none runs, a crash left the file: rm {path.group(1)}"
             if path
             else "try again",
         )
-    return GitFailed(
+    return GitFailedError(
         f"git {command}: {line.partition(': ')[2] or line or f'exit code {code}'}",
         exit_code=code,
         said=output,
@@ -514,33 +514,33 @@ class Repository:
         )
 
     def create(self) -> None:
-        """Create a repository with the branch ``main``. Raises GitUnavailable."""
+        """Create a repository with the branch ``main``. Raises GitUnavailableError."""
         self.git.version()
         self.git.run("init", "--quiet", "--template=", f"--initial-branch={MAIN}", str(self.root))
         self.git.git_dir.chmod(0o700)
 
     def check(self) -> None:
-        """Raise RepositoryUnusable with a remedy if nacre cannot commit to the repository."""
+        """Raise UnusableRepositoryError with a remedy if nacre cannot commit to the repository."""
         folder = self.git.git_dir
         if folder.is_symlink():
-            raise RepositoryUnusable(
+            raise UnusableRepositoryError(
                 f"{folder} is a symbolic link", hint="move the repository itself into the vault"
             )
         if hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid():
-            raise RepositoryUnusable(
+            raise UnusableRepositoryError(
                 f"{folder} belongs to another user",
                 hint=f"run nacre as that user, or: chown -R $(whoami) {folder}",
             )
         try:
             self.git.run("rev-parse", "--git-dir")
             is_bare = self.git.setting("core.bare").lower() in _TRUE_VALUES
-        except GitFailed as error:
-            raise RepositoryUnusable(
+        except GitFailedError as error:
+            raise UnusableRepositoryError(
                 f"{folder} is broken: {error.said.splitlines()[0] if error.said else error.message}",
                 hint=f"mend it (git -C {self.root} fsck), or move {folder} away: nacre begins a new one",
             ) from error
         if is_bare:
-            raise RepositoryUnusable(
+            raise UnusableRepositoryError(
                 f"{folder} is a bare repository",
                 hint=f"git -C {self.root} config core.bare false, if it is the vault's own",
             )
@@ -762,7 +762,7 @@ class Repository:
     def update_index(self, old: str | None, new: str) -> None:
         """Update index entries to a commit if they are unchanged since ``old`` or a recent HEAD.
 
-        Staged changes stay. Raises RepositoryBusy.
+        Staged changes stay. Raises RepositoryBusyError.
         """
         after, staged = self.tree(new), self.staged()
         differing = {
@@ -803,7 +803,10 @@ class Repository:
         return [(line[:2], line[3:]) for line in _parts(out)]
 
     def damage(self) -> list[str]:
-        """Return git's messages about missing or corrupt objects, after a complete check. Raises GitUnavailable."""
+        """Return git's messages about missing or corrupt objects, after a complete check.
+
+        Raises GitUnavailableError.
+        """
         done = self.git.attempt("fsck", "--no-dangling", "--no-progress", timeout=300)
         messages = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
         return (
@@ -815,7 +818,7 @@ class Repository:
     def recent_damage(self) -> str:
         """Return git's message if trees or files of the latest commits are unreadable, or "".
 
-        Raises GitUnavailable.
+        Raises GitUnavailableError.
         """
         objects_call = self.git.attempt(
             "rev-list", "--objects", f"--max-count={_RECENT_COMMITS}", "HEAD"

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from nacre.base import json
 from nacre.base.times import in_utc
-from nacre.errors import MemoryInvalid
+from nacre.errors import InvalidMemoryError
 from nacre.vault.documents import MANAGED, MergeOutcome, Note, dump, has_marks, load, split
 from nacre.vault.files import LEDGER, LISTING, is_memory_file, normalise_remote, place_of
 from nacre.vault.files import read as read_ledger
@@ -233,7 +233,7 @@ def merge_blocks(fronts: Sequence[str], values: Mapping[str, Any]) -> str:
 def _has_values(text: str, values: Mapping[str, Any]) -> bool:
     try:
         return load(text) == dict(values)
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return False
 
 
@@ -347,7 +347,7 @@ class MergedDocument:
 
 
 def read_document(text: str) -> Document:
-    """Parse a document. Raises MemoryInvalid."""
+    """Parse a document. Raises InvalidMemoryError."""
     front, body = split(text.replace("\r\n", "\n"))
     return Document(front or "", load(front or ""), body)
 
@@ -621,7 +621,7 @@ def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[
 def _has_same_text(left: bytes, right: bytes) -> bool:
     try:
         left_document, right_document = read_document(left.decode()), read_document(right.decode())
-    except (UnicodeDecodeError, MemoryInvalid):
+    except (UnicodeDecodeError, InvalidMemoryError):
         return False
     return left_document.body.strip() == right_document.body.strip() and left_document.values.get(
         "subject"
@@ -705,7 +705,7 @@ def _with_new_id(name: str, path: str, data: bytes) -> tuple[str, bytes]:
     own = derived_id(memory_id, path.encode())
     try:
         return f"{kind}:{own}", with_values(data.decode(), {"id": own}).encode()
-    except (MemoryInvalid, UnicodeDecodeError):
+    except (InvalidMemoryError, UnicodeDecodeError):
         return f"path:{path}", data
 
 
@@ -740,7 +740,7 @@ def _are_others(left: bytes, right: bytes) -> bool:
 def _remotes(data: bytes) -> set[str]:
     try:
         remotes = read_document(data.decode("utf-8", "replace")).values.get("remotes")
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return set()
     return (
         {normalise_remote(str(remote)) for remote in remotes}
@@ -783,7 +783,7 @@ def _rename_project(path: str, data: bytes, project: str) -> bytes:
         text = data.decode()
         has_project = is_memory_file(path) and "project" in read_document(text).values
         return with_values(text, {"project": project}).encode() if has_project else data
-    except (MemoryInvalid, UnicodeDecodeError):
+    except (InvalidMemoryError, UnicodeDecodeError):
         return data
 
 
@@ -1013,7 +1013,7 @@ def _read_if_valid(data: bytes) -> Document | None:
     try:
         text = data.decode()
         return None if has_marks(text) else read_document(text)
-    except (MemoryInvalid, UnicodeDecodeError):
+    except (InvalidMemoryError, UnicodeDecodeError):
         return None
 
 
@@ -1082,7 +1082,7 @@ def _place(path: str) -> dict[str, str | None]:
         return {}
     try:
         place = place_of(path)
-    except MemoryInvalid:
+    except InvalidMemoryError:
         return {}
     values: dict[str, str | None] = {} if place.retired else {"retired": None}
     if path.removeprefix(_RETIRED).startswith(("projects/", "global/")):

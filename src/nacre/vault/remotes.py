@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.errors import (
-    GitUnavailable,
-    InvalidInput,
+    GitUnavailableError,
+    InvalidInputError,
     NacreError,
-    RemoteMoved,
-    RemoteRefused,
-    RemoteUnreachable,
-    RepositoryUnusable,
+    RemoteMovedError,
+    RemoteRefusedError,
+    RemoteUnreachableError,
+    UnusableRepositoryError,
 )
-from nacre.vault.git import GitFailed, Repository
+from nacre.vault.git import GitFailedError, Repository
 
 FETCHED = "refs/nacre/fetched"
 SYNCED = "refs/nacre/synced"
@@ -33,39 +33,39 @@ _REFUSALS: tuple[tuple[str, type[NacreError], str, str], ...] = (
     (
         r"could not resolve host|couldn't resolve host|network is unreachable|connection (refused|timed out|reset)"
         r"|no route to host|failed to connect|operation timed out|could not connect",
-        RemoteUnreachable,
+        RemoteUnreachableError,
         "the remote cannot be reached",
         "nothing is lost; sync again when the network is back",
     ),
     (
         r"host key verification failed",
-        RemoteRefused,
+        RemoteRefusedError,
         "ssh does not know the remote's host key",
         "connect once by hand and accept it: ssh <host>",
     ),
     (
         r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied \("
         r"|returned error: 40[13]|access denied|invalid credentials",
-        RemoteRefused,
+        RemoteRefusedError,
         "the remote does not accept the credentials",
         "nacre never asks for them: check your ssh key (ssh -T <host>) or git's credential helper",
     ),
     (
         r"does not appear to be a git repository|repository .*not found|returned error: 404|does not exist"
         r"|no such file or directory|not a git repository",
-        RemoteRefused,
+        RemoteRefusedError,
         "there is no repository at the remote",
         "make one there (git init --bare), or name another: nacre sync --remote URL",
     ),
     (
         r"no space left on device|disk quota exceeded|out of disk space",
-        RemoteUnreachable,
+        RemoteUnreachableError,
         "the disk is full",
         "free some space here or at the remote, then sync again; nothing was lost",
     ),
     (
         r"transport '.*' not allowed",
-        RemoteRefused,
+        RemoteRefusedError,
         "the remote's address is of a kind that nacre does not use",
         "name it as ssh, https or a path: nacre sync --remote URL",
     ),
@@ -114,7 +114,7 @@ class Remote:
         """Return the remote branch for a local one: the configured, the one with the same name, or
         the default branch.
 
-        Raises RemoteRefused, RemoteUnreachable.
+        Raises RemoteRefusedError, RemoteUnreachableError.
         """
         if merge := self.followed(local):
             return merge
@@ -124,7 +124,7 @@ class Remote:
         candidates = [local, own.group(1) if own else "", *(heads if len(heads) == 1 else ())]
         branch = next((name for name in candidates if name in heads), None)
         if branch is None and heads:
-            raise RemoteRefused(
+            raise RemoteRefusedError(
                 f"the remote has several branches and none is called {local!r}: {', '.join(sorted(heads)[:5])}",
                 hint=f"say which: git -C {self.repository.root} branch --set-upstream-to={self.name}/<branch>",
             )
@@ -159,19 +159,22 @@ class Remote:
                 self.name,
                 f"+refs/heads/{branch}:{FETCHED}",
             )
-        except GitFailed as error:
+        except GitFailedError as error:
             if "couldn't find remote ref" in error.said:
                 return None
             raise
         return self.repository.commit_at(FETCHED)
 
     def push(self, commit: str, branch: str) -> None:
-        """Push a commit to a branch, without overwriting. Raises RemoteMoved if the branch was changed meanwhile."""
+        """Push a commit to a branch, without overwriting.
+
+        Raises RemoteMovedError if the branch was changed meanwhile.
+        """
         try:
             self._call(
                 "push", "--porcelain", "--no-verify", self.name, f"{commit}:refs/heads/{branch}"
             )
-        except GitFailed as error:
+        except GitFailedError as error:
             raise _push_refusal(error) from error
         self.remember(commit, branch)
 
@@ -191,7 +194,7 @@ class Remote:
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
     def _call(self, *arguments: str) -> str:
-        """Run a git command with the remote. Raises GitFailed, RemoteRefused, RemoteUnreachable."""
+        """Run a git command with the remote. Raises GitFailedError, RemoteRefusedError, RemoteUnreachableError."""
         options = [
             "-c",
             "http.lowSpeedLimit=1",
@@ -200,10 +203,10 @@ class Remote:
         ]
         try:
             done = self.repository.git.run(*options, *arguments, timeout=self.timeout)
-        except GitFailed as error:
+        except GitFailedError as error:
             raise _meaning(error) from error
-        except GitUnavailable as error:
-            raise RemoteUnreachable(
+        except GitUnavailableError as error:
+            raise RemoteUnreachableError(
                 f"the remote did not answer within {self.timeout:.0f} seconds",
                 hint="nothing is lost; sync again later, or with a longer --timeout",
             ) from error
@@ -211,30 +214,30 @@ class Remote:
 
 
 def check_url(text: str, folder: Path) -> str:
-    """Validate a remote's URL, or make a path absolute. Raises InvalidInput."""
+    """Validate a remote's URL, or make a path absolute. Raises InvalidInputError."""
     if _PASSWORD.match(text):
-        raise InvalidInput(
+        raise InvalidInputError(
             "the address holds a password",
             hint="leave it out: use an ssh key, or git's credential helper",
         )
     if _URL.fullmatch(text):
         return text
     if "::" in text or "://" in text or text.startswith("-"):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{text!r} is not an address that nacre uses",
             hint="give an ssh or https address, or a path",
         )
     path = Path(os.path.expanduser(text))
     path = Path(os.path.normpath(folder / path))
     if not path.is_dir():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{text!r} is neither a remote of the vault nor an address, and there is no such folder",
             hint=f"make a repository there: git init --bare {path}",
         )
     return str(path)
 
 
-def _meaning(error: GitFailed) -> NacreError:
+def _meaning(error: GitFailedError) -> NacreError:
     """Convert git's message to an error with a remedy, or return the error if the message is unknown."""
     output = error.said
     if (
@@ -249,13 +252,13 @@ def _meaning(error: GitFailed) -> NacreError:
     return error
 
 
-def _push_refusal(error: GitFailed) -> NacreError:
+def _push_refusal(error: GitFailedError) -> NacreError:
     output = error.said
     if re.search(
         r"\(fetch first\)|\(non-fast-forward\)|\(stale info\)|cannot lock ref|failed to update ref",
         output,
     ):
-        return RemoteMoved("the remote moved meanwhile")
+        return RemoteMovedError("the remote moved meanwhile")
     remote = " ".join(
         line.removeprefix("remote:").strip()
         for line in output.splitlines()
@@ -263,8 +266,8 @@ def _push_refusal(error: GitFailed) -> NacreError:
     )
     for pattern, message, hint in _PUSH_REFUSALS:
         if re.search(pattern, output, re.IGNORECASE):
-            return RemoteRefused(f"{message}{f': {remote}' if remote else ''}", hint=hint)
-    return RemoteRefused(
+            return RemoteRefusedError(f"{message}{f': {remote}' if remote else ''}", hint=hint)
+    return RemoteRefusedError(
         f"the remote refused: {remote or _line(output)}",
         hint="nothing is lost; see the words of git",
     )
@@ -307,7 +310,7 @@ def rewrite_history(
     good. A crash before that leaves the old history. After a later crash, the next call completes
     the work.
 
-    Raises RepositoryUnusable if HEAD is detached, a merge is unfinished, or the new history is
+    Raises UnusableRepositoryError if HEAD is detached, a merge is unfinished, or the new history is
     incomplete.
     """
     git = repository.git
@@ -317,7 +320,7 @@ def rewrite_history(
     if head.commit is None:
         return 0
     if head.branch is None or repository.in_progress():
-        raise RepositoryUnusable(
+        raise UnusableRepositoryError(
             "history cannot be rewritten now",
             hint=f"finish what was begun in {repository.root}: git status",
         )
@@ -392,7 +395,7 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
         is_whole = _count(copy) == commits and _names(copy) == _names(repository)
         trees = [item.tree(item.head().commit) for item in (repository, copy)]
         if not is_whole or len(trees[0]) != len(trees[1]):
-            raise RepositoryUnusable(
+            raise UnusableRepositoryError(
                 "the rewritten history is not whole, so the old one stays",
                 hint="nacre admin doctor looks at the repository",
             )

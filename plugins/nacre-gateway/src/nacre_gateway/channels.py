@@ -22,7 +22,13 @@ from nacre.base.environment import install_hint, is_installed
 from nacre.base.files import new_file
 from nacre.base.lazy import Module, load
 from nacre.base.plugins import load_plugins
-from nacre.errors import ChannelRefused, ChannelUnavailable, NotFound, SettingsInvalid, Unavailable
+from nacre.errors import (
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    InvalidSettingsError,
+    NotFoundError,
+    UnavailableError,
+)
 from nacre.llm.credentials import is_loopback
 from nacre.settings import Settings
 from nacre.values.gateway import Attachment, Chat, Incoming, Limits, Outgoing
@@ -59,22 +65,25 @@ class Channel(Protocol):
     async def run(self, inbox: Inbox) -> None:
         """Receive until cancelled. Reconnect after short interruptions, as the platform documents.
 
-        Raises ChannelUnavailable if it cannot continue for now (the gateway retries at growing
-        intervals) and ChannelRefused if retrying does not help, as with a wrong token.
+        Raises ChannelUnavailableError if it cannot continue for now (the gateway retries at growing
+        intervals) and ChannelRefusedError if retrying does not help, as with a wrong token.
         """
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part and return the platform's message id. The text is within ``limits``.
 
-        Raises ChannelUnavailable (with ``retry_after`` if the platform gives it) if sending may be
-        retried, ChannelRefused if this message can never be delivered.
+        Raises ChannelUnavailableError (with ``retry_after`` if the platform gives it) if sending may be
+        retried, ChannelRefusedError if this message can never be delivered.
         """
 
     async def show_typing(self, chat: Chat) -> None:
         """Show that an answer is being written, for ``limits.typing_seconds``. Failures are ignored."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Write the file to a path in one of the gateway's folders. Raises ChannelUnavailable, ChannelRefused."""
+        """Write the file to a path in one of the gateway's folders.
+
+        Raises ChannelUnavailableError, ChannelRefusedError.
+        """
 
     async def close(self) -> None:
         """Close connections."""
@@ -283,7 +292,7 @@ class WebApi:
     """Requests to one platform. Connections are made with the first request."""
 
     def __init__(self, platform: str, address: str, headers: Mapping[str, str]) -> None:
-        """``address`` is the base of all paths; plain http is for loopback only. Raises SettingsInvalid."""
+        """``address`` is the base of all paths; plain http is for loopback only. Raises InvalidSettingsError."""
         check_address(platform, address)
         self.platform = platform
         self._address = address.rstrip("/")
@@ -308,7 +317,7 @@ class WebApi:
     ) -> Reply:
         """Send a request and return the response, whatever its status.
 
-        ``content`` is sent unchanged, ``json`` is encoded first. Raises ChannelUnavailable if there
+        ``content`` is sent unchanged, ``json`` is encoded first. Raises ChannelUnavailableError if there
         is no response within ``seconds``.
         """
         sent = {**self._headers, **(headers or {})}
@@ -325,7 +334,7 @@ class WebApi:
             async for piece in response.aiter_bytes():
                 data += piece
                 if len(data) > _MAX_ANSWER_BYTES:
-                    raise ChannelUnavailable(
+                    raise ChannelUnavailableError(
                         f"{self.platform} sent a response larger than {_MAX_ANSWER_BYTES >> 20} MB"
                     )
             return _reply(
@@ -345,7 +354,7 @@ class WebApi:
         """Download a URL to a file, ``most_bytes`` at most. The caller has checked the address.
 
         ``server_name`` is the name the certificate must have if it differs from the host of the
-        address. Raises ChannelUnavailable, or ChannelRefused if the file is missing or too large.
+        address. Raises ChannelUnavailableError, or ChannelRefusedError if the file is missing or too large.
         """
         plain = {
             "accept-encoding": "identity",
@@ -354,14 +363,14 @@ class WebApi:
         more = {"extensions": {"sni_hostname": server_name}} if server_name else {}
         async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain, **more) as response:
             if response.status_code >= 500 or response.status_code == 429:
-                raise ChannelUnavailable(
+                raise ChannelUnavailableError(
                     f"{self.platform} cannot send the file now (status {response.status_code})"
                 )
             if (
                 response.status_code != 200
                 or response.headers.get("content-encoding", "identity") != "identity"
             ):
-                raise ChannelRefused(
+                raise ChannelRefusedError(
                     f"{self.platform} refused to send the file (status {response.status_code})"
                 )
             with new_file(target, overwrite=True) as file:
@@ -369,7 +378,7 @@ class WebApi:
                 async for piece in response.aiter_raw():
                     size += len(piece)
                     if size > most_bytes:
-                        raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
+                        raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
                     file.write(piece)
 
     async def close(self) -> None:
@@ -395,24 +404,24 @@ class WebApi:
             ):
                 yield response
         except (TimeoutError, httpx2.TimeoutException):
-            raise ChannelUnavailable(f"{self.platform} did not answer in time") from None
+            raise ChannelUnavailableError(f"{self.platform} did not answer in time") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             # the library's message may contain the address, and with it a secret
-            raise ChannelUnavailable(
+            raise ChannelUnavailableError(
                 f"{self.platform} cannot be reached ({type(error).__name__})"
             ) from None
 
 
 def split_address(address: str) -> SplitResult:
-    """The parts of an address that a platform sent. Raises ChannelRefused where it is none."""
+    """The parts of an address that a platform sent. Raises ChannelRefusedError where it is none."""
     try:
         return urlsplit(address)
     except ValueError:
-        raise ChannelRefused("the address of a file is malformed") from None
+        raise ChannelRefusedError("the address of a file is malformed") from None
 
 
 def check_address(platform: str, address: str) -> None:
-    """Raise SettingsInvalid unless the address is encrypted or on this machine."""
+    """Raise InvalidSettingsError unless the address is encrypted or on this machine."""
     try:
         scheme, host = urlsplit(address).scheme, urlsplit(address).hostname or ""
     except ValueError:
@@ -421,7 +430,7 @@ def check_address(platform: str, address: str) -> None:
         return
     if scheme not in ("http", "ws") or not is_loopback(host):
         hint = "https, or http on this machine"
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"the address configured for {platform} is not encrypted", hint=f"use {hint}"
         )
 
@@ -454,7 +463,7 @@ async def fetch_public(
     answer of its name server changes nothing. ``may_be_private`` admits all addresses, and http to
     this machine.
 
-    Raises ChannelUnavailable, ChannelRefused.
+    Raises ChannelUnavailableError, ChannelRefusedError.
     """
     address = _check_url(url, may_be_private)
     ip = await _resolve_host(address, may_be_private)
@@ -486,11 +495,11 @@ def _check_url(url: str, may_be_private: bool) -> SplitResult:
     except ValueError:
         host = None
     if not host or address.username is not None:
-        raise ChannelRefused("an attachment has no valid URL", hint=_HINT)
+        raise ChannelRefusedError("an attachment has no valid URL", hint=_HINT)
     if address.scheme != "https" and not (
         address.scheme == "http" and may_be_private and is_loopback(host)
     ):
-        raise ChannelRefused("an attachment has no https URL", hint=_HINT)
+        raise ChannelRefusedError("an attachment has no https URL", hint=_HINT)
     return address
 
 
@@ -501,12 +510,12 @@ async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
                 address.hostname, None, type=socket.SOCK_STREAM
             )
     except (OSError, UnicodeError):
-        raise ChannelUnavailable(
+        raise ChannelUnavailableError(
             "the host of an attachment cannot be found", hint="fetching is retried"
         ) from None
     hosts = [str(info[4][0]) for info in addresses]
     if not may_be_private and not all(is_public(host) for host in hosts):
-        raise ChannelRefused("an attachment has a private address", hint=_HINT)
+        raise ChannelRefusedError("an attachment has a private address", hint=_HINT)
     return hosts[0]
 
 
@@ -573,21 +582,26 @@ def kinds() -> dict[str, str | ChannelKind]:
 
 
 def kind_of(name: str) -> ChannelKind:
-    """Return a kind of channel. Raises NotFound, or Unavailable if it cannot be loaded or a library is missing."""
+    """Return a kind of channel.
+
+    Raises NotFoundError, or UnavailableError if it cannot be loaded or a library is missing.
+    """
     entry = kinds().get(name)
     if entry is None:
-        raise NotFound(f"unknown kind of channel {name!r}", hint=f"kinds: {', '.join(kinds())}")
+        raise NotFoundError(
+            f"unknown kind of channel {name!r}", hint=f"kinds: {', '.join(kinds())}"
+        )
     kind: ChannelKind = load(entry) if isinstance(entry, str) else entry
     for library in kind.libraries:
         if not is_installed(library):
             hint = install_hint(kind.extra) if kind.extra else f"pip install {library}"
-            raise Unavailable(f"{kind.label} needs the library {library}", hint=hint)
+            raise UnavailableError(f"{kind.label} needs the library {library}", hint=hint)
     return kind
 
 
 def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, Any]]:
     """Return the kind of a configured channel and the values of all its options. Raises
-    SettingsInvalid, NotFound.
+    InvalidSettingsError, NotFoundError.
     """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     own = channels.get(name)
@@ -597,39 +611,39 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
             if channels
             else f"add [gateway.channels.{name}] to {settings.config}"
         )
-        raise NotFound(f"no channel is called {name!r}", hint=hint)
+        raise NotFoundError(f"no channel is called {name!r}", hint=hint)
     if not _NAME.fullmatch(name):
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"a channel cannot be called {name!r}", hint="use lower-case letters, digits, - and _"
         )
     if name in _RESERVED_NAMES or str(own.get("kind", name)) != name in kinds():
         hint = "choose another name: identities and conversation keys contain it"
-        raise SettingsInvalid(f"a channel of this kind cannot be called {name!r}", hint=hint)
+        raise InvalidSettingsError(f"a channel of this kind cannot be called {name!r}", hint=hint)
     kind = kind_of(str(own.get("kind", name)))
     known = {option.name: option for option in (*COMMON, *kind.options)}
     if unknown := next((key for key in own if key not in known), None):
-        raise SettingsInvalid(
+        raise InvalidSettingsError(
             f"gateway.channels.{name} has no option {unknown!r}",
             hint=f"options: {', '.join(known)}",
         )
     values = {key: own.get(key, option.default) for key, option in known.items()}
     for key, option in known.items():
         if option.is_required and values[key] in (None, ""):
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"gateway.channels.{name} needs {key}: {option.summary}",
                 hint=_example(name, option),
             )
         if option.default is not None and not isinstance(
             values[key], _accepted_types(option.default)
         ):
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=option.summary
             )
     return kind, values
 
 
 def open_channel(settings: Settings, name: str, tell: Callable[[str], None]) -> Channel:
-    """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and Unavailable."""
+    """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and UnavailableError."""
     kind, values = options_of(settings, name)
     secrets = {
         option.name: resolve(
@@ -647,7 +661,7 @@ def resolve(settings: Settings, key: str, value: str) -> str:
     """Return a secret. ``env:NAME`` and ``file:PATH`` name its location; anything else is the
     secret itself.
 
-    Raises SettingsInvalid.
+    Raises InvalidSettingsError.
     """
     if value.startswith("env:"):
         secret = settings.environ.get(value.removeprefix("env:"), "")
@@ -659,13 +673,13 @@ def resolve(settings: Settings, key: str, value: str) -> str:
             with open(path, encoding="utf-8") as file:
                 secret = file.read(_MAX_SECRET_CHARACTERS).strip()
         except OSError as error:
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"{key}: cannot read {path}: {error.strerror}", hint=hint
             ) from error
     else:
         return value
     if not secret:
-        raise SettingsInvalid(f"{key} is empty", hint=hint)
+        raise InvalidSettingsError(f"{key} is empty", hint=hint)
     return secret
 
 
@@ -698,7 +712,7 @@ _MAX_QUEUED_FRAMES = 256
 _MAX_BREAKS = 5
 
 
-class SocketClosed(ChannelUnavailable):
+class SocketClosedError(ChannelUnavailableError):
     """The platform closed its WebSocket, or the connection broke. ``close_code`` is None without a code."""
 
     def __init__(self, platform: str, close_code: int | None) -> None:
@@ -716,19 +730,23 @@ class Socket:
         self._connection = connection
 
     async def receive(self) -> Mapping[str, Any]:
-        """Return the next object. Raises ValueError if a frame holds none, and SocketClosed."""
+        """Return the next object. Raises ValueError if a frame holds none, and SocketClosedError."""
         try:
             frame = await self._connection.recv()
         except problems.ConnectionClosed as error:
-            raise SocketClosed(self._platform, error.rcvd.code if error.rcvd else None) from None
+            raise SocketClosedError(
+                self._platform, error.rcvd.code if error.rcvd else None
+            ) from None
         return decode_object(frame)
 
     async def send(self, value: Mapping[str, Any]) -> None:
-        """Send an object. Raises SocketClosed."""
+        """Send an object. Raises SocketClosedError."""
         try:
             await self._connection.send(msgspec.json.encode(value).decode())
         except problems.ConnectionClosed as error:
-            raise SocketClosed(self._platform, error.rcvd.code if error.rcvd else None) from None
+            raise SocketClosedError(
+                self._platform, error.rcvd.code if error.rcvd else None
+            ) from None
 
     async def close(self, code: int = 1000) -> None:
         """Close the socket if it is open."""
@@ -739,12 +757,14 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
     """Open a WebSocket. With ``ping_seconds`` it pings at that interval and breaks without a reply
     in that time.
 
-    Raises ChannelUnavailable, also if the address is neither encrypted nor on this machine.
+    Raises ChannelUnavailableError, also if the address is neither encrypted nor on this machine.
     """
     try:
         check_address(platform, url)
-    except (SettingsInvalid, ValueError):
-        raise ChannelUnavailable(f"{platform} returned an address that is not encrypted") from None
+    except (InvalidSettingsError, ValueError):
+        raise ChannelUnavailableError(
+            f"{platform} returned an address that is not encrypted"
+        ) from None
     here = is_loopback(urlsplit(url).hostname or "")
     try:
         connection = await client.connect(
@@ -759,7 +779,9 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
         )
     except (OSError, ImportError, problems.WebSocketException) as error:
         # the library's message may contain the address, and with it a ticket; ImportError: no SOCKS support
-        raise ChannelUnavailable(f"{platform} cannot be reached ({type(error).__name__})") from None
+        raise ChannelUnavailableError(
+            f"{platform} cannot be reached ({type(error).__name__})"
+        ) from None
     return Socket(platform, connection)
 
 
@@ -777,10 +799,10 @@ class Breaks:
     count: int = 0
 
     async def ended(self, seconds: float, *, was_useful: bool) -> None:
-        """Count a connection that ended after ``seconds``. Raises ChannelUnavailable after too many."""
+        """Count a connection that ended after ``seconds``. Raises ChannelUnavailableError after too many."""
         self.count = 0 if was_useful or seconds > self.steady else self.count + 1
         if self.count > _MAX_BREAKS:
-            raise ChannelUnavailable(
+            raise ChannelUnavailableError(
                 f"{self.platform} keeps closing connections soon after they begin"
             )
         await asyncio.sleep(self.pause * max(self.count - 1, 0))

@@ -18,12 +18,12 @@ from nacre.base import files
 from nacre.base.request import Request
 from nacre.base.text import count_tokens, shorten
 from nacre.errors import (
-    ModelRefused,
-    ModelUnavailable,
+    InvalidQueryError,
+    InvalidSettingsError,
+    ModelRefusedError,
+    ModelUnavailableError,
     NacreError,
-    NotFound,
-    QueryInvalid,
-    SettingsInvalid,
+    NotFoundError,
 )
 from nacre.home.home import Home
 from nacre.home.spending import NONE, name_for, tracing, wrapped
@@ -205,18 +205,18 @@ class ChannelOptions:
 
     @classmethod
     def of(cls, settings: Settings, name: str) -> ChannelOptions:
-        """Return the options of a channel. Raises SettingsInvalid, NotFound, Unavailable."""
+        """Return the options of a channel. Raises InvalidSettingsError, NotFoundError, Unavailable."""
         _, values = options_of(settings, name)
         for key, choices in _CHOICES.items():
             if values[key] not in choices:
                 hint = f"one of: {', '.join(choices)}"
-                raise SettingsInvalid(
+                raise InvalidSettingsError(
                     f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=hint
                 )
         folder = Path(values["folder"]).expanduser() if values["folder"] else None
         if values["tools"] and (folder is None or not folder.is_dir()):
             hint = f'set folder = "…" in [gateway.channels.{name}], where the agent may use them'
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 f"gateway.channels.{name}: tools need an existing folder", hint=hint
             )
         rules = Rules(
@@ -373,8 +373,8 @@ def passages_for(
             passage for passage in search(home, request).passages if key in (None, passage.key)
         ]
     except (
-        NotFound,
-        QueryInvalid,
+        NotFoundError,
+        InvalidQueryError,
     ):  # the conversation is not indexed yet, or the query has no words
         return ()
     fitting: list[str] = []
@@ -427,12 +427,12 @@ class Responder(Protocol):
         """Answer in plain text.
 
         ``hear`` receives pieces of the answer as they come if it can stream, else all of it at the
-        end. Another thread may call it, and it must not raise. Raises ModelUnavailable,
-        ModelRefused, BudgetSpent.
+        end. Another thread may call it, and it must not raise. Raises ModelUnavailableError,
+        ModelRefusedError, BudgetSpentError.
         """
 
     def close(self) -> None:
-        """Cancel answers in progress, which raise ModelUnavailable."""
+        """Cancel answers in progress, which raise ModelUnavailableError."""
 
 
 def responder_for(home: Home, model: str = "") -> Responder:
@@ -440,12 +440,12 @@ def responder_for(home: Home, model: str = "") -> Responder:
 
     Its answers count against the daily budgets as background work, but do not need
     ``models.background``, because the owner asked for them. Answers are not cached. Raises
-    ModelRefused.
+    ModelRefusedError.
     """
     name = full_name(model) if model else name_for(home, Task.CHAT)
     if name == NONE:
         hint = "run: nacre config set models.chat claude-cli: (or codex-cli:, or another from nacre writer models)"
-        raise ModelRefused("no model is set for conversations", hint=hint)
+        raise ModelRefusedError("no model is set for conversations", hint=hint)
     api = provider_of(home.settings, name.partition(":")[0]).api
     opened = wrapped(home, home.load_model(home.settings, name), background=True)
     return ModelResponder(home, opened, api)
@@ -466,7 +466,7 @@ class ModelResponder:
     def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
         """Answer in plain text. A partly heard answer is not retried.
 
-        Raises ModelUnavailable, ModelRefused, BudgetSpent.
+        Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError.
         """
         self._check_tools(question)
         pieces = _Pieces(hear)
@@ -495,11 +495,11 @@ class ModelResponder:
                 completion = self._model.complete(prompt)
                 for step in completion.more.get("steps", ()):
                     run.add(Step("used a tool", output=step))
-        except ModelUnavailable as error:
+        except ModelUnavailableError as error:
             error.hint = (error.hint or "").replace(_MODELS_SECONDS, _OWN_SECONDS)
             raise
         if not completion.text.strip():
-            raise ModelUnavailable(
+            raise ModelUnavailableError(
                 f"{self.name} gave an empty answer", hint="send the message again", retry=False
             )
         text = completion.text + (_CUT_MARK if completion.is_cut else "")
@@ -521,12 +521,12 @@ class ModelResponder:
         if not question.tools:
             return
         if self._api not in _WITH_TOOLS:
-            raise ModelRefused(
+            raise ModelRefusedError(
                 f"{self.name} cannot use tools here",
                 hint="use Claude Code (claude-cli:) or Codex (codex-cli:), or remove the channel's tools",
             )
         if question.folder is None or not question.folder.is_dir():
-            raise ModelRefused(
+            raise ModelRefusedError(
                 f"{self.name} may use tools, but has no folder for them: {question.folder or 'none is set'}",
                 hint="set the folder of the channel",
             )

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from nacre.base.text import count
-from nacre.errors import Conflict, NacreError
+from nacre.errors import ConflictError, NacreError
 from nacre.home.home import Home
 from nacre.home.spending import NONE
 from nacre.settings import Settings
@@ -31,7 +31,7 @@ class Chatting:
         while not stop.is_set():
             try:
                 engine.serve(self._settings, self._lend, self._tell, stop)
-            except Conflict:
+            except ConflictError:
                 self._tell_once("another process answers in the channels")
             except NacreError as error:
                 self._tell_once(

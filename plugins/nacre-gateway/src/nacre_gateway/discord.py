@@ -16,7 +16,12 @@ from typing import Any
 import msgspec
 
 from nacre import __version__
-from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError, SettingsInvalid
+from nacre.errors import (
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    InvalidSettingsError,
+    NacreError,
+)
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway.channels import (
     Breaks,
@@ -27,7 +32,7 @@ from nacre_gateway.channels import (
     Reply,
     SkippedItems,
     Socket,
-    SocketClosed,
+    SocketClosedError,
     WebApi,
     decode_object,
     file_name,
@@ -293,16 +298,16 @@ class Gateway:
         """Keep one connection until it ends. The way it ends decides whether the session can be
         resumed.
 
-        Raises ChannelUnavailable if it could not connect, and ChannelRefused.
+        Raises ChannelUnavailableError if it could not connect, and ChannelRefusedError.
         """
         self.is_ready = False
         socket = await open_socket("Discord", url)
         try:
             await self._converse(socket)
-        except SocketClosed as closed:
+        except SocketClosedError as closed:
             if closed.close_code in _REFUSED:
                 reason, hint = _REFUSED[closed.close_code]
-                raise ChannelRefused(
+                raise ChannelRefusedError(
                     f"Discord refused the connection: {reason}", hint=hint
                 ) from closed
             if closed.close_code in _SESSION_OVER:
@@ -323,16 +328,16 @@ class Gateway:
                 pass
         finally:
             beating.cancel()
-            with suppress(asyncio.CancelledError, ChannelUnavailable):
+            with suppress(asyncio.CancelledError, ChannelUnavailableError):
                 await beating
 
     async def _hello(self, socket: Socket) -> Mapping[str, Any]:
         try:
             hello = await asyncio.wait_for(socket.receive(), self._timing.hello)
         except (TimeoutError, ValueError):
-            raise ChannelUnavailable("Discord's gateway sent no greeting") from None
+            raise ChannelUnavailableError("Discord's gateway sent no greeting") from None
         if hello.get("op") != _HELLO:
-            raise ChannelUnavailable("Discord's gateway sent no greeting")
+            raise ChannelUnavailableError("Discord's gateway sent no greeting")
         return hello
 
     def _greeting(self) -> dict[str, Any]:
@@ -438,7 +443,7 @@ class Discord:
     limits = Limits(characters=2_000, seconds_between=1.0, typing_seconds=10.0, is_idempotent=True)
 
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
-        """Raises SettingsInvalid."""
+        """Raises InvalidSettingsError."""
         self.name = setup.name
         self._token = setup.secrets["token"]
         self.tell = setup.tell
@@ -446,7 +451,7 @@ class Discord:
         agent = f"DiscordBot (nacre, {__version__})"
         headers = {"authorization": f"Bot {self._token}", "user-agent": agent}
         if not (self._token.isascii() and self._token.isprintable()):
-            raise SettingsInvalid("the token of the Discord bot has invalid characters")
+            raise InvalidSettingsError("the token of the Discord bot has invalid characters")
         self._api = WebApi("Discord", str(setup.options["base_url"]), headers)
         self.skipped = SkippedItems(setup.tell)
         self._own: dict[str, str] = {}
@@ -469,7 +474,7 @@ class Discord:
             began, stored = _now(), intake.stored
             try:
                 await gateway.connect(await self._address(records))
-            except ChannelUnavailable:
+            except ChannelUnavailableError:
                 if records.url and not gateway.is_ready:  # try to resume at another address
                     await records.begin(records.session, "", records.bot, records.seq)
                 raise
@@ -505,7 +510,7 @@ class Discord:
         address = split_address(attachment.source)
         is_discord = address.scheme == "https" and address.netloc in _FILES
         if not is_discord and address.netloc != self._api.place:
-            raise ChannelRefused("the file is not on Discord's servers")
+            raise ChannelRefusedError("the file is not on Discord's servers")
         await self._api.download(attachment.source, target, most_bytes, {})
 
     async def close(self) -> None:
@@ -520,25 +525,25 @@ class Discord:
             url, starts = text(gateway, "url", 500), mapping(gateway, "session_start_limit")
             if starts.get("remaining") == 0:
                 wait = (number(starts, "reset_after") or 0) / 1000
-                raise ChannelUnavailable(
+                raise ChannelUnavailableError(
                     "Discord allows no more connections of this bot today", retry_after=wait
                 )
         return f"{url.rstrip('/')}/?v=10&encoding=json"
 
     async def ask(self, method: str, path: str, **more: Any) -> Reply:
-        """Return the response to a successful request. Raises ChannelUnavailable, ChannelRefused."""
+        """Return the response to a successful request. Raises ChannelUnavailableError, ChannelRefusedError."""
         reply = await self._api.ask(method, path, **more)
         if reply.status < 300:
             return reply
         if reply.status == 429:
-            raise ChannelUnavailable(
+            raise ChannelUnavailableError(
                 "Discord limits the rate of requests", retry_after=_retry_seconds(reply)
             )
         if reply.status >= 500:
-            raise ChannelUnavailable(f"Discord cannot answer now (status {reply.status})")
+            raise ChannelUnavailableError(f"Discord cannot answer now (status {reply.status})")
         code, reason = reply.body.get("code"), text(reply.body, "message") or "no reason"
         problem = f"Discord refused the request: {reason} (status {reply.status}, code {code})"
-        raise ChannelRefused(
+        raise ChannelRefusedError(
             problem, hint=_HINTS.get(code if isinstance(code, int) else reply.status)
         )
 
@@ -581,7 +586,7 @@ class _Intake:
         for chat, guild in list(self._records.chats.items()):
             try:
                 await self._fetch(chat, guild)
-            except ChannelRefused:
+            except ChannelRefusedError:
                 await self._records.forget(chat)
 
     async def _fetch(self, chat: str, guild: str) -> None:
@@ -612,7 +617,7 @@ class _Intake:
                     f"/channels/{chat}/messages",
                     params={"after": after, "limit": str(_PAGE)},
                 )
-            except ChannelUnavailable as error:
+            except ChannelUnavailableError as error:
                 if error.retry_after is None or error.retry_after > _MAX_WAIT:
                     raise
                 await asyncio.sleep(error.retry_after)

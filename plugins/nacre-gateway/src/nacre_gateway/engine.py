@@ -21,7 +21,13 @@ from nacre.base.ids import Clock, utc_now, uuid7_source
 from nacre.base.lazy import load
 from nacre.base.locks import FileLock, is_held
 from nacre.base.text import one_line
-from nacre.errors import ChannelRefused, ChannelUnavailable, Conflict, NacreError, NotFound
+from nacre.errors import (
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    ConflictError,
+    NacreError,
+    NotFoundError,
+)
 from nacre.home.home import Home
 from nacre.home.spending import name_for
 from nacre.settings import Settings
@@ -154,11 +160,11 @@ class Delivery:
         try:
             outgoing = replace(part.outgoing, attempt=part.attempts + 1)
             return _Outcome(sent=await asyncio.wait_for(channel.send(outgoing), SEND_SECONDS))
-        except ChannelUnavailable as error:
+        except ChannelUnavailableError as error:
             return _Outcome(problem=error.message, after=error.retry_after or 0.0)
         except TimeoutError:
             return _Outcome(problem=f"no answer within {SEND_SECONDS:.0f} s")
-        except ChannelRefused as error:
+        except ChannelRefusedError as error:
             return _Outcome(problem=error.message, final=True)
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             self._tell("".join(traceback.format_exception(error)).rstrip())
@@ -475,10 +481,10 @@ class Gateway:
                     ChannelInbox(context, LiveRules(self._parts.settings, opened.options.rules))
                 )
                 return
-            except ChannelRefused as error:
+            except ChannelRefusedError as error:
                 self._tell_problem(name, error)
                 return
-            except ChannelUnavailable as error:
+            except ChannelUnavailableError as error:
                 self._tell_problem(name, error)
                 after = error.retry_after
             except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others continue
@@ -656,15 +662,15 @@ def serve(
 ) -> None:
     """Serve the configured channels until ``stop`` is set. ``ready`` is called at the start.
 
-    A channel that cannot be opened is logged, and the others are served. Raises Conflict if another
-    gateway serves this home, NotFound if no channel is configured or none can be opened, and errors
+    A channel that cannot be opened is logged, and the others are served. Raises ConflictError if another
+    gateway serves this home, NotFoundError if no channel is configured or none can be opened, and errors
     of opening the store.
     """
     with closing(GatewayStore.open(settings.home)) as store:
         lock = FileLock(settings.home / LOCK)
         if not lock.acquire():
             hint = "see nacre gateway; with gateway.enabled the daemon runs it"
-            raise Conflict(f"another gateway serves {settings.home}", hint=hint)
+            raise ConflictError(f"another gateway serves {settings.home}", hint=hint)
         try:
             channels = _open_channels(settings, store, tell)
             answering = Answering(
@@ -719,7 +725,7 @@ def _open_channels(settings: Settings, store: GatewayStore, tell: Tell) -> Mappi
             tell(f"{name}: {error}{hint}")
     if not opened:
         problem = "no channel can be opened" if names else "no channel is configured"
-        raise NotFound(
+        raise NotFoundError(
             problem,
             hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
         )
@@ -803,7 +809,7 @@ class TerminalChat:
         """Answer a message.
 
         Output of another program (``piped``) does not count as the owner's. Raises
-        ModelUnavailable, ModelRefused, BudgetSpent; the message is kept and answered with the next.
+        ModelUnavailableError, ModelRefusedError, BudgetSpentError; the message is kept and answered with the next.
         """
         inputs = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
         messages = [self._to_received(*item) for item in inputs if item[0].strip()]
@@ -852,14 +858,14 @@ class _Screen:
 
     async def send(self, outgoing: Outgoing) -> str:
         """Refuse to send."""
-        raise ChannelRefused(f"cannot send {outgoing.key} to a terminal")
+        raise ChannelRefusedError(f"cannot send {outgoing.key} to a terminal")
 
     async def show_typing(self, chat: gateway_Chat) -> None:
         """Do nothing: the terminal shows its own progress."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Refuse to fetch files."""
-        raise ChannelRefused(
+        raise ChannelRefusedError(
             f"cannot fetch {attachment.name} ({target.name}, up to {most_bytes} bytes) from a terminal"
         )
 
@@ -955,7 +961,7 @@ def list_chats(home: Home, request: ChatsRequest) -> list[ChatSession]:
 
 
 def show_chat(home: Home, request: ChatRequest) -> Chat:
-    """Return a conversation. Raises NotFound, Conflict."""
+    """Return a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
         session = _find_session(store, request.reference)
         open_messages = store.open_messages(session.key) if session.closed is None else []
@@ -978,7 +984,7 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
 
 
 def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
-    """End a conversation. Raises NotFound, Conflict."""
+    """End a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
         session = _find_session(store, request.reference)
         store.close_session(session.id, home.clock())
@@ -992,7 +998,7 @@ def list_pairings(home: Home) -> list[Pairing]:
 
 
 def pair(home: Home, request: PairRequest) -> Paired:
-    """Approve a sender. Raises NotFound for an unknown or expired code and for an unknown channel."""
+    """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
     with _open_store(home.settings, creates=True) as store:
         pairing = _find_pairing(home, store, request.who.strip())
         store.approve(pairing, home.clock())
@@ -1001,11 +1007,11 @@ def pair(home: Home, request: PairRequest) -> Paired:
 
 
 def unpair(home: Home, request: UnpairRequest) -> bool:
-    """Revoke a sender's approval. Raises NotFound."""
+    """Revoke a sender's approval. Raises NotFoundError."""
     channel, _, sender = request.who.strip().partition(":")
     with _open_store(home.settings) as store:
         if not store.drop_pairing(channel, sender):
-            raise NotFound(
+            raise NotFoundError(
                 f"no sender {request.who!r} is paired", hint="nacre gateway pair lists the senders"
             )
     return True
@@ -1016,14 +1022,14 @@ def _find_pairing(home: Home, store: GatewayStore, who: str) -> Pairing:
     if colon:
         if channel not in home.settings["gateway.channels"]:
             names = ", ".join(home.settings["gateway.channels"]) or "none configured"
-            raise NotFound(f"there is no channel {channel!r}", hint=f"channels: {names}")
+            raise NotFoundError(f"there is no channel {channel!r}", hint=f"channels: {names}")
         return store.pairing(channel, sender) or Pairing(
             channel, sender, "", f"by hand {who}", home.clock()
         )
     pairing = store.pairing_of_code(_normalize_code(who))
     if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
         hint = "codes expire after an hour: ask the sender to write again, and use the new code"
-        raise NotFound(f"{who!r} is not a pending code", hint=hint)
+        raise NotFoundError(f"{who!r} is not a pending code", hint=hint)
     return pairing
 
 
@@ -1073,12 +1079,12 @@ def _find_session(store: GatewayStore, reference: str) -> ChatSession:
     sessions = store.find_sessions(reference)
     exact = [session for session in sessions if reference in (session.id, session.key)]
     if not sessions:
-        raise NotFound(
+        raise NotFoundError(
             f"there is no conversation {reference!r}",
             hint="nacre gateway sessions lists conversations",
         )
     if len(sessions) > 1 and not exact:
-        raise Conflict(
+        raise ConflictError(
             f"several conversations begin with {reference!r}",
             hint=", ".join(session.id for session in sessions),
         )

@@ -34,7 +34,7 @@ class Listener:
         channels: Mapping[str, ServesHttp],
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``place``: ``[host:]port``, by default on loopback. Raises InvalidInput."""
+        """``place``: ``[host:]port``, by default on loopback. Raises InvalidInputError."""
         self._host, self._port = serving.split_place(place)
         self._tell = tell
         routes = [route for channel in channels.values() for route in channel.routes()]

@@ -25,7 +25,13 @@ from nacre.base.locks import FileLock
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, harmless, one_line, shorten
 from nacre.context.build import asked_by, build
 from nacre.context.categories import frame_tokens, framed, line_of, quoted, says_otherwise
-from nacre.errors import BudgetSpent, ChannelRefused, ChannelUnavailable, ModelRefused, NacreError
+from nacre.errors import (
+    BudgetSpentError,
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    ModelRefusedError,
+    NacreError,
+)
 from nacre.home.home import Home
 from nacre.learn.ingest import read_files
 from nacre.recall.recall import recall
@@ -670,7 +676,7 @@ class Answering:
     def answer(self, work: Work, hear: Callable[[str], None] | None = None) -> Answer:
         """Ask the responder. ``hear`` receives the answer in progress, without secrets.
 
-        Raises ModelUnavailable, ModelRefused, BudgetSpent and errors of opening the home.
+        Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError and errors of opening the home.
         """
         with self._lend() as home:
             question = self._question(home, work)
@@ -770,7 +776,7 @@ def excuse(error: NacreError, *, is_owner: bool) -> str:
     if not is_owner:
         return _SORRY
     reason = error.message.rstrip(".")
-    if isinstance(error, BudgetSpent | ModelRefused) and error.hint:
+    if isinstance(error, BudgetSpentError | ModelRefusedError) and error.hint:
         reason = f"{reason} ({error.hint})"
     return f"I cannot answer: {reason}."
 
@@ -1045,7 +1051,7 @@ class Turns:
             await asyncio.to_thread(
                 redact, target, self._redactor
             )  # takes a minute for a long file
-        except (ChannelUnavailable, ChannelRefused, OSError) as error:
+        except (ChannelUnavailableError, ChannelRefusedError, OSError) as error:
             return {**details, "problem": str(error) or "the download took too long"}
         return {
             **details,

@@ -11,7 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError, SettingsInvalid
+from nacre.errors import (
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    InvalidSettingsError,
+    NacreError,
+)
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway.channels import (
     Breaks,
@@ -21,7 +26,7 @@ from nacre_gateway.channels import (
     Option,
     SkippedItems,
     Socket,
-    SocketClosed,
+    SocketClosedError,
     WebApi,
     file_name,
     identifier,
@@ -72,7 +77,7 @@ class Connections:
         self._timing = timing
 
     async def hold(self) -> None:
-        """Receive until cancelled. Raises ChannelUnavailable, ChannelRefused."""
+        """Receive until cancelled. Raises ChannelUnavailableError, ChannelRefusedError."""
         breaks = Breaks("Slack", self._timing.pause, self._timing.steady)
         old: list[asyncio.Task[bool]] = []
         try:
@@ -106,7 +111,7 @@ class Connections:
                     await self._take(frame)
                     await socket.send({"envelope_id": envelope})
                     was_useful = True
-        except SocketClosed:
+        except SocketClosedError:
             if not is_ready:
                 raise
             return was_useful
@@ -120,17 +125,17 @@ class Connections:
             self._skipped.note("a frame from Slack")
             return {}
         except TimeoutError:
-            raise ChannelUnavailable("Slack sent no greeting") from None
+            raise ChannelUnavailableError("Slack sent no greeting") from None
 
 
 def _check_reason(reason: str) -> None:
     """Raise an error unless Slack closes the connection for a harmless reason, such as its age."""
     if reason == "link_disabled":
-        raise ChannelRefused(
+        raise ChannelRefusedError(
             "Socket Mode is turned off", hint="turn it on on the app's Socket Mode page"
         )
     if reason == "too_many_websockets":
-        raise ChannelUnavailable(
+        raise ChannelUnavailableError(
             "this Slack app has too many connections", hint="close some; ten are allowed"
         )
 
@@ -336,7 +341,7 @@ class Slack:
     limits = Limits(characters=4_000, seconds_between=1.0)
 
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
-        """Raises SettingsInvalid."""
+        """Raises InvalidSettingsError."""
         self._channel = setup.name
         self._skipped = SkippedItems(setup.tell)
         self._timing = timing or Timing()
@@ -385,7 +390,7 @@ class Slack:
         address = split_address(attachment.source)
         is_slack = address.scheme == "https" and f".{address.netloc}".endswith(".slack.com")
         if not is_slack and address.netloc != self._api.place:
-            raise ChannelRefused("the file is not on Slack's servers")
+            raise ChannelRefusedError("the file is not on Slack's servers")
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
     async def close(self) -> None:
@@ -408,7 +413,7 @@ class Slack:
             params["ts"] = outgoing.chat.thread
         try:
             history = await self._call(method, "GET", params=params)
-        except ChannelRefused:
+        except ChannelRefusedError:
             return ""
         for message in mappings(history, "messages", 200):
             metadata = mapping(message, "metadata")
@@ -420,25 +425,25 @@ class Slack:
     async def _call(
         self, method: str, verb: str = "POST", *, is_app: bool = False, **more: Any
     ) -> Mapping[str, Any]:
-        """Return the response of a method. Raises ChannelUnavailable, ChannelRefused."""
+        """Return the response of a method. Raises ChannelUnavailableError, ChannelRefusedError."""
         reply = await self._api.ask(
             verb, f"/{method}", headers=self._headers["app_token" if is_app else "token"], **more
         )
         error = text(reply.body, "error")
         if reply.status == 429 or error in ("ratelimited", "rate_limited"):
             wait = _DEFAULT_WAIT if reply.retry_after is None else reply.retry_after
-            raise ChannelUnavailable("Slack limits the rate of requests", retry_after=wait)
+            raise ChannelUnavailableError("Slack limits the rate of requests", retry_after=wait)
         if (
             error in _TEMPORARY_ERRORS
             or reply.status >= 500
             or (reply.status < 300 and "ok" not in reply.body)
         ):
-            raise ChannelUnavailable(
+            raise ChannelUnavailableError(
                 f"Slack cannot answer {method} now ({error or f'status {reply.status}'})"
             )
         if reply.body.get("ok") is True:
             return reply.body
-        raise ChannelRefused(
+        raise ChannelRefusedError(
             f"Slack refused {method}: {error or f'status {reply.status}'}",
             hint=_hint(error, reply.body, is_app=is_app),
         )
@@ -454,7 +459,7 @@ class Slack:
                 self._names[user] = text(mapping(profile, "profile"), "display_name") or text(
                     profile, "real_name"
                 )
-            except ChannelRefused:
+            except ChannelRefusedError:
                 self._names[user] = ""
             except (NacreError, TimeoutError):
                 return ""
@@ -470,7 +475,7 @@ class Slack:
 
 def _authorization(name: str, token: str) -> dict[str, str]:
     if not (token.isascii() and token.isprintable()):
-        raise SettingsInvalid(f"the {name} of the Slack app has invalid characters")
+        raise InvalidSettingsError(f"the {name} of the Slack app has invalid characters")
     return {"authorization": f"Bearer {token}"}
 
 

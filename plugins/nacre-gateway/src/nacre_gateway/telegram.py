@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from nacre.base.ids import Clock, utc_now
-from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError, NacreError
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway import channels
 from nacre_gateway.channels import (
@@ -249,9 +249,9 @@ class Telegram:
             began = asyncio.get_running_loop().time()
             try:
                 updates = await self._poll(offset)
-            except _Conflict:
+            except _ConflictError:
                 raise
-            except ChannelUnavailable as error:
+            except ChannelUnavailableError as error:
                 if has_failed or error.retry_after is not None:
                     raise
                 has_failed = True
@@ -269,7 +269,7 @@ class Telegram:
         chat = self._present_id(outgoing.chat.id)
         try:
             sent = await self._call("sendMessage", **_send_request(outgoing, chat))
-        except _Moved as error:
+        except _MovedError as error:
             self._note_move(chat, error.target)
             chat = error.target
             sent = await self._call("sendMessage", **_send_request(outgoing, chat))
@@ -285,10 +285,10 @@ class Telegram:
         """Download a file. Bots cannot download files over 20 MB."""
         file = await self._call("getFile", file_id=attachment.source)
         if (whole(file.get("file_size")) or 0) > most_bytes:
-            raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
+            raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
         path = quote(text(file, "file_path", 1_000))
         if not path or ".." in path.split("/"):
-            raise ChannelRefused("Telegram returned no path of the file")
+            raise ChannelRefusedError("Telegram returned no path of the file")
         await self._api.download(
             f"{self._base}/file/bot{self._path_token}/{path}", target, most_bytes, {}
         )
@@ -390,37 +390,37 @@ class Telegram:
 
     def _error(self, reply: Reply, description: str) -> NacreError:
         if reply.body.get("ok") is not False:  # not from Telegram, such as a proxy's page
-            return ChannelUnavailable(
+            return ChannelUnavailableError(
                 f"Telegram answered with status {reply.status}", retry_after=reply.retry_after
             )
         parameters = mapping(reply.body, "parameters")
         if reply.status in _WRONG_TOKEN:
             hint = f"set gateway.channels.{self._setup.name}.token to the token from @BotFather: <number>:<letters>"
-            return ChannelRefused("Telegram refused the token", hint=hint)
+            return ChannelRefusedError("Telegram refused the token", hint=hint)
         if reply.status == _CONFLICT:
             return _conflict_error(description)
         if reply.status == _TOO_MANY:
             wait = whole(parameters.get("retry_after"))
-            return ChannelUnavailable(
+            return ChannelUnavailableError(
                 f"Telegram: {description}", retry_after=reply.retry_after if wait is None else wait
             )
         if (target := whole(parameters.get("migrate_to_chat_id"))) is not None:
-            return _Moved(str(target))
+            return _MovedError(str(target))
         if reply.status == _BLOCKED:
-            return ChannelRefused(
+            return ChannelRefusedError(
                 f"Telegram: {description}",
                 hint="the bot was blocked, or is not a member of the group",
             )
-        return (ChannelRefused if reply.status < 500 else ChannelUnavailable)(
+        return (ChannelRefusedError if reply.status < 500 else ChannelUnavailableError)(
             f"Telegram: {description}"
         )
 
 
-class _Conflict(ChannelUnavailable):
+class _ConflictError(ChannelUnavailableError):
     """Another program gets the bot's updates."""
 
 
-class _Moved(ChannelRefused):
+class _MovedError(ChannelRefusedError):
     """The group became a supergroup with another id."""
 
     def __init__(self, target: str) -> None:
@@ -428,22 +428,22 @@ class _Moved(ChannelRefused):
         self.target = target
 
 
-def _conflict_error(description: str) -> ChannelUnavailable:
+def _conflict_error(description: str) -> ChannelUnavailableError:
     if "webhook" in description.casefold():
         hint = "remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook"
-        return _Conflict("Telegram delivers this bot's messages to a webhook", hint=hint)
+        return _ConflictError("Telegram delivers this bot's messages to a webhook", hint=hint)
     hint = "stop the other program or create another bot; renew a leaked token with /revoke in @BotFather"
-    return _Conflict("another program receives this bot's messages", hint=hint)
+    return _ConflictError("another program receives this bot's messages", hint=hint)
 
 
-def _invalid_updates() -> ChannelUnavailable:
-    return ChannelUnavailable("Telegram's response is not a list of updates")
+def _invalid_updates() -> ChannelUnavailableError:
+    return ChannelUnavailableError("Telegram's response is not a list of updates")
 
 
 def _send_request(outgoing: Outgoing, chat: str) -> dict[str, Any]:
     number = whole(chat)
     if number is None:
-        raise ChannelRefused(f"Telegram has no chat {chat!r}")
+        raise ChannelRefusedError(f"Telegram has no chat {chat!r}")
     request = {
         "chat_id": number,
         "text": outgoing.text,

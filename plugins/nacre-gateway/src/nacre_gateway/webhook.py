@@ -27,11 +27,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from nacre.base import json as json_values
 from nacre.base.serving import Refusal
 from nacre.errors import (
-    ChannelRefused,
-    ChannelUnavailable,
-    InvalidInput,
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    InvalidInputError,
+    InvalidSettingsError,
     NacreError,
-    SettingsInvalid,
 )
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway.channels import ChannelKind, ChannelSetup, Inbox, Option, WebApi, fetch_public
@@ -213,12 +213,12 @@ class ReceivedFrame(_Object, frozen=True, tag_field="type", tag="received"):
 
 
 def decode(data: bytes, kind: type[T] | Any) -> T:
-    """Decode and check data from a program. Raises InvalidInput."""
+    """Decode and check data from a program. Raises InvalidInputError."""
     try:
         value: T = json_values.parse_json_tree(data, kind)
         return value
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             str(error)[:_MAX_ERROR_CHARACTERS], hint="docs/gateway-channels.md has the fields"
         ) from error
 
@@ -361,7 +361,7 @@ class Connections:
                     self._unauthenticated[0].reschedule(0)
                 await websocket.send_json({"type": "hello", "nonce": nonce})
                 auth: AuthFrame = decode(await _next_frame(websocket), AuthFrame)
-        except (TimeoutError, InvalidInput):
+        except (TimeoutError, InvalidInputError):
             return False
         finally:
             self._unauthenticated.remove(patience)
@@ -426,7 +426,7 @@ class _Connection:
             frame = await _next_frame(self._websocket)
             try:
                 await self._take(decode(frame, MessageFrame | ReceivedFrame))
-            except InvalidInput as error:
+            except InvalidInputError as error:
                 await self._refuse(error)
 
     async def _take(self, frame: MessageFrame | ReceivedFrame) -> None:
@@ -441,7 +441,7 @@ class _Connection:
         except asyncio.QueueFull:
             hint = "send it again after another is accepted"
             await self._refuse(
-                ChannelUnavailable("too many messages are waiting to be accepted", hint=hint),
+                ChannelUnavailableError("too many messages are waiting to be accepted", hint=hint),
                 message.id,
             )
 
@@ -461,7 +461,7 @@ class _Connection:
         if (chat.id, chat.thread) in self._chats:
             return
         if len(self._chats) >= _MAX_CHATS:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"a connection may write in at most {_MAX_CHATS:,} chats",
                 hint="open another connection",
             )
@@ -498,14 +498,14 @@ class Delivery:
     """Posts answers, each with its key so that duplicates can be detected."""
 
     def __init__(self, url: str, signatures: Signatures) -> None:
-        """Raises SettingsInvalid for a URL that is not encrypted."""
+        """Raises InvalidSettingsError for a URL that is not encrypted."""
         try:
             address = urlsplit(url)
             self._api = WebApi(
                 "deliver_to", f"{address.scheme}://{address.netloc}", {"user-agent": "nacre"}
             )
         except ValueError as error:
-            raise SettingsInvalid(
+            raise InvalidSettingsError(
                 "deliver_to is not a valid URL", hint="use https://host/path"
             ) from error
         self._path = address._replace(scheme="", netloc="", fragment="").geturl()
@@ -513,7 +513,7 @@ class Delivery:
 
     async def post(self, answer: Mapping[str, Any]) -> None:
         """Post an answer. Errors do not contain the URL, which may hold a token. Raises
-        ChannelUnavailable, ChannelRefused.
+        ChannelUnavailableError, ChannelRefusedError.
         """
         body = json.dumps(answer).encode()
         headers = {
@@ -526,13 +526,13 @@ class Delivery:
         )
         if reply.status in _RETRIED or reply.status >= 500:
             problem = f"deliver_to returned status {reply.status}"
-            raise ChannelUnavailable(
+            raise ChannelUnavailableError(
                 problem,
                 hint="check that server; sending is retried",
                 retry_after=reply.retry_after,
             )
         if not 200 <= reply.status < 300:
-            raise ChannelRefused(
+            raise ChannelRefusedError(
                 f"deliver_to returned status {reply.status}",
                 hint="check the channel's option deliver_to",
             )
@@ -581,11 +581,13 @@ class Webhook:
     limits = Limits(characters=200_000, typing_seconds=5.0, is_idempotent=True, always_replies=True)
 
     def __init__(self, setup: ChannelSetup, clock: Callable[[], float] = time.time) -> None:
-        """``clock``: Unix time. Raises SettingsInvalid for a weak secret or a URL that is not encrypted."""
+        """``clock``: Unix time. Raises InvalidSettingsError for a weak secret or a URL that is not encrypted."""
         secret = setup.secrets["secret"]
         if len(secret) < _MIN_SECRET:
             problem = f"gateway.channels.{setup.name}.secret is too short"
-            raise SettingsInvalid(problem, hint=f"use at least {_MIN_SECRET} random characters")
+            raise InvalidSettingsError(
+                problem, hint=f"use at least {_MIN_SECRET} random characters"
+            )
         self._setup = setup
         self._signatures = Signatures(secret, clock)
         self._listeners = Listeners()
@@ -620,7 +622,9 @@ class Webhook:
         elif not was_taken:
             after = _SOON_SECONDS if outgoing.attempt <= _MAX_SOON_ATTEMPTS else _LATER_SECONDS
             hint = "it is sent after a program writes in the chat"
-            raise ChannelUnavailable("no program listens to the chat", hint=hint, retry_after=after)
+            raise ChannelUnavailableError(
+                "no program listens to the chat", hint=hint, retry_after=after
+            )
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
@@ -653,7 +657,7 @@ class Webhook:
                 message.incoming(self._setup.name),
                 _wait_seconds(request) if is_first else 0,
             )
-        except InvalidInput as error:
+        except InvalidInputError as error:
             return self._refused(Refusal.of(400, error.code, str(error), error.hint or ""))
         except NacreError as error:
             headers = (b"retry-after", b"%d" % _SOON_SECONDS)
@@ -684,14 +688,14 @@ class Webhook:
 
     async def _keep(self, message: Incoming) -> bool:
         if self._inbox is None:
-            raise ChannelUnavailable(
+            raise ChannelUnavailableError(
                 "the gateway is starting or stopping", hint="send it again later"
             )
         try:
             async with asyncio.timeout(_KEEP_SECONDS):
                 return await self._inbox.receive([message]) > 0
         except TimeoutError as error:
-            raise ChannelUnavailable(
+            raise ChannelUnavailableError(
                 "too many messages are waiting for answers", hint="send it again later"
             ) from error
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from nacre.base.ids import Clock, utc_now
 from nacre.base.lazy import Module
-from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError, Unavailable
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError, NacreError, UnavailableError
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway import channels
 from nacre_gateway.channels import (
@@ -287,10 +287,10 @@ class WhatsApp:
         """Request the file's URL, which is valid for five minutes, and download it."""
         media = await self._call("GET", quote(attachment.source, safe=""))
         if (whole(media.get("file_size")) or 0) > most_bytes:
-            raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
+            raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
         url = text(media, "url", 4_000)
         if not self._is_meta_url(url):
-            raise ChannelRefused("WhatsApp returned a file address outside Meta's servers")
+            raise ChannelRefusedError("WhatsApp returned a file address outside Meta's servers")
         await self._api.download(url, target, most_bytes, self._bearer)
 
     async def close(self) -> None:
@@ -364,7 +364,7 @@ class WhatsApp:
         try:
             async with asyncio.timeout(_RECEIVE_SECONDS):
                 await self._inbox.receive(fresh)
-        except (TimeoutError, Unavailable):
+        except (TimeoutError, UnavailableError):
             return False
         for message in fresh:
             self._last.pop(message.chat.id, None)
@@ -389,18 +389,18 @@ class WhatsApp:
         )
         message = message.replace(self._setup.secrets["token"], "…")
         if code is None:  # not from Meta, such as a proxy's page
-            return ChannelUnavailable(
+            return ChannelUnavailableError(
                 f"WhatsApp answered with status {reply.status}", retry_after=reply.retry_after
             )
         if code in _TEMPORARY_ERRORS or reply.status == 429:
             wait = _PAIR_SECONDS if code == _PAIR_LIMIT else reply.retry_after
-            return ChannelUnavailable(f"WhatsApp: {message} ({code})", retry_after=wait)
+            return ChannelUnavailableError(f"WhatsApp: {message} ({code})", retry_after=wait)
         if code in _TOKEN_ERRORS or reply.status == 401:
             hint = "create a permanent system user token with whatsapp_business_messaging; others expire after a day"
-            return ChannelRefused(f"WhatsApp refused the token: {message} ({code})", hint=hint)
+            return ChannelRefusedError(f"WhatsApp refused the token: {message} ({code})", hint=hint)
         if reply.status >= 500:
-            return ChannelUnavailable(f"WhatsApp: {message} ({code})")
-        return ChannelRefused(f"WhatsApp: {message} ({code})", hint=_HINTS.get(code))
+            return ChannelUnavailableError(f"WhatsApp: {message} ({code})")
+        return ChannelRefusedError(f"WhatsApp: {message} ({code})", hint=_HINTS.get(code))
 
 
 async def _read_body(request: requests.Request) -> bytes | None:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from websockets.asyncio.client import ClientConnection, connect
 
-from nacre.errors import ChannelUnavailable
+from nacre.errors import ChannelUnavailableError
 from nacre.values.gateway import Chat, Outgoing
 from nacre_gateway.channels import ChannelSetup, ServesHttp
 from nacre_gateway.listener import Listener
@@ -120,7 +120,7 @@ class Site:
         while True:
             try:
                 await self.answer(text, reply_to=reply_to)
-            except ChannelUnavailable:
+            except ChannelUnavailableError:
                 await self.client.get("/")  # others have their turn
             else:
                 return

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.stage import Stage, running
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInputError
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Chat, ChatType, Incoming, Limits, Pairing, Received, Sender
 from nacre_gateway.conversation import Rules, identities, length, split
@@ -107,7 +107,7 @@ def test_ignored_strangers_expire_and_full_channels_block_no_others(
 )
 def test_an_id_is_what_it_looks_like(sender: str) -> None:
     body = json.dumps({"id": "1", "text": "hello", "sender": {"id": sender}}).encode()
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         decode(body, Message)
     assert (
         decode(

@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus
 
 from gateway.sites import Routes, client_of, hello, listening, run, signed, webhook
 from nacre.base.listening import Bounded
-from nacre.errors import InvalidInput, Unavailable
+from nacre.errors import InvalidInputError, UnavailableError
 from nacre_gateway.listener import Listener
 
 
@@ -198,12 +198,12 @@ def test_beyond_this_machine_it_says_that_nothing_is_encrypted() -> None:
 
 
 def test_used_port_and_invalid_address_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         Listener("127.0.0.1:http", {})
 
     async def work() -> None:
         async with webhook(tmp_path) as site:
-            with pytest.raises(Unavailable) as raised:
+            with pytest.raises(UnavailableError) as raised:
                 Listener(site.address.removeprefix("http://"), {}).open()
             assert "gateway.listen" in str(raised.value.hint)
 

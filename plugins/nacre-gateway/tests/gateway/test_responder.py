@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 
 from nacre.care.health import list_traces
-from nacre.errors import BudgetSpent, ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import BudgetSpentError, ModelRefusedError, ModelUnavailableError, NacreError
 from nacre.home.home import Home, open_home
 from nacre.home.spending import costs
 from nacre.settings import load_settings
@@ -101,13 +101,16 @@ def test_an_answer_that_ran_out_of_tokens_shows_it(opens: Opens, respond: Respon
 
 
 def test_no_model_is_refused_with_the_remedy(opens: Opens, respond: Responds) -> None:
-    with pytest.raises(ModelRefused) as refused:
+    with pytest.raises(ModelRefusedError) as refused:
         respond(opens(""))
     assert "nacre config set models.chat claude-cli:" in (refused.value.hint or "")
 
 
 def test_an_answer_of_nothing_is_none(opens: Opens, respond: Responds) -> None:
-    with FakeProvider([" \n"]) as provider, pytest.raises(ModelUnavailable, match="empty answer"):
+    with (
+        FakeProvider([" \n"]) as provider,
+        pytest.raises(ModelUnavailableError, match="empty answer"),
+    ):
         respond(opens(provider.config())).answer(ASKED)
 
 
@@ -123,7 +126,7 @@ def test_a_budget_that_is_spent_is_told_and_nobody_is_asked(
 ) -> None:
     with FakeProvider([SAID]) as provider:
         responder = respond(opens(provider.config(more=f"{budget}\n") + PRICED))
-        with pytest.raises(BudgetSpent, match=told):
+        with pytest.raises(BudgetSpentError, match=told):
             responder.answer(ASKED)
         assert provider.calls == []
 
@@ -144,7 +147,7 @@ def test_tokens_of_a_subscription_are_bounded_apart_from_the_writers(
     responder = respond(home)
     assert responder.answer(ASKED).text == "Hi"
     assert responder.answer(ASKED).text == "Hi"
-    with pytest.raises(BudgetSpent) as refused:
+    with pytest.raises(BudgetSpentError) as refused:
         responder.answer(ASKED)
     assert "gateway.tokens_per_day" in (refused.value.hint or "")
     assert costs(home).refused[0].reason == "tokens"
@@ -161,7 +164,7 @@ def test_a_budget_for_conversations_holds_a_subscription_as_well(
     home.settings.environ["PATH"] = f"{tmp_path}:/usr/bin:/bin"  # type: ignore[index]
     responder = respond(home)
     assert responder.answer(ASKED).text == "Hi"
-    with pytest.raises(BudgetSpent, match=r"chat in the background may cost \$0\.01"):
+    with pytest.raises(BudgetSpentError, match=r"chat in the background may cost \$0\.01"):
         responder.answer(ASKED)
 
 
@@ -170,7 +173,7 @@ def test_an_answer_that_takes_too_long_names_the_setting_of_the_gateway(
 ) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         responder = respond(opens(provider.config()))
-        with pytest.raises(ModelUnavailable, match="within 1 seconds") as late:
+        with pytest.raises(ModelUnavailableError, match="within 1 seconds") as late:
             responder.answer(Question("", "Hello?", seconds=1.0))
     assert "gateway.answer_seconds" in (late.value.hint or "")
 
@@ -205,14 +208,14 @@ def test_tools_need_an_agent_and_a_folder(
 ) -> None:
     with FakeProvider([SAID]) as provider:
         home = opens(provider.config())
-        with pytest.raises(ModelRefused, match="cannot use tools"):
+        with pytest.raises(ModelRefusedError, match="cannot use tools"):
             respond(home).answer(Question("", "Hello?", ("Read",), tmp_path))
         assert provider.calls == []
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     home.settings.environ["PATH"] = str(tmp_path)  # type: ignore[index]
-    with pytest.raises(ModelRefused, match="no folder for them"):
+    with pytest.raises(ModelRefusedError, match="no folder for them"):
         respond(home, "claude-cli:").answer(Question("", "Hello?", ("Read",), folder))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import ChannelUnavailable
+from nacre.errors import ChannelUnavailableError
 from nacre.values.gateway import Outgoing
 from nacre_gateway.channels import Channel, ChannelKind, ChannelSetup
 from tests.fakes.memory_inbox import MemoryInbox
@@ -54,11 +54,11 @@ async def is_told_when(
     channel: Channel, server: FakePlatform, message: Outgoing, seconds: float | None
 ) -> None:
     """A send that is refused says when it may be tried again, one that is cut may be at once; the third arrives."""
-    with pytest.raises(ChannelUnavailable) as later:
+    with pytest.raises(ChannelUnavailableError) as later:
         await channel.send(message)
     assert later.value.retry_after == seconds
     server.fail_next(is_cut=True)
-    with pytest.raises(ChannelUnavailable):
+    with pytest.raises(ChannelUnavailableError):
         await channel.send(message)
     await channel.send(message)
     await channel.close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.channels.scenes import is_told_when, play, running, setup_of, until
-from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError, InvalidSettingsError
 from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
 from nacre_gateway.discord import KIND, MAX_CHATS, Discord, Timing
 from tests.fakes.discord import BOT, TOKEN, FakeDiscord
@@ -300,7 +300,7 @@ def test_a_new_session_counts_only_when_what_was_missed_is_fetched(
                 server.forget_sessions()
                 server.say("300", "5", "missed", is_live=False)
                 server.fail_next(500, path="/channels/300/")
-            with pytest.raises(ChannelUnavailable):
+            with pytest.raises(ChannelUnavailableError):
                 await task
         async with running(channel_of(server, tmp_path, told), inbox):
             await inbox.wait_for(lambda: "missed" in inbox.texts)
@@ -396,7 +396,7 @@ def test_close_codes_that_stay_are_refusals(
 ) -> None:
     async def scene() -> None:
         server.close_at_identify = code
-        with pytest.raises(ChannelRefused) as refused:
+        with pytest.raises(ChannelRefusedError) as refused:
             await channel.run(MemoryInbox())
         assert hint in str(refused.value.hint)
         assert TOKEN not in repr(refused.value)
@@ -410,9 +410,9 @@ def test_a_wrong_token_is_refused_and_never_told(
 ) -> None:
     async def scene() -> None:
         channel = channel_of(server, tmp_path, told, token="wrong-secret")
-        with pytest.raises(ChannelRefused) as refused:
+        with pytest.raises(ChannelRefusedError) as refused:
             await channel.run(MemoryInbox())
-        with pytest.raises(ChannelRefused):
+        with pytest.raises(ChannelRefusedError):
             await channel.send(out())
         assert "token" in str(refused.value.hint)
         assert "wrong-secret" not in f"{refused.value!r} {refused.value.__cause__!r} {told}"
@@ -426,17 +426,17 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(
 ) -> None:
     async def scene() -> None:
         server.close_at_identify = 4009
-        with pytest.raises(ChannelUnavailable, match="soon after"):
+        with pytest.raises(ChannelUnavailableError, match="soon after"):
             await channel.run(MemoryInbox())
         server.close_at_identify = 4000
-        with pytest.raises(ChannelUnavailable, match="4000"):
+        with pytest.raises(ChannelUnavailableError, match="4000"):
             await channel.run(MemoryInbox())
         for url in ("ws://gateway.example.org", "wss://[", "", "http://x"):
             server.fail_next(200, {"url": url}, path="/gateway/bot")
-            with pytest.raises(ChannelUnavailable, match="not encrypted"):
+            with pytest.raises(ChannelUnavailableError, match="not encrypted"):
                 await channel.run(MemoryInbox())
         server.starts_left = 0
-        with pytest.raises(ChannelUnavailable) as spent:
+        with pytest.raises(ChannelUnavailableError) as spent:
             await channel.run(MemoryInbox())
         assert spent.value.retry_after == 3_600
         await channel.close()
@@ -455,7 +455,7 @@ def test_an_address_for_resuming_that_is_gone_is_not_tried_for_ever(
             await inbox.wait_for(lambda: bool(inbox.messages))
         kept = json.loads(inbox.kept["session"])
         inbox.kept["session"] = json.dumps(kept | {"url": "ws://127.0.0.1:9"})
-        with pytest.raises(ChannelUnavailable):
+        with pytest.raises(ChannelUnavailableError):
             await channel.run(inbox)
         async with running(channel, inbox):
             await until(server, lambda: server.resumed)
@@ -619,7 +619,7 @@ def test_what_can_never_be_delivered_is_refused(
 ) -> None:
     async def scene() -> None:
         server.fail_next(status, {"code": code, "message": "no"})
-        with pytest.raises(ChannelRefused, match=str(code)) as refused:
+        with pytest.raises(ChannelRefusedError, match=str(code)) as refused:
             await channel.send(out())
         assert hint in str(refused.value.hint)
         await channel.close()
@@ -637,7 +637,7 @@ def test_files_are_fetched_from_discord_alone_within_a_bound(
         await channel.fetch(plan, target, 1_000)
         assert target.read_bytes() == b"x" * 1_000
         assert all("authorization" not in request.headers for request in server.requests)
-        with pytest.raises(ChannelRefused, match="larger"):
+        with pytest.raises(ChannelRefusedError, match="larger"):
             await channel.fetch(plan, tmp_path / "files" / "large.txt", 999)
         for source in (
             "http://127.0.0.1:9/x",
@@ -645,11 +645,11 @@ def test_files_are_fetched_from_discord_alone_within_a_bound(
             "file:///etc/passwd",
             "",
         ):
-            with pytest.raises(ChannelRefused, match="is not on"):
+            with pytest.raises(ChannelRefusedError, match="is not on"):
                 await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
-        with pytest.raises(ChannelRefused, match="malformed"):
+        with pytest.raises(ChannelRefusedError, match="malformed"):
             await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
-        with pytest.raises(ChannelRefused, match="404"):
+        with pytest.raises(ChannelRefusedError, match="404"):
             await channel.fetch(
                 Attachment("y", source=f"{server.url}/attachments/y"), tmp_path / "files" / "y", 10
             )
@@ -660,5 +660,5 @@ def test_files_are_fetched_from_discord_alone_within_a_bound(
 
 
 def test_plain_http_is_for_this_machine_alone(tmp_path: Path) -> None:
-    with pytest.raises(SettingsInvalid):
+    with pytest.raises(InvalidSettingsError):
         Discord(setup_of(KIND, tmp_path, {"token": TOKEN}, base_url="http://discord.example.org"))

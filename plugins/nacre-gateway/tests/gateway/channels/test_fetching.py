@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.sites import Routes, listening, run, webhook
-from nacre.errors import ChannelRefused, ChannelUnavailable
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError
 from nacre.values.gateway import Attachment
 from nacre_gateway.channels import is_public
 
@@ -46,20 +46,20 @@ def test_where_the_owner_says_so_files_come_from_loopback(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("url", "error", "said"),
     [
-        ("SITE/file?bytes=1001", ChannelRefused, "larger than 1000 bytes"),
-        ("SITE/file?status=302&location=/file", ChannelRefused, "302"),
-        ("SITE/file?status=404", ChannelRefused, "404"),
-        ("SITE/file?content-encoding=gzip", ChannelRefused, "refused to send"),
-        ("SITE/file?status=503", ChannelUnavailable, "503"),
-        ("SITE/file?status=429", ChannelUnavailable, "429"),
-        ("http://127.0.0.1:1/private", ChannelUnavailable, "ConnectError"),
-        ("https://files.invalid/private", ChannelUnavailable, "found"),
-        ("http://files.example/private", ChannelRefused, "https"),
-        ("https://user:private@127.0.0.1/", ChannelRefused, "valid"),
-        ("https://[::1/private", ChannelRefused, "valid"),
-        ("https://127.0.0.1:99999/private", ChannelRefused, "valid"),
-        ("file:///etc/private", ChannelRefused, "valid"),
-        ("", ChannelRefused, "valid"),
+        ("SITE/file?bytes=1001", ChannelRefusedError, "larger than 1000 bytes"),
+        ("SITE/file?status=302&location=/file", ChannelRefusedError, "302"),
+        ("SITE/file?status=404", ChannelRefusedError, "404"),
+        ("SITE/file?content-encoding=gzip", ChannelRefusedError, "refused to send"),
+        ("SITE/file?status=503", ChannelUnavailableError, "503"),
+        ("SITE/file?status=429", ChannelUnavailableError, "429"),
+        ("http://127.0.0.1:1/private", ChannelUnavailableError, "ConnectError"),
+        ("https://files.invalid/private", ChannelUnavailableError, "found"),
+        ("http://files.example/private", ChannelRefusedError, "https"),
+        ("https://user:private@127.0.0.1/", ChannelRefusedError, "valid"),
+        ("https://[::1/private", ChannelRefusedError, "valid"),
+        ("https://127.0.0.1:99999/private", ChannelRefusedError, "valid"),
+        ("file:///etc/private", ChannelRefusedError, "valid"),
+        ("", ChannelRefusedError, "valid"),
     ],
 )
 def test_what_cannot_be_fetched_leaves_nothing_and_tells_no_url(
@@ -75,12 +75,12 @@ def test_what_cannot_be_fetched_leaves_nothing_and_tells_no_url(
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::1]", "[::ffff:10.0.0.1]", "0"]
 )
 def test_private_addresses_are_refused_however_they_are_written(tmp_path: Path, host: str) -> None:
-    with pytest.raises(ChannelRefused, match="private address"):
+    with pytest.raises(ChannelRefusedError, match="private address"):
         run(fetch(tmp_path, f"https://{host}/file", fetch_private=False))
 
 
 def test_plain_http_is_refused_where_the_owner_did_not_admit_it(tmp_path: Path) -> None:
-    with pytest.raises(ChannelRefused, match="no https URL"):
+    with pytest.raises(ChannelRefusedError, match="no https URL"):
         run(fetch(tmp_path, "SITE/file", fetch_private=False))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.channels.scenes import is_told_when, play, running, setup_of, until
-from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError, InvalidSettingsError
 from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
 from nacre_gateway.slack import KIND, Slack, Timing, from_mrkdwn, to_mrkdwn
 from tests.fakes.memory_inbox import MemoryInbox
@@ -251,8 +251,8 @@ def test_a_connection_that_stopped_answering_is_replaced(channel: Slack, server:
 def test_reasons_that_stay_are_refusals(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         for reason, error, hint in (
-            ("link_disabled", ChannelRefused, "Socket Mode"),
-            ("too_many_websockets", ChannelUnavailable, "ten are allowed"),
+            ("link_disabled", ChannelRefusedError, "Socket Mode"),
+            ("too_many_websockets", ChannelUnavailableError, "ten are allowed"),
         ):
             async with running(channel, MemoryInbox()) as task:
                 await until(server, lambda: server.opened)
@@ -270,11 +270,11 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(
 ) -> None:
     async def scene() -> None:
         server.farewell = "refresh_requested"
-        with pytest.raises(ChannelUnavailable, match="soon after"):
+        with pytest.raises(ChannelUnavailableError, match="soon after"):
             await channel.run(MemoryInbox())
         assert sum(request.path == "/apps.connections.open" for request in server.requests) < 10
         server.says_hello, server.farewell = False, ""
-        with pytest.raises(ChannelUnavailable, match="no greeting"):
+        with pytest.raises(ChannelUnavailableError, match="no greeting"):
             await channel.run(MemoryInbox())
         await channel.close()
 
@@ -287,7 +287,7 @@ def test_a_wrong_token_is_refused_and_never_told(
 ) -> None:
     async def scene() -> None:
         channel = channel_of(server, tmp_path, told, **{name: "wrong-secret"})
-        with pytest.raises(ChannelRefused) as refused:
+        with pytest.raises(ChannelRefusedError) as refused:
             await channel.run(MemoryInbox())
         assert hint in str(refused.value.hint)
         assert "wrong-secret" not in f"{refused.value!r} {refused.value.hint} {told}"
@@ -414,7 +414,7 @@ def test_what_can_never_be_delivered_is_refused(
 ) -> None:
     async def scene() -> None:
         server.fail_next(200, {"ok": False, "error": error, "needed": "chat:write"})
-        with pytest.raises(ChannelRefused, match=error) as refused:
+        with pytest.raises(ChannelRefusedError, match=error) as refused:
             await channel.send(out())
         assert hint in str(refused.value.hint)
         await channel.close()
@@ -440,11 +440,11 @@ def test_files_are_fetched_from_slack_alone_with_the_bots_token(
             "https://files.slack.com:444@example.org/x",
             "",
         ):
-            with pytest.raises(ChannelRefused, match="is not on"):
+            with pytest.raises(ChannelRefusedError, match="is not on"):
                 await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
-        with pytest.raises(ChannelRefused, match="malformed"):
+        with pytest.raises(ChannelRefusedError, match="malformed"):
             await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
-        with pytest.raises(ChannelRefused, match="302"):
+        with pytest.raises(ChannelRefusedError, match="302"):
             await channel.fetch(
                 Attachment("y", source=f"{server.url}/files/y"), tmp_path / "files" / "y", 10
             )
@@ -505,7 +505,7 @@ def test_markdown_is_written_in_slacks_markup(markdown: str, slack: str) -> None
 
 
 def test_plain_http_is_for_this_machine_alone(tmp_path: Path) -> None:
-    with pytest.raises(SettingsInvalid):
+    with pytest.raises(InvalidSettingsError):
         Slack(
             setup_of(
                 KIND,

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nacre.base.ids import Clock, utc_now
-from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError, InvalidSettingsError
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Outgoing
 from nacre_gateway.channels import ChannelSetup, WebApi
 from nacre_gateway.telegram import KIND, Bot, Telegram, incoming, moved_ids
@@ -447,16 +447,16 @@ def test_one_poll_that_fails_is_asked_again_at_once(scene: Scene, fault: dict[st
 
 def test_two_polls_that_fail_are_the_gateways(scene: Scene) -> None:
     scene.server.fail_next(path="getUpdates", is_cut=True, times=2)
-    scene.fails(ChannelUnavailable)
+    scene.fails(ChannelUnavailableError)
 
 
 def test_a_server_that_is_not_there_is_unavailable(scene: Scene) -> None:
-    scene.fails(ChannelUnavailable, base_url="http://127.0.0.1:1")
+    scene.fails(ChannelUnavailableError, base_url="http://127.0.0.1:1")
 
 
 def test_an_answer_that_is_no_list_is_unavailable(scene: Scene) -> None:
     scene.server.fail_next(200, {"ok": True, "result": {"a": 1}}, path="getUpdates", times=2)
-    assert "not a list" in scene.fails(ChannelUnavailable).message
+    assert "not a list" in scene.fails(ChannelUnavailableError).message
 
 
 def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:
@@ -467,9 +467,9 @@ def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:
         "parameters": {"retry_after": 17},
     }
     scene.server.fail_next(429, refusal, path="getUpdates")
-    assert scene.fails(ChannelUnavailable).retry_after == 17
+    assert scene.fails(ChannelUnavailableError).retry_after == 17
     scene.server.fail_next(429, refusal, path="sendMessage")
-    with pytest.raises(ChannelUnavailable) as caught:
+    with pytest.raises(ChannelUnavailableError) as caught:
         scene.send()
     assert caught.value.retry_after == 17
 
@@ -482,20 +482,20 @@ def test_a_second_program_with_the_same_token_is_named(scene: Scene) -> None:
         await other.close()
         await asyncio.Event().wait()
 
-    with pytest.raises(ChannelUnavailable, match="another program") as caught:
+    with pytest.raises(ChannelUnavailableError, match="another program") as caught:
         scene.during(poll_beside)
     assert caught.value.hint
 
 
 def test_a_webhook_that_takes_the_messages_is_named_with_what_removes_it(scene: Scene) -> None:
     scene.server.has_webhook = True
-    error = scene.fails(ChannelUnavailable)
+    error = scene.fails(ChannelUnavailableError)
     assert "webhook" in error.message
     assert "deleteWebhook" in error.hint
 
 
 def test_a_wrong_token_is_refused(scene: Scene) -> None:
-    error = scene.fails(ChannelRefused, token="5000:wrong")
+    error = scene.fails(ChannelRefusedError, token="5000:wrong")
     assert "token" in error.message
     assert "gateway.channels.telegram.token" in error.hint
 
@@ -505,7 +505,7 @@ def test_no_error_and_no_log_holds_the_token(
 ) -> None:
     caplog.set_level(logging.INFO)
     echo = {"ok": False, "error_code": 400, "description": f"Bad Request: /bot{TOKEN}/sendMessage"}
-    errors = [scene.fails(ChannelUnavailable, base_url="http://127.0.0.1:1")]
+    errors = [scene.fails(ChannelUnavailableError, base_url="http://127.0.0.1:1")]
     for fault in (
         {"status": 400, "body": echo},
         {"status": 500},
@@ -513,7 +513,7 @@ def test_no_error_and_no_log_holds_the_token(
         {"status": 418, "body": b"x"},
     ):
         scene.server.fail_next(path="sendMessage", **fault)  # type: ignore[arg-type]
-        with pytest.raises((ChannelRefused, ChannelUnavailable)) as caught:
+        with pytest.raises((ChannelRefusedError, ChannelUnavailableError)) as caught:
             scene.send()
         errors.append(caught.value)
     scene.send()
@@ -552,15 +552,15 @@ def test_emoji_text_within_limits_is_accepted(scene: Scene) -> None:
     limits = scene.channel().limits
     assert (limits.characters, limits.utf16) == (4_096, True)
     scene.send("😀" * 2_048)
-    with pytest.raises(ChannelRefused, match="too long"):
+    with pytest.raises(ChannelRefusedError, match="too long"):
         scene.send("😀" * 2_049)
 
 
 def test_whoever_blocked_the_bot_refuses_its_answers(scene: Scene) -> None:
     scene.server.blocked.add(OTTO)
-    with pytest.raises(ChannelRefused, match="blocked"):
+    with pytest.raises(ChannelRefusedError, match="blocked"):
         scene.send()
-    with pytest.raises(ChannelRefused):
+    with pytest.raises(ChannelRefusedError):
         scene.send(chat=Chat("telegram", "no number"))
 
 
@@ -582,7 +582,7 @@ def test_a_file_is_fetched_whole_or_not_at_all(scene: Scene, tmp_path: Path) -> 
     for most, fault in ((8, {"is_cut": True}), (8, {"status": 500}), (7, None)):
         if fault:
             scene.server.fail_next(path="/file/", **fault)  # type: ignore[arg-type]
-        with pytest.raises(ChannelUnavailable if fault else ChannelRefused):
+        with pytest.raises(ChannelUnavailableError if fault else ChannelRefusedError):
             scene.call(lambda channel, most=most: channel.fetch(file, target, most))
         assert not target.exists()
     scene.call(lambda channel: channel.fetch(file, target, 8))
@@ -595,7 +595,7 @@ def test_a_file_that_is_larger_than_it_says_is_not_kept(scene: Scene, tmp_path: 
     scene.server.fail_next(
         200, {"ok": True, "result": {"file_id": source, "file_path": f"documents/{source}"}}
     )
-    with pytest.raises(ChannelRefused, match="larger"):
+    with pytest.raises(ChannelRefusedError, match="larger"):
         scene.call(
             lambda channel: channel.fetch(Attachment("x", source=source), tmp_path / "x", 99)
         )
@@ -605,13 +605,13 @@ def test_a_file_that_is_larger_than_it_says_is_not_kept(scene: Scene, tmp_path: 
 @pytest.mark.parametrize("place", ["", "../../etc/passwd", 7, None])
 def test_a_file_that_lies_at_no_place_is_refused(scene: Scene, tmp_path: Path, place: Any) -> None:
     scene.server.fail_next(200, {"ok": True, "result": {"file_path": place}})
-    with pytest.raises(ChannelRefused):
+    with pytest.raises(ChannelRefusedError):
         scene.call(lambda channel: channel.fetch(Attachment("x", source="f"), tmp_path / "x", 99))
     assert len(scene.server.requests) == 1
 
 
 def test_a_file_that_telegram_does_not_know_is_refused(scene: Scene, tmp_path: Path) -> None:
-    with pytest.raises(ChannelRefused, match="file_id"):
+    with pytest.raises(ChannelRefusedError, match="file_id"):
         scene.call(
             lambda channel: channel.fetch(Attachment("x", source="gone"), tmp_path / "x", 99)
         )
@@ -624,7 +624,7 @@ def test_a_file_that_telegram_does_not_know_is_refused(scene: Scene, tmp_path: P
     "place", ["http://telegram.example", "ftp://127.0.0.1", "telegram", "http://[", ""]
 )
 def test_the_bot_api_is_asked_encrypted_or_on_this_machine(scene: Scene, place: str) -> None:
-    with pytest.raises(SettingsInvalid):
+    with pytest.raises(InvalidSettingsError):
         scene.channel(base_url=place)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.errors import ChannelUnavailable
+from nacre.errors import ChannelUnavailableError
 from nacre_gateway import channels
 from nacre_gateway.channels import WebApi
 
@@ -57,7 +57,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
             writer.write(b" ")
         await closed
 
-    with pytest.raises(ChannelUnavailable, match="in time"):
+    with pytest.raises(ChannelUnavailableError, match="in time"):
         ask(drip, seconds=0.2)
 
 
@@ -69,7 +69,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.Monkey
         writer.write(HEAD + b" " * 2_000)
         await reader.read()
 
-    with pytest.raises(ChannelUnavailable, match="larger than"):
+    with pytest.raises(ChannelUnavailableError, match="larger than"):
         ask(flood)
 
 

@@ -28,7 +28,12 @@ from gateway.sites import (
     signed,
     webhook,
 )
-from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid, StoreBusy
+from nacre.errors import (
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    InvalidSettingsError,
+    StoreBusyError,
+)
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Sender
 from nacre_gateway.channels import Channel, ServesHttp, kind_of
 from nacre_gateway.webhook import KIND, Webhook
@@ -145,7 +150,7 @@ def test_a_replayed_request_changes_nothing_and_learns_nothing(tmp_path: Path) -
                 {"accepted": True, "duplicate": True},
             )
             assert site.ids == ["m1"]
-            with pytest.raises(ChannelUnavailable):
+            with pytest.raises(ChannelUnavailableError):
                 await site.answer()
 
     run(work())
@@ -194,7 +199,7 @@ def test_who_asks_again_with_a_new_signature_is_given_the_answer(tmp_path: Path)
         async with webhook(tmp_path) as site:
             late = await site.post(hello(), Prefer="wait=1")
             assert (late.status_code, late.json()) == (202, {"accepted": True})
-            with pytest.raises(ChannelUnavailable):
+            with pytest.raises(ChannelUnavailableError):
                 await site.answer()
             asked = asyncio.create_task(site.post(hello(), NOW + 1, Prefer="wait=30"))
             await site.answer_until_heard()
@@ -209,7 +214,7 @@ def test_an_answer_goes_to_its_own_chat_alone(tmp_path: Path) -> None:
         async with webhook(tmp_path) as site:
             asked = asyncio.create_task(site.post(hello(), Prefer="wait=30"))
             await site.until_kept("m1")
-            with pytest.raises(ChannelUnavailable):
+            with pytest.raises(ChannelUnavailableError):
                 await site.answer("for another", chat="anna")
             await site.answer()
             assert (await asked).json()["parts"][0]["text"] == "Hi"
@@ -225,7 +230,7 @@ def test_who_went_away_takes_no_answer(tmp_path: Path) -> None:
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
             await site.client.get("/")  # by now the server heard that it went
-            with pytest.raises(ChannelUnavailable):
+            with pytest.raises(ChannelUnavailableError):
                 await site.answer()
 
     run(work())
@@ -237,7 +242,7 @@ def test_unheard_answer_is_retried_less_often_after_an_hour(
     async def work() -> None:
         async with webhook(tmp_path) as site:
             for attempt, after in ((1, 15), (240, 15), (241, 300)):
-                with pytest.raises(ChannelUnavailable) as later:
+                with pytest.raises(ChannelUnavailableError) as later:
                     await site.answer(attempt=attempt)
                 assert later.value.retry_after == after
 
@@ -270,11 +275,11 @@ def test_answers_are_posted_signed_and_with_their_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "error", "after"),
     [
-        (429, {"retry-after": "7"}, ChannelUnavailable, 7),
-        (503, {"retry-after": "9" * 30}, ChannelUnavailable, 86_400),
-        (500, {"retry-after": "soon"}, ChannelUnavailable, None),
-        (404, {}, ChannelRefused, None),
-        (302, {"location": "/answers"}, ChannelRefused, None),
+        (429, {"retry-after": "7"}, ChannelUnavailableError, 7),
+        (503, {"retry-after": "9" * 30}, ChannelUnavailableError, 86_400),
+        (500, {"retry-after": "soon"}, ChannelUnavailableError, None),
+        (404, {}, ChannelRefusedError, None),
+        (302, {"location": "/answers"}, ChannelRefusedError, None),
     ],
 )
 def test_what_the_receiver_of_answers_says_counts(
@@ -303,7 +308,7 @@ def test_what_the_receiver_of_answers_says_counts(
 def test_a_receiver_of_answers_that_is_away_is_tried_again(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path, deliver_to="http://127.0.0.1:1/private") as site:
-            with pytest.raises(ChannelUnavailable) as raised:
+            with pytest.raises(ChannelUnavailableError) as raised:
                 await site.answer()
             assert "private" not in f"{raised.value} {raised.value.__cause__}"
 
@@ -323,7 +328,7 @@ def test_a_receiver_of_answers_that_is_away_is_tried_again(tmp_path: Path) -> No
 def test_what_is_not_safe_is_refused_before_anything_runs(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    with pytest.raises(SettingsInvalid) as raised:
+    with pytest.raises(InvalidSettingsError) as raised:
         Webhook(setup(tmp_path, [], **options))
     assert "short" not in str(raised.value).replace("too short", "")
 
@@ -404,7 +409,7 @@ def test_a_huge_body_is_not_read_to_its_end(tmp_path: Path, chunked: bool) -> No
 
 def test_while_the_gateway_cannot_keep_messages_they_are_refused_for_now(tmp_path: Path) -> None:
     async def fail() -> None:
-        raise StoreBusy("another process holds it", hint="wait")
+        raise StoreBusyError("another process holds it", hint="wait")
 
     async def work() -> None:
         async with webhook(tmp_path) as site:

@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from gateway.sites import NOW, auth, hear, hello, run, say, webhook
-from nacre.errors import ChannelUnavailable
+from nacre.errors import ChannelUnavailableError
 from nacre.values.gateway import Chat
 from nacre_gateway import webhook as connections
 
@@ -60,7 +60,7 @@ def test_an_answer_that_was_not_received_comes_again_on_the_next_connection(tmp_
                 await hear(link)
                 sending = asyncio.create_task(site.answer())
                 await hear(link)
-            with pytest.raises(ChannelUnavailable):
+            with pytest.raises(ChannelUnavailableError):
                 await sending
             async with site.connected() as link:
                 await say(link, message())
@@ -85,7 +85,7 @@ def test_a_connection_hears_only_the_chats_in_which_it_wrote(tmp_path: Path) -> 
             await site.channel.show_typing(Chat("hook", "otto"))
             assert (await hear(link))["chat"]["thread"] == ""
             assert (await hear(other))["chat"]["thread"] == "another"
-            with pytest.raises(ChannelUnavailable):
+            with pytest.raises(ChannelUnavailableError):
                 await site.answer(chat="anna")
 
     run(work())

@@ -15,7 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nacre.base.ids import Clock, utc_now
-from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid, StoreBusy
+from nacre.errors import (
+    ChannelRefusedError,
+    ChannelUnavailableError,
+    InvalidSettingsError,
+    StoreBusyError,
+)
 from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
 from nacre_gateway.channels import ChannelSetup, ServesHttp, SkippedItems
 from nacre_gateway.listener import Listener
@@ -269,7 +274,7 @@ def test_a_group_is_a_group(
 
 def test_200_is_said_only_after_the_message_is_kept(scene: Scene) -> None:
     async def busy() -> None:
-        raise StoreBusy
+        raise StoreBusyError
 
     payload = scene.server.notice([scene.server.message(OTTO, "keep me")])
     scene.inbox.before = busy
@@ -406,13 +411,13 @@ def test_an_answer_is_sent_as_text_without_a_preview(scene: Scene) -> None:
 def test_a_text_within_the_limits_is_taken(scene: Scene) -> None:
     limits = scene.channel().limits
     scene.send("x" * limits.characters)
-    with pytest.raises(ChannelRefused, match="4096"):
+    with pytest.raises(ChannelRefusedError, match="4096"):
         scene.send("x" * (limits.characters + 1))
 
 
 def test_a_day_after_the_last_message_answers_are_refused_with_the_reason(scene: Scene) -> None:
     scene.server.closed.add(OTTO)
-    with pytest.raises(ChannelRefused, match="131047") as caught:
+    with pytest.raises(ChannelRefusedError, match="131047") as caught:
         scene.send()
     assert "24 hours" in (caught.value.hint or "")
 
@@ -420,16 +425,16 @@ def test_a_day_after_the_last_message_answers_are_refused_with_the_reason(scene:
 @pytest.mark.parametrize(
     ("status", "code", "kind", "wait"),
     [
-        (429, 130429, ChannelUnavailable, 9.0),
-        (400, 131056, ChannelUnavailable, 6.0),
-        (400, 80007, ChannelUnavailable, 9.0),
-        (500, 131000, ChannelUnavailable, 9.0),
-        (503, 2, ChannelUnavailable, 9.0),
-        (500, 999, ChannelUnavailable, None),
-        (401, 190, ChannelRefused, None),
-        (403, 200, ChannelRefused, None),
-        (400, 100, ChannelRefused, None),
-        (400, 131030, ChannelRefused, None),
+        (429, 130429, ChannelUnavailableError, 9.0),
+        (400, 131056, ChannelUnavailableError, 6.0),
+        (400, 80007, ChannelUnavailableError, 9.0),
+        (500, 131000, ChannelUnavailableError, 9.0),
+        (503, 2, ChannelUnavailableError, 9.0),
+        (500, 999, ChannelUnavailableError, None),
+        (401, 190, ChannelRefusedError, None),
+        (403, 200, ChannelRefusedError, None),
+        (400, 100, ChannelRefusedError, None),
+        (400, 131030, ChannelRefusedError, None),
     ],
 )
 def test_what_meta_says_decides_whether_it_is_tried_again(
@@ -454,19 +459,19 @@ def test_an_answer_that_may_not_have_arrived_is_tried_again(
     scene: Scene, fault: dict[str, Any]
 ) -> None:
     scene.server.fail_next(**fault)
-    with pytest.raises(ChannelUnavailable):
+    with pytest.raises(ChannelUnavailableError):
         scene.send()
 
 
 def test_a_wrong_token_ends_the_channel_with_what_helps(scene: Scene) -> None:
-    with pytest.raises(ChannelRefused, match="token") as caught:
+    with pytest.raises(ChannelRefusedError, match="token") as caught:
         scene.call(lambda channel: channel.run(scene.inbox), token="expired")
     assert "system user" in (caught.value.hint or "")
 
 
 def test_no_error_holds_a_secret(scene: Scene) -> None:
     scene.server.fail_next(400, refusal(400, 100, f"Bearer {TOKEN}").body)
-    with pytest.raises(ChannelRefused) as caught:
+    with pytest.raises(ChannelRefusedError) as caught:
         scene.send()
     said = (
         repr((caught.value, caught.value.hint))
@@ -500,7 +505,7 @@ def test_a_file_is_fetched_by_asking_where_it_is(scene: Scene, tmp_path: Path) -
     file = Attachment("photo.jpg", source=scene.server.file(b"\xff\xd8jpg")["id"])
     scene.call(lambda channel: channel.fetch(file, tmp_path / "photo.jpg", 5))
     assert (tmp_path / "photo.jpg").read_bytes() == b"\xff\xd8jpg"
-    with pytest.raises(ChannelRefused, match="larger"):
+    with pytest.raises(ChannelRefusedError, match="larger"):
         scene.call(lambda channel: channel.fetch(file, tmp_path / "again.jpg", 4))
     assert not (tmp_path / "again.jpg").exists()
 
@@ -517,19 +522,19 @@ def test_a_file_is_fetched_by_asking_where_it_is(scene: Scene, tmp_path: Path) -
 def test_the_token_goes_to_no_other_host(scene: Scene, tmp_path: Path, host: str) -> None:
     scene.server.file_host = host
     file = Attachment("photo.jpg", source=scene.server.file(b"jpg")["id"])
-    with pytest.raises(ChannelRefused, match="outside Meta's"):
+    with pytest.raises(ChannelRefusedError, match="outside Meta's"):
         scene.call(lambda channel: channel.fetch(file, tmp_path / "photo.jpg", 5))
 
 
 def test_a_file_whose_address_ended_may_be_asked_for_again(scene: Scene, tmp_path: Path) -> None:
     file = Attachment("photo.jpg", source=scene.server.file(b"jpg")["id"])
     scene.server.fail_next(404, path="/media")
-    with pytest.raises(ChannelRefused):
+    with pytest.raises(ChannelRefusedError):
         scene.call(lambda channel: channel.fetch(file, tmp_path / "photo.jpg", 5))
     scene.call(lambda channel: channel.fetch(file, tmp_path / "photo.jpg", 5))
     assert (tmp_path / "photo.jpg").exists()
 
 
 def test_the_graph_api_is_asked_encrypted_or_on_this_machine(scene: Scene) -> None:
-    with pytest.raises(SettingsInvalid):
+    with pytest.raises(InvalidSettingsError):
         scene.channel(base_url="http://graph.example/v25.0")
