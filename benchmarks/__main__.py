@@ -10,7 +10,6 @@ from benchmarks.contradictions.commands import claims, judge, stale
 from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
 from benchmarks.load.commands import gateway, graph, locks, size, writers
-from benchmarks.load.sheet_commands import sheet
 from benchmarks.redaction.commands import redaction
 from benchmarks.retrieval.commands import gaps, parity, retrieval, silence
 from nacre.cli.root import Program
@@ -45,7 +44,6 @@ benchmarks = Program(
         locks,
         graph,
         gateway,
-        sheet,
     ],
 )
 if sys.platform != "win32":

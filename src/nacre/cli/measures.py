@@ -424,7 +424,7 @@ def _queries(answers: Sequence[Answer]) -> str:
 
 _FOR_DEVELOPERS = frozenset(
     (
-        "claims code context dreams extraction gaps gateway graph hooks judge locks parity redaction retrieval sheet "
+        "claims code context dreams extraction gaps gateway graph hooks judge locks parity redaction retrieval "
         "silence size stale writers"
     ).split()
 )

@@ -406,12 +406,6 @@ _MAX_SUMMARY_CHARACTERS = 6_000
 _MAX_INPUT_CHARACTERS = 60_000
 
 
-def is_due(session: ChatSession, window: int) -> bool:
-    """Return True if text since the last compaction is near the responder's window or reaches 2 MiB."""
-    room = max(window - RESERVE_TOKENS - SOFT_TOKENS, window // 4)
-    return session.tokens >= min(room, MAX_BYTES // CHARACTERS_PER_TOKEN)
-
-
 def flush_memories(home: Home, session: ChatSession, transcript: Path) -> str:
     """Read the conversation and store its memories by the usual rules. Return an error message or
     an empty string.
@@ -570,11 +564,6 @@ def _relevant_lines(
     return lines
 
 
-def system_prompt(instructions: str) -> str:
-    """Return the instructions for the responder."""
-    return f"{instructions.strip() or INSTRUCTIONS}\n\n{RULES}"
-
-
 def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
     """Return the rest of the prompt, with the new message last."""
     sections = [
@@ -717,8 +706,13 @@ class Answering:
                 self._forget(responder)
 
     def needs_compaction(self, session: ChatSession, options: ChannelOptions) -> bool:
-        """Return True if a conversation is near the responder's window. Raises NacreError."""
-        return is_due(session, self._window(options.model))
+        """Return True if text since the last compaction is near the window or reaches 2 MiB.
+
+        Raises NacreError.
+        """
+        window = self._window(options.model)
+        room = max(window - RESERVE_TOKENS - SOFT_TOKENS, window // 4)
+        return session.tokens >= min(room, MAX_BYTES // CHARACTERS_PER_TOKEN)
 
     def _window(self, model: str) -> int:
         """Return the responder's window, cached."""
@@ -751,7 +745,7 @@ class Answering:
         )
         memories = memories_for(home, turn.words, budget) if sees_all else ""
         return Question(
-            system_prompt(options.instructions),
+            f"{options.instructions.strip() or INSTRUCTIONS}\n\n{RULES}",
             prompt(turn, memories, passages),
             options.tools,
             options.folder,
