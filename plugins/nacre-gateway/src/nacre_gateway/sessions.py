@@ -596,11 +596,10 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 def _prompt_line(message: ChatMessage) -> str:
     when, text = message.at[:16].replace("T", " "), bounded(message.text, _EARLIER_CHARACTERS)
+    line = format_message(message.name, text, is_owner=message.is_owner, when=when)
     if message.role == "assistant":
-        return "\n".join(quoted(format_line("You", text, when)))
-    return "\n".join(
-        quoted(format_message(message.name, text, is_owner=message.is_owner, when=when))
-    )
+        line = format_line("You", text, when)
+    return "\n".join(quoted(line))
 
 
 def _quote_message(received: Received) -> str:
