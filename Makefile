@@ -132,12 +132,12 @@ clean:  ## remove built and installed files
 
 $(VENV)/.installed: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt | $(BIN)/python
 	@echo "Installing nacre into $(VENV): half a minute the first time"
-	@$(PIP) install --compile -c constraints.txt $(PLUGINS:%=-e %) -e '.[full]'
+	@$(PIP) install --compile -c constraints.txt -e '.[full]' $(PLUGINS:%=-e %)
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt | $(BIN)/python
 	@echo "Installing nacre and its development tools into $(VENV)"
-	@$(PIP) install --compile -c constraints.txt $(PLUGINS:%=-e %) -e '.[dev,docs]'
+	@$(PIP) install --compile -c constraints.txt -e '.[dev,docs]' $(PLUGINS:%=-e %)
 	@touch $(VENV)/.installed $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json
