@@ -191,7 +191,7 @@ class JudgeResult:
 def measure_claims(
     data: ClaimData, model: LanguageModel, notify: OnProgress = lambda _: None
 ) -> ClaimResult:
-    """Have a model extract every claim. Unusable answers score 0. Raises Unavailable, ModelRefusedError."""
+    """Have a model extract every claim. Unusable answers score 0. Raises UnavailableError, ModelRefusedError."""
     results = []
     for at, case in enumerate(data.cases, 1):
         memory = _memory(case.id, Side(case.text, date(2026, 5, 20), case.kind))
@@ -253,7 +253,7 @@ def _object_score(came: str, expected: str) -> float:
 def measure_judge(
     data: PairData, model: LanguageModel | None, notify: OnProgress = lambda _: None
 ) -> JudgeResult:
-    """Judge every pair by the rules, and by the model if there is one. Raises Unavailable, ModelRefusedError."""
+    """Judge every pair by the rules, and by the model if there is one. Raises UnavailableError, ModelRefusedError."""
     cases = []
     for at, case in enumerate(data.cases, 1):
         earlier, later = _sides(case)

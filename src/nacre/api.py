@@ -114,7 +114,7 @@ class MemoryHome:
     ) -> Any:
         """Run an operation of :mod:`nacre.serve.catalogue` by name; ``fields`` are those of its request.
 
-        Raises InvalidInputError for a field that is unknown or out of bounds, Conflict for an operation that needs
+        Raises InvalidInputError for a field that is unknown or out of bounds, ConflictError for an operation that needs
         the home closed (use :func:`call`), and the operation's errors.
         """
         target = operation_of(operation)
@@ -404,7 +404,7 @@ class MemoryHome:
         """Return a memory, active or retired, by id, id prefix or subject.
 
         It counts as used, in the host's ``session`` if given, unless ``update`` is off. Raises NotFoundError,
-        Conflict.
+        ConflictError.
         """
         return read_memory(
             self._home, GetRequest(reference=reference, update=update, session=session)
@@ -416,12 +416,12 @@ class MemoryHome:
         """Update memories from an agent's reply: which were used, and which had to be restated.
 
         These are the given ones, else those used in ``session`` since its last feedback; ``stored`` are those
-        the agent stored meanwhile. The reply is not stored. Raises InvalidQueryError, NotFoundError, Conflict.
+        the agent stored meanwhile. The reply is not stored. Raises InvalidQueryError, NotFoundError, ConflictError.
         """
         return recall.feedback(self._home, reply, references, session=session, stored=stored)
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
-        """Rate memories as good or bad; bad ones are queued for review. Raises NotFoundError, Conflict."""
+        """Rate memories as good or bad; bad ones are queued for review. Raises NotFoundError, ConflictError."""
         return recall.judge(self._home, references, good=good)
 
     def reviews(self) -> Sequence[Pending]:
@@ -432,7 +432,7 @@ class MemoryHome:
     def keep(
         self, *references: str, content: str | None = None, into: str | None = None
     ) -> list[Memory]:
-        """Keep pending items. Raises NotFoundError, Conflict."""
+        """Keep pending items. Raises NotFoundError, ConflictError."""
         kept: list[Memory] = self.call(
             "review-keep", references=references, content=content, into=into
         )
@@ -468,7 +468,7 @@ class MemoryHome:
 
         ``references`` are ids, subjects, or patterns with ``*``; ``contains`` are parts of subjects. With
         ``persist``, memories stored later under these subjects are retired as well. Raises NotFoundError,
-        Conflict.
+        ConflictError.
         """
         return answers.retire_memories(
             self._home,
@@ -480,7 +480,7 @@ class MemoryHome:
     def unretire(self, *references: str) -> answers.BroughtBack:
         """Restore retired or superseded memories; a superseding memory stays active.
 
-        Ids of persistent retirements end those. Raises NotFoundError, Conflict.
+        Ids of persistent retirements end those. Raises NotFoundError, ConflictError.
         """
         back: answers.BroughtBack = self.call("unretire", references=references)
         return back
@@ -498,7 +498,7 @@ class MemoryHome:
         """Return the effects of forgetting one of these, or a project's content ``before`` a time, without
         changes.
 
-        Raises InvalidQueryError, NotFoundError, Conflict.
+        Raises InvalidQueryError, NotFoundError, ConflictError.
         """
         request = ForgetRequest(
             sessions=tuple(sessions),
@@ -520,7 +520,7 @@ class MemoryHome:
 
     def allow_again(self, reference: str) -> Forgotten:
         """Let forgotten content be read again, by the id of a run, session or memory. Raises NotFoundError,
-        Conflict.
+        ConflictError.
         """
         allowed: Forgotten = self.call("forget-allow-again", reference=reference)
         return allowed
@@ -528,13 +528,16 @@ class MemoryHome:
     def log(
         self, reference: str | None = None, *, project: str | None = None, limit: int = 50
     ) -> Sequence[Listed]:
-        """Return operations, the newest first, on all memories, one, or a project. Raises NotFoundError, Conflict."""
+        """Return operations, the newest first, on all memories, one, or a project.
+
+        Raises NotFoundError, ConflictError.
+        """
         return undo.log(self._home, reference=reference, project=project, limit=max(0, limit))
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
         """Undo an operation, by default the last one not undone.
 
-        ``force`` keeps both versions of content changed since. Raises NotFoundError, Conflict.
+        ``force`` keeps both versions of content changed since. Raises NotFoundError, ConflictError.
         """
         undone: Undoing = self.call("undo", operation=operation, force=force)
         return undone

@@ -248,7 +248,7 @@ def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, A
     assert by_hand["session_id"] is by_hand["session"] is by_hand["tool"] is None
     assert {memory["session_id"] for memory in heard} == {SESSION}
     assert {memory["session"] for memory in heard} == {f"claude-code:{SESSION}"}
-    assert answer["total"] == len(answer["memories"]) == learned["memories"] + 1
+    assert answer["total"] == len(answer["memories"]) == len(learned["memories"]) + 1
 
 
 def test_a_list_has_pages(nacre: Nacre) -> None:
@@ -367,7 +367,7 @@ def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[
     assert "Learned from it" in shown.out
     whole = nacre("sessions", "show", short, "--json").json
     assert [turn["speaker"] for turn in whole["turns"]] == ["owner", "agent"] * 3
-    assert len(whole["memories"]) == learned["memories"]
+    assert len(whole["memories"]) == len(learned["memories"])
     part = nacre("sessions", "show", f"claude-code:{SESSION}", "--from", "1", "--limit", "2")
     assert "3 more turns: --from 3" in part.out
 

@@ -107,8 +107,8 @@ signal.signal(signal.SIGTERM, end)
 note(sys.argv[1:])
 if os.path.exists({hangs!r}):
     signal.pause()
-vectors = {{"made": 3, "left": 0}}
-print(json.dumps({{"files": 0, "sessions": 1, "turns": 0, "memories": 2, "vectors": vectors}}))
+counts = {{"files": 0, "sessions": 1, "turns": 0, "vectors_made": 3, "vectors_left": 0}}
+print(json.dumps({{**counts, "memories": ["first", "second"]}}))
 """
 
 

@@ -20,10 +20,10 @@ from tests.web_server.conftest import Site, free_port
 Serve = Callable[..., Site]
 _ASK = """
 import sys
-from nacre.base.link import Refused, ask
+from nacre.base.link import DaemonRefusedError, ask
 try:
     print(ask(sys.argv[1], "open", {}, seconds=20))
-except Refused as refused:
+except DaemonRefusedError as refused:
     print(refused.error["code"])
 """
 

@@ -175,7 +175,7 @@ def _build(
 def backup(home: Home, target: Path | None = None) -> Path:
     """Write a consistent copy of the database: next to it with the time in its name, or to a given file.
 
-    Raises Conflict if that file exists or is in the home.
+    Raises ConflictError if that file exists or is in the home.
     """
     if target is None:
         name = f"nacre-{home.now().astimezone():%Y%m%d-%H%M%S}.db"

@@ -349,7 +349,7 @@ class Watcher:
     def run(self, stop: threading.Event) -> follow.Health:
         """Follow until ``stop`` is set or ``nacre admin watcher stop`` is called, and return the final report.
 
-        Raises Conflict if another watcher follows this home, NotFoundError for a missing path.
+        Raises ConflictError if another watcher follows this home, NotFoundError for a missing path.
         """
         home = self._settings.home
         with follow.only_watcher(home):

@@ -262,7 +262,7 @@ def measure_growth(
     Ctrl-C ends the measuring; what was measured by then is the answer, once the tenants are
     deleted. ``folder`` is empty. Where an earlier measurement left tenants they are deleted first
     if it ``clears``. Raises ConflictError where it does not, NotFoundError for transcripts without
-    turns, Unavailable, UnusableStoreError.
+    turns, UnavailableError, UnusableStoreError.
     """
     server = _Server(
         load_settings(folder / "home", {"HOME": str(folder), "NACRE_DB": url}),

@@ -78,7 +78,7 @@ def _be_quiet() -> None:
 
 
 def prepare_queue(url: str) -> None:
-    """Create the queue's tables if missing. Raises UnavailableError, NotAllowed."""
+    """Create the queue's tables if missing. Raises UnavailableError, NotAllowedError."""
     app = queue_of(url)
     with closing(Registry(url)) as registry:
         if registry.all("has_queue"):

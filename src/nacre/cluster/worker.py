@@ -68,7 +68,7 @@ class Worker:
     ) -> None:
         """Create the worker.
 
-        Raises InvalidInputError if no server is set, and Unavailable if a library is missing.
+        Raises InvalidInputError if no server is set, and UnavailableError if a library is missing.
         """
         self._url = server_of(settings)
         self._spaces = Spaces(

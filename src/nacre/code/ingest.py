@@ -471,7 +471,7 @@ def ingest_code(
 ) -> CodeReport:
     """Read the repository that contains a folder, and later only its changed files.
 
-    None of it is run and only names are stored. Raises Unavailable if tree-sitter is not installed,
+    None of it is run and only names are stored. Raises UnavailableError if tree-sitter is not installed,
     NotFoundError for a missing folder, InvalidInputError if the project is unknown.
     """
     require_parsers()

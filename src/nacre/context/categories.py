@@ -726,7 +726,7 @@ class Draft:
 def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territory) -> bool:
     """Write a context to a file atomically, and return False if the file is already equal.
 
-    An empty context makes an empty file, so that no old one is read. Raises UnusableStoreError, and Conflict where
+    An empty context makes an empty file, so that no old one is read. Raises UnusableStoreError, and ConflictError where
     no file may be written.
     """
     named_files.refuse_named(path, keep_out)

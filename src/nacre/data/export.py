@@ -334,7 +334,7 @@ def export(
 ) -> ExportReport:
     """Write the contents of the home, as of one moment, to a file or a stream.
 
-    Raises Conflict if the file exists without ``overwrite``.
+    Raises ConflictError if the file exists without ``overwrite``.
     """
     options = options or ExportOptions()
     notify = on_progress or (lambda _: None)

@@ -430,7 +430,7 @@ def propose(
 ) -> list[Proposal]:
     """Extract candidates without storing anything but the trace of the model calls.
 
-    Raises NotFoundError, Conflict, UnreadableTranscriptError, and ModelRefusedError if the model cannot be opened.
+    Raises NotFoundError, ConflictError, UnreadableTranscriptError, and ModelRefusedError if the model cannot be opened.
     """
     talks = (
         _sessions_in_file(home, request.path, request.session)
@@ -536,7 +536,7 @@ def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
 def preview(home: Home, request: learn_requests.ExtractRequest) -> Extracted:
     """Extract memories of a text or a session without storing them.
 
-    Raises InvalidInputError, NotFoundError, Conflict, UnreadableTranscriptError.
+    Raises InvalidInputError, NotFoundError, ConflictError, UnreadableTranscriptError.
     """
     if bool(request.text.strip()) == bool(request.session):
         raise InvalidInputError("give a text or a session", hint="one of them, not both")

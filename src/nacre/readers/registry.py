@@ -60,7 +60,7 @@ def adapters() -> tuple[Adapter, ...]:
     """Return all adapters: third-party ones first, so that they may replace built-ins, then the
     built-ins.
 
-    Raises Unavailable when a third-party adapter cannot be loaded.
+    Raises UnavailableError when a third-party adapter cannot be loaded.
     """
     return tuple(_iter_adapters())
 

@@ -640,7 +640,7 @@ def feedback(
 
     Judge the referenced memories, or those used in the host's session since its last feedback. ``stored`` lists
     memories that the agent stored since then. The reply is not kept. Raises InvalidQueryError if neither memories nor
-    a session are given, NotFoundError, Conflict.
+    a session are given, NotFoundError, ConflictError.
     """
     if not references and not session:
         raise InvalidQueryError(
@@ -680,7 +680,7 @@ def feedback(
 
 
 def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
-    """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFoundError, Conflict."""
+    """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFoundError, ConflictError."""
     catch_up(home)
     fold_usage(home)
     memories = _memories_named(home, references)
@@ -784,12 +784,12 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
 
 
 def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
-    """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, Conflict."""
+    """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, ConflictError."""
     return feedback(
         home, request.reply, request.references, session=request.session, stored=request.stored
     )
 
 
 def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
-    """Learn that a person finds memories good or bad. Raises NotFoundError, Conflict."""
+    """Learn that a person finds memories good or bad. Raises NotFoundError, ConflictError."""
     return judge(home, request.references, good=request.good)

@@ -172,7 +172,7 @@ def follow_session(
 ) -> Iterator[list[StoredTurn]]:
     """Yield a session's last turns, then new and extended ones, until the caller stops.
 
-    Reads only the session's transcript and learns nothing from it. Raises NotFoundError, Conflict.
+    Reads only the session's transcript and learns nothing from it. Raises NotFoundError, ConflictError.
     """
     session = location.find_session(home, reference)
     path = _transcript(session)

@@ -503,7 +503,7 @@ class FileDatabase:
     def backup(self, target: Path) -> None:
         """Write a compact, consistent, private copy of the database to ``target``, atomically.
 
-        Raises Conflict if ``target`` exists.
+        Raises ConflictError if ``target`` exists.
         """
         with _translate_errors(self.path), files.new_file(target) as file:
             self._connection.execute("VACUUM INTO ?", (str(file.name),))

@@ -205,7 +205,7 @@ class ChannelOptions:
 
     @classmethod
     def of(cls, settings: Settings, name: str) -> ChannelOptions:
-        """Return the options of a channel. Raises InvalidSettingsError, NotFoundError, Unavailable."""
+        """Return the options of a channel. Raises InvalidSettingsError, NotFoundError, UnavailableError."""
         _, values = options_of(settings, name)
         for key, choices in _CHOICES.items():
             if values[key] not in choices:

@@ -47,7 +47,7 @@ class Listener:
         self._listening: socket.socket | None = None
 
     def open(self) -> str:
-        """Listen and return the address. Requests wait until it runs. Raises Unavailable if the port is taken."""
+        """Listen and return the address. Requests wait until it runs. Raises UnavailableError if the port is taken."""
         if self._listening is None:
             self._listening = serving.listen_at(
                 self._host, self._port, "set gateway.listen to another port"
@@ -60,7 +60,7 @@ class Listener:
         return f"http://{shown}:{self._listening.getsockname()[1]}"
 
     async def run(self) -> None:
-        """Serve until cancelled. Responses in progress then have a second. Raises Unavailable."""
+        """Serve until cancelled. Responses in progress then have a second. Raises UnavailableError."""
         self.open()
         server = _Server(self._config)
         serving = asyncio.create_task(server.serve(sockets=[cast(socket.socket, self._listening)]))
