@@ -24,7 +24,7 @@ _NAMES = {
     "judge": "feedback-judge",
     "plan_forgetting": "forget-plan",
 }
-_WITHOUT_OPERATION = frozenset(("call", "close"))
+_WITHOUT_OPERATION = frozenset(("call", "close", "signals"))
 """Methods without an operation, or that look theirs up themselves."""
 
 
@@ -51,9 +51,7 @@ def one_at_a_time(home: type[Home]) -> type[Home]:
 
 def _in_turn(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     operation = (
-        None
-        if name in _WITHOUT_OPERATION
-        else CATALOGUE.get(_NAMES.get(name, name.replace("_", "-")))
+        None if name in _WITHOUT_OPERATION else CATALOGUE[_NAMES.get(name, name.replace("_", "-"))]
     )
 
     @wraps(method)

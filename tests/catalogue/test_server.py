@@ -78,7 +78,7 @@ def test_every_operation_answers_on_a_server_or_says_why_not(
     }
     assert all(reason in on_server[name] for name, reason in FOR_FILES.items())
     told = (
-        "Unavailable: this memory is in a file",
+        "UnavailableError: this memory is in a file",
         *(f"{kind}: " for kind in ("NotFoundError", "RemoteUnreachableError")),
     )
     assert all(in_files[name].startswith(told) for name in FOR_SERVERS)

@@ -53,6 +53,7 @@ def test_forget_shows_counts_asks_and_reports(
         1,
         6,
     )
+    assert dry["plan"]["tombstones"] == []  # they include the key of the hashes
     assert len(dry["plan"]["memories"]) == len(learned["memories"])
     assert "add --yes" in nacre("forget", "--session", SESSION, "--json", code=2).error["message"]
     declined = terminal("forget", "--session", SESSION, typed="n\n")

@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import nacre
 from tests.cli.conftest import SOURCE, Nacre
 
 PAGE = SOURCE.parent / "docs" / "extending.md"
@@ -72,3 +74,47 @@ def test_the_plugin_of_the_documentation_works(process: Nacre, tmp_path: Path) -
     assert process("tides", "--json", environ=environ).json == {"count": 1}
     assert "groups: " in process("--help", environ=environ).out
     assert "nacre tides" in process("help", "--all", environ=environ).out
+
+
+BROKEN = """
+import importlib.metadata, sys
+broken = [
+    importlib.metadata.EntryPoint("tides", "nowhere:tides", f"nacre.{group}")
+    for group in ("commands", "operations", "resources", "daemon", "checks")
+]
+importlib.metadata.entry_points = lambda group: [p for p in broken if p.group == group]
+sys.argv[0] = "nacre"
+from nacre.__main__ import main
+main()
+"""
+
+
+def test_a_broken_plugin_stops_only_its_own_command() -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", BROKEN, *arguments], capture_output=True, text=True, check=False
+        )
+
+    assert run("store", "The ferry leaves from pier seven.").returncode == 0
+    assert "nacre admin doctor" in run("help", "--all").stdout
+    refused = run("tides")
+    assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stderr
+    found = json.loads(run("admin", "doctor", "--json").stdout)
+    (check,) = (check for check in found["checks"] if check["name"] == "plugins")
+    assert "tides" in check["detail"]
+
+
+def test_the_python_api_loads_no_plugin() -> None:
+    program = "import sys, nacre.api; print('nacre_gateway' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "False\n"
+
+
+def test_the_plugin_has_the_version_of_nacre_and_requires_it() -> None:
+    facts = tomllib.loads(
+        (SOURCE.parent / "plugins/nacre-gateway/pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
+    assert facts["version"] == nacre.__version__
+    assert facts["dependencies"] == [f"nacre-memory=={nacre.__version__}"]

@@ -82,7 +82,7 @@ def test_a_collector_that_is_away_is_told_once_and_fails_no_request(
         assert one.post("recall", {"text": "where?"}, key_of(team, "ben")).status_code == 200
     one.process.terminate()
     said, _ = one.process.communicate(timeout=PATIENCE_SECONDS)
-    assert said.count("the collector does not take what is sent") == 1
+    assert said.count("the collector rejects data") == 1
     assert "Traceback" not in said
     assert one.process.returncode == 0
 
@@ -93,4 +93,4 @@ def test_what_is_no_address_of_a_collector_is_refused(
 ) -> None:
     process("server", "cluster", "migrate")
     told = process("server", "cluster", "api", "--http", "0", "--otlp", address, code=2).err
-    assert "is no collector's address" in told
+    assert "is not the address of a collector" in told

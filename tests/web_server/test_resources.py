@@ -99,6 +99,7 @@ def test_a_list_comes_as_one_record_a_line_and_then_whole(program: Callable[...,
     answer = program("GET", "/memories", accept=LINES)
     assert answer.headers["content-type"] == LINES
     assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 5
+    assert len(program("GET", "/memories?offset=3", accept=LINES).text.splitlines()) == 2
     some = program("GET", "/memories?limit=2", accept=LINES)
     assert len(some.text.splitlines()) == 2
     assert 'rel="next"' in some.headers["link"]

@@ -21,37 +21,72 @@ OPERATIONS = "nacre.operations"
 RESOURCES = "nacre.resources"
 DAEMON = "nacre.daemon"
 CHECKS = "nacre.checks"
+GROUPS = (COMMANDS, OPERATIONS, RESOURCES, DAEMON, CHECKS)
 
 
 @cache
 def find_plugins(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name, without loading them."""
+    """Return the entry points of a group by name, without loading them.
+
+    If two distributions use one name, the second is listed under its name and its value.
+    """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and most commands need none
 
-    return {point.name: point for point in entry_points(group=group)}
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        found[point.name if point.name not in found else f"{point.name} ({point.value})"] = point
+    return found
 
 
 def load_plugin(point: EntryPoint, kind: type[T]) -> T:
-    """Load the object of an entry point.
+    """Load the object of an entry point, or the tuple of objects.
 
     Raises UnavailableError if it cannot be loaded or is not of the kind.
     """
     hint = "fix or uninstall the package that provides it"
     try:
         found = point.load()
-    except (ImportError, AttributeError, SyntaxError) as error:
+    except Exception as error:  # a plugin for another version of nacre may raise anything
         raise UnavailableError(
             f"the plugin {point.name!r} ({point.value}) cannot be loaded: {error}", hint=hint
         ) from error
-    if not isinstance(found, kind):
+    if not all(isinstance(item, kind) for item in (found if isinstance(found, tuple) else [found])):
         raise UnavailableError(
             f"{point.value} is not registered correctly in {point.group}: {kind.__name__} expected",
             hint=hint,
         )
-    return found
+    loaded: T = found
+    return loaded
 
 
 @cache
-def load_plugins(group: str, kind: type[Any] = object) -> Mapping[str, Any]:
-    """Return the objects of a group by name. Raises UnavailableError; see :func:`load_plugin`."""
-    return {name: load_plugin(point, kind) for name, point in find_plugins(group).items()}
+def _load(group: str, kind: Any) -> Mapping[str, Any]:
+    """Return the objects of a group by name, with an UnavailableError for each broken one."""
+    found: dict[str, Any] = {}
+    for name, point in find_plugins(group).items():
+        try:
+            found[name] = load_plugin(point, kind)
+        except UnavailableError as error:
+            found[name] = error
+    return found
+
+
+def load_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
+    """Return the objects of a group by name. Raises UnavailableError if one is broken."""
+    for error in broken_plugins(group, kind):
+        raise error
+    return _load(group, kind)
+
+
+def load_usable_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
+    """Return the objects of a group by name, without the broken ones."""
+    return {
+        name: found
+        for name, found in _load(group, kind).items()
+        if not isinstance(found, UnavailableError)
+    }
+
+
+def broken_plugins(group: str, kind: Any = object) -> list[UnavailableError]:
+    """Return the errors of a group's broken plugins."""
+    return [found for found in _load(group, kind).values() if isinstance(found, UnavailableError)]

@@ -38,7 +38,6 @@ from nacre.errors import (
     ConflictError,
     NacreError,
     NotFoundError,
-    UnavailableError,
     UnusableStoreError,
 )
 from nacre.home import archive, consent, retention
@@ -385,14 +384,14 @@ def _chats(home: Home) -> list[Check]:
 
 
 def _plugin_checks(home: Home) -> Iterator[Check]:
-    """Run the checks of plugins, and report a configured one that is not installed."""
-    try:
-        looks = plugins.load_plugins(plugins.CHECKS)
-    except UnavailableError as error:
-        yield Check("plugins", FAILURE, error.message, error.hint)
-        return
+    """Run the checks of plugins; report broken ones, and a configured one that is missing."""
+    looks = plugins.load_usable_plugins(plugins.CHECKS)
+    broken = [error for group in plugins.GROUPS for error in plugins.broken_plugins(group)]
+    if broken:
+        yield Check("plugins", FAILURE, broken[0].message, broken[0].hint)
     yield from _run_checks(home, looks)
-    if home.settings["gateway.channels"] and "gateway" not in looks:
+    is_wanted = home.settings["gateway.channels"] or home.settings.flag("gateway.enabled")
+    if is_wanted and "gateway" not in looks:
         yield Check("gateway", WARNING, "it is not installed", install_hint("gateway"))
 
 

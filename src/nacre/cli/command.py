@@ -20,7 +20,7 @@ from nacre import settings
 from nacre.base import json as json_values
 from nacre.base import text as passages
 from nacre.data import sync
-from nacre.errors import NacreError
+from nacre.errors import NacreError, UnavailableError
 from nacre.home import home
 from nacre.values.memory import Face
 
@@ -180,7 +180,10 @@ def walk_commands(parent: click.Context) -> Iterator[click.Context]:
     if not isinstance(group, click.Group):
         return
     for name in group.list_commands(parent):
-        below = group.get_command(parent, name)
+        try:
+            below = group.get_command(parent, name)
+        except UnavailableError:
+            continue  # a broken plugin
         if below and not below.hidden:
             context = click.Context(below, info_name=name, parent=parent)
             yield context

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -440,8 +441,9 @@ def _wanted(run: Run, *, project: str | None, **wanted: Any) -> dict[str, Any]:
 
 def _answer(run: Run, plan: ForgetPlan, report: object) -> None:
     report_ = report if isinstance(report, values_forgetting.ForgetReport) else None
+    shown = replace(plan, tombstones=())  # they include the key of the hashes
     run.answer(
-        {"plan": plan, "report": report_},
+        {"plan": shown, "report": report_ and replace(report_, plan=shown)},
         lambda paper: (
             _render_forgotten(paper, report_) if report_ else _render_plan(paper, plan, is_dry=True)
         ),

@@ -959,4 +959,5 @@ def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:
 
     Raises InvalidQueryError, NotFoundError, ConflictError.
     """
-    return forget(home, plan(home, request))
+    report = forget(home, plan(home, request))
+    return replace(report, plan=replace(report.plan, tombstones=()))

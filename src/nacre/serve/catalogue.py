@@ -61,7 +61,7 @@ class _Catalogue(Mapping[str, Operation]):
 
     @cached_property
     def _all(self) -> Mapping[str, Operation]:
-        groups = plugins.load_plugins(plugins.OPERATIONS, tuple).values()
+        groups = plugins.load_usable_plugins(plugins.OPERATIONS, Operation).values()
         return {**{operation.name: operation for group in groups for operation in group}, **_OWN}
 
 

@@ -560,7 +560,7 @@ def page_of(cursor: str | None) -> int:
 def going_on(tool: str, at: int, total: int | None = None) -> str:
     """Return the line that describes how to get the next page."""
     remainder = f"{total - at:,} more" if total is not None else "There may be more"
-    return f'{remainder}: call {tool} again with cursor "{at}".'
+    return f'{remainder}: call {tool} again with the same arguments and cursor "{at}".'
 
 
 # -- Interface of a server -------------------------------------------------------------------------

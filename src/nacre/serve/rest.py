@@ -132,9 +132,18 @@ _RESOURCES = (
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Return nacre's resources, followed by those of plugins."""
-    groups = plugins.load_plugins(plugins.RESOURCES, tuple).values()
-    return (*_RESOURCES, *(resource for group in groups for resource in group))
+    """Return nacre's resources, followed by those of plugins, which cannot replace them."""
+    groups = plugins.load_usable_plugins(plugins.RESOURCES, Resource).values()
+    routes = {(resource.method, resource.path) for resource in _RESOURCES}
+    return (
+        *_RESOURCES,
+        *(
+            resource
+            for group in groups
+            for resource in group
+            if (resource.method, resource.path) not in routes and resource.operation in _offered()
+        ),
+    )
 
 
 # -- Parameters ------------------------------------------------------------------------------------
@@ -416,7 +425,7 @@ _PROBLEM_SCHEMA: _Schema = {
 }
 _FAILURES = {
     "400": "The request is invalid.",
-    "401": "The token or cookie is missing.",
+    "401": "There is no valid token or cookie.",
     "403": "Only the owner may do this, or the request comes from a page of another origin.",
     "404": "There is nothing with that id or name.",
     "409": "The request conflicts with another write.",
@@ -604,8 +613,7 @@ def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-code, pre { font: 0.875rem/1.5 ui-monospace, monospace; }
-pre { padding: 0.75rem; overflow-x: auto; background: color-mix(in srgb, CanvasText 7%, Canvas); border-radius: 6px; }
+code { font: 0.875rem/1.5 ui-monospace, monospace; }
 details { border-bottom: 1px solid color-mix(in srgb, CanvasText 18%, Canvas); }
 summary { padding: 0.5rem 0; cursor: pointer; }
 details > :not(summary) { margin-inline: 1rem; }
@@ -677,8 +685,7 @@ def _route(path: str, method: str, route: dict[str, Any], components: dict[str, 
     return (
         f'<details><summary><span class="method">{method.upper()}</span> <code>{_text(path)}</code> '
         f'<span class="quiet">{_text(route["summary"])}</span></summary>'
-        f"<p>{_text(route['description'])}</p>{table}"
-        f"<pre>{_text(_example(path, method, route, components))}</pre></details>"
+        f"<p>{_text(route['description'])}</p>{table}</details>"
     )
 
 
@@ -738,28 +745,6 @@ def _type_name(schema: dict[str, Any], components: dict[str, Any]) -> str:
     return " ".join([str(schema.get("format") or schema.get("type", "any value")), *bounds])
 
 
-def _example(path: str, method: str, route: dict[str, Any], components: dict[str, Any]) -> str:
-    """Return a sample shell command with the required fields."""
-    address = f"http://127.0.0.1:7077{path}"
-    required = [
-        parameter["name"]
-        for parameter in route.get("parameters", ())
-        if parameter.get("in") == "query" and parameter["required"]
-    ]
-    if required:
-        address += "?" + "&".join(f"{name}=…" for name in required)
-    lines = ['curl -H "Authorization: Bearer $(cat ~/.nacre/http.token)"']
-    if method != "get":
-        lines[0] += f" -X {method.upper()}"
-    if "requestBody" in route:
-        body = dict.fromkeys(_body_page(route, components).get("required", ()), "…")
-        lines += [
-            "  -H 'Content-Type: application/json'",
-            f"  -d '{json.dumps(body, ensure_ascii=False)}'",
-        ]
-    return " \\\n".join([*lines, f"  '{address}'"])
-
-
 def _text(text: str) -> str:
     """Convert text to HTML, with backquoted parts as code."""
     return _CODE.sub(r"<code>\1</code>", html.escape(text))
@@ -798,6 +783,11 @@ class _Call:
     @property
     def operation(self) -> Operation:
         return CATALOGUE[self.resource.operation]
+
+    @property
+    def goes_on(self) -> bool:
+        """True if there may be a next page; the end of a session and the turns around one have none."""
+        return has_pages(self.resource) and not {"at_end", "around"} & self.fields.keys()
 
     def encoded(self, **further: Any) -> bytes:
         """Encode the operation's request as JSON. Raises InvalidInputError."""
@@ -847,7 +837,7 @@ async def _read(resource: Resource, request: Request) -> Response:
 def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
     """Return the ``Link`` header of the next page, if there may be one."""
     offset = call.resource.offset
-    if not has_pages(call.resource):
+    if not call.goes_on:
         return {}
     count = len(_rows(call.resource, result))
     seen = call.number(offset) + count
@@ -884,12 +874,12 @@ def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
 
 async def _all_lines(call: _Call, request: Request) -> Response:
     """Stream all records by pages. The first page is read before the response starts."""
-    goes_on = has_pages(call.resource)
+    goes_on = call.goes_on
     further = {"limit": _PAGE_ITEMS} if goes_on else {}
     first = await _page(call, request, further)
 
     async def lines() -> AsyncIterator[bytes]:
-        page, seen = first, 0
+        page, seen = first, call.number(call.resource.offset)
         while page:
             yield b"".join(bytes(row) + b"\n" for row in page)
             seen += len(page)

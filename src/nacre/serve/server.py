@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import nacre
 from nacre.base import files, plugins
-from nacre.base.environment import agent_of_process, is_orphan
+from nacre.base.environment import agent_of_process, install_hint, is_orphan
 from nacre.base.ids import utc_now
 from nacre.base.lazy import load
 from nacre.base.link import EVENTS, LOCK, MOST_BYTES, PROTOCOL, is_whole, socket_path, start_process
@@ -840,13 +840,27 @@ class Daemon:
         if self._following:
             following = self._following
             self._start("following", lambda: following.run(self._stop))
-        for name, make in plugins.load_plugins(plugins.DAEMON).items():
-            if work := make(self._settings, self._homes.lent, self._tell):
-                self._start(name, partial(work, self._stop))
-                self._serves_plugins = True
+        self._begin_plugins()
         self._tell(f"serves {self._settings.home}{self._http_summary()}; process {os.getpid()}")
         for problem in self._problems:
             self._tell(problem)
+
+    def _begin_plugins(self) -> None:
+        """Start the plugins' threads. A broken or missing plugin is a problem, but stops nothing."""
+        makers = plugins.load_usable_plugins(plugins.DAEMON)
+        for group in (plugins.OPERATIONS, plugins.RESOURCES, plugins.DAEMON):
+            self._problems += [error.message for error in plugins.broken_plugins(group)]
+        if self._settings.flag("gateway.enabled") and "gateway" not in makers:
+            self._problems.append(f"the gateway is not installed: {install_hint('gateway')}")
+        for name, make in makers.items():
+            try:
+                work = make(self._settings, self._homes.lent, self._tell)
+            except Exception as error:  # noqa: BLE001 - callers must still be answered
+                self._problems.append(f"the plugin {name!r} failed: {error}")
+                continue
+            if work:
+                self._start(name, partial(work, self._stop))
+                self._serves_plugins = True
 
     def _begin_http(self) -> None:
         """Serve HTTP if configured, or at the port that a browser knows."""
