@@ -345,7 +345,7 @@ async def test_answers_keep_to_their_budget_and_say_how_to_go_on(server: Server)
         seen += [line.split("]")[0] for line in answer.text.splitlines() if line.startswith("[")]
         if 'with cursor "' not in answer.text:
             break
-        cursor = answer.text.partition('with cursor "')[2].partition('"')[0]
+        cursor = answer.text.partition('arguments and cursor "')[2].partition('"')[0]
     assert len(seen) == len(set(seen))
     assert len(seen) >= 20
 
@@ -380,7 +380,7 @@ async def test_lists_are_paged(server: Server) -> None:
     for number in range(12):
         keep(f"Shelf {number} holds the binders of year {1990 + number}.", project="archive-room")
     first = await server.ask("memory_list", project="archive-room", limit=5)
-    cursor = first.text.partition('with cursor "')[2].partition('"')[0]
+    cursor = first.text.partition('arguments and cursor "')[2].partition('"')[0]
     second = await server.ask("memory_list", project="archive-room", limit=5, cursor=cursor)
     ids = [
         {line.split("]")[0] for line in one.text.splitlines() if line.startswith("- [")}
