@@ -343,7 +343,7 @@ async def test_answers_keep_to_their_budget_and_say_how_to_go_on(server: Server)
         )
         assert count_tokens(answer.text) <= 800
         seen += [line.split("]")[0] for line in answer.text.splitlines() if line.startswith("[")]
-        if 'with cursor "' not in answer.text:
+        if 'arguments and cursor "' not in answer.text:
             break
         cursor = answer.text.partition('arguments and cursor "')[2].partition('"')[0]
     assert len(seen) == len(set(seen))
