@@ -79,14 +79,20 @@ class Serving:
             text=True,
         )
         self.said: list[str] = []
+        self.passed_over: list[str] = []
 
     def until(self, words: str) -> str:
-        """The next line with these words; what is between is passed over."""
+        """A line with these words that no earlier call returned; the daemon's threads print in any order."""
         assert self.process.stdout
+        for line in self.passed_over:
+            if words in line:
+                self.passed_over.remove(line)
+                return line
         for line in self.process.stdout:
             self.said.append(line)
             if words in line:
                 return line
+            self.passed_over.append(line)
         raise AssertionError(f"it ended before {words!r}: {self.said}")
 
     def end(self, with_signal: int = signal.SIGTERM) -> int:
