@@ -10,7 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import nacre
+from nacre import __version__
 from tests.cli.conftest import SOURCE, Nacre
 
 PAGE = SOURCE.parent / "docs" / "extending.md"
@@ -33,10 +33,9 @@ def run_without_plugins(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_core_works_without_plugins() -> None:
+def test_the_core_works_without_plugins(nacre: Nacre) -> None:
     assert "gateway" not in run_without_plugins("--help").stdout
-    assert "nacre admin doctor" in run_without_plugins("help", "--all").stdout
-    assert run_without_plugins("store", "The ferry leaves from pier seven.").returncode == 0
+    nacre("store", "The ferry leaves from pier seven.")
     found = run_without_plugins("recall", "where does the ferry leave?", "--json")
     assert "pier seven" in str(json.loads(found.stdout)["hits"])
 
@@ -57,7 +56,9 @@ def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None
     assert check["hint"] == "pip install 'nacre-memory[gateway]'"
 
 
-def test_the_plugin_of_the_documentation_works(process: Nacre, tmp_path: Path) -> None:
+def test_the_plugin_of_the_documentation_works(
+    nacre: Nacre, process: Nacre, tmp_path: Path
+) -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Plugin\n")[2]
     code, registration = re.findall(r"```(?:python|toml)\n(.*?)```", section, re.DOTALL)[:2]
     facts = tmp_path / "nacre_tides-1.0.dist-info"
@@ -69,10 +70,9 @@ def test_the_plugin_of_the_documentation_works(process: Nacre, tmp_path: Path) -
     points = registration.replace('[project.entry-points."', "[").replace('"]', "]")
     (facts / "entry_points.txt").write_text(points.replace('"', ""), encoding="utf-8")
     environ = {"PYTHONPATH": os.pathsep.join((str(SOURCE), str(tmp_path)))}
-    process("store", "The tide turns at noon.", environ=environ)
+    nacre("store", "The tide turns at noon.")
     assert process("tides", environ=environ).out == "1 memory about the tide\n"
     assert process("tides", "--json", environ=environ).json == {"count": 1}
-    assert "groups: " in process("--help", environ=environ).out
     assert "nacre tides" in process("help", "--all", environ=environ).out
 
 
@@ -95,7 +95,6 @@ def test_a_broken_plugin_stops_only_its_own_command() -> None:
             [sys.executable, "-c", BROKEN, *arguments], capture_output=True, text=True, check=False
         )
 
-    assert run("store", "The ferry leaves from pier seven.").returncode == 0
     assert "nacre admin doctor" in run("help", "--all").stdout
     refused = run("tides")
     assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stderr
@@ -116,5 +115,5 @@ def test_the_plugin_has_the_version_of_nacre_and_requires_it() -> None:
     facts = tomllib.loads(
         (SOURCE.parent / "plugins/nacre-gateway/pyproject.toml").read_text(encoding="utf-8")
     )["project"]
-    assert facts["version"] == nacre.__version__
-    assert facts["dependencies"] == [f"nacre-memory=={nacre.__version__}"]
+    assert facts["version"] == __version__
+    assert facts["dependencies"] == [f"nacre-memory=={__version__}"]

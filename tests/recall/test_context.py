@@ -90,7 +90,7 @@ def test_long_prompt_is_split_and_keeps_its_ends() -> None:
     assert [part[-2:].strip() for part in parts_of(many)] == ["0", "1", "2", "28", "29"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(max_size=400), st.lists(st.text(max_size=60), max_size=3))
 def test_any_prompt_is_answered(prompt: str, heard: list[str]) -> None:
     asked = asked_by(prompt, before=heard[0] if heard else "", heard=heard)
