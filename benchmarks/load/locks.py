@@ -24,7 +24,7 @@ from nacre.care import database
 from nacre.care.proofs import prove
 from nacre.data import backup, imports, undo
 from nacre.data.export import ExportOptions, ImportOptions, export
-from nacre.data.forget import ForgetRequest, ScrubOptions, forget, plan
+from nacre.data.forget import ForgetRequest, ScrubOptions, forget, prepare
 from nacre.data.history import commit_operations
 from nacre.data.scrub import scrub
 from nacre.data.sync import SyncRequest, sync
@@ -170,5 +170,5 @@ def _take_away(watch: _Watch) -> None:
     with watch.home("first", model="hash-2", **rule) as context:
         watch.run("scrub", lambda: scrub(context, ScrubOptions(vectors=False)))
     with watch.home("first", model="hash-2") as context:
-        planned = plan(context, ForgetRequest(project=PROJECT))
+        planned = prepare(context, ForgetRequest(project=PROJECT))
         watch.run("forget a project", lambda: forget(context, planned))

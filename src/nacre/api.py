@@ -15,7 +15,7 @@ from nacre.context.requests import HandoffRequest
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
 from nacre.data import undo
-from nacre.data.forget import ForgetRequest
+from nacre.data.forget import Deletion, ForgetRequest
 from nacre.data.history import Committed
 from nacre.data.sync import Synced
 from nacre.data.undo import Undoing
@@ -55,7 +55,7 @@ from nacre.settings import load_settings
 from nacre.setup import chores as flushing
 from nacre.setup.requests import FlushRequest
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
-from nacre.values.memory import Expiry, ForgetPlan, ForgetReport, Forgotten, Kind, Memory, Scope
+from nacre.values.memory import Expiry, ForgetReport, Forgotten, Kind, Memory, Scope
 from nacre.values.recall import (
     DEFAULT_LIMIT,
     DEFAULT_RADIUS_DAYS,
@@ -494,7 +494,7 @@ class MemoryHome:
         match: str | None = None,
         regex: bool = False,
         before: datetime | None = None,
-    ) -> ForgetPlan:
+    ) -> Deletion:
         """Return the effects of forgetting one of these, or a project's content ``before`` a time, without
         changes.
 
@@ -508,11 +508,11 @@ class MemoryHome:
             regex=regex,
             before=utc(before),
         )
-        return forgetting.plan(self._home, request)
+        return forgetting.prepare(self._home, request)
 
-    def forget(self, plan: ForgetPlan) -> ForgetReport:
+    def forget(self, deletion: Deletion) -> ForgetReport:
         """Permanently delete the planned content. The report lists unreachable copies."""
-        return forgetting.forget(self._home, plan)
+        return forgetting.forget(self._home, deletion)
 
     def forgotten(self) -> Sequence[Forgotten]:
         """Return past deletions, the latest first."""

@@ -116,14 +116,15 @@ def test_forgotten_session_removes_only_what_it_alone_taught(
         rule = next(one for one in memory.list() if one.content.startswith("Always run"))
         assert rule.source.session == f"claude-code:{CHEESE}"
         assert len(rule.confirmed) == 1
-        plan = memory.plan_forgetting(sessions=[CHEESE])
+        deletion = memory.plan_forgetting(sessions=[CHEESE])
+        plan = deletion.plan
         assert (plan.sessions, plan.turns, len(plan.memories), len(plan.losing)) == (
             {f"claude-code:{CHEESE}": 4},
             4,
             1,
             1,
         )
-        report = memory.forget(plan)
+        report = memory.forget(deletion)
         assert report.is_erased
         assert not any("gruyere" in content for content in subjects(memory))
         left = memory.get(rule.id, update=False)
@@ -214,14 +215,15 @@ def test_text_is_forgotten_while_the_rest_of_its_session_stays(
 ) -> None:
     with talk.open() as memory:
         memory.ingest()
-        plan = memory.plan_forgetting(match="ZANZIBAR9431")
+        deletion = memory.plan_forgetting(match="ZANZIBAR9431")
+        plan = deletion.plan
         assert (dict(plan.sessions), dict(plan.parts), len(plan.memories)) == (
             {},
             {f"claude-code:{CHEESE}": 2},
             1,
         )
         assert any("zanzibar9431" in one.text for one in plan.excerpts)
-        memory.forget(plan)
+        memory.forget(deletion)
         assert told(memory, "linter before you commit")
         talk.transcript(
             "cheese",
@@ -229,7 +231,7 @@ def test_text_is_forgotten_while_the_rest_of_its_session_stays(
         )
         memory.ingest()
         assert told(memory, "terrace faces south")
-        assert memory.plan_forgetting(match="zanzibar9431").is_empty
+        assert memory.plan_forgetting(match="zanzibar9431").plan.is_empty
     assert b"zanzibar9431" not in bytes_of(talk)
     read_again(talk)
     assert b"zanzibar9431" not in bytes_of(talk)
@@ -245,9 +247,10 @@ def test_what_is_forgotten_goes_from_what_was_handed_over_too(
         memory.ingest()
         memory.hand_over(session=f"claude-code:{CHEESE}")
         memory.hand_over("The brie is next.", session=f"claude-code:{OTHER}")
-        plan = memory.plan_forgetting(**what)
+        deletion = memory.plan_forgetting(**what)
+        plan = deletion.plan
         assert len(plan.handoffs) == (2 if "project" in what else 1)
-        memory.forget(plan)
+        memory.forget(deletion)
     assert not [
         path for path in talk.home.rglob("handoffs/**/*.md") if b"zanzibar" in path.read_bytes()
     ]
@@ -257,13 +260,14 @@ def test_words_that_only_a_handoff_says_are_forgotten(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.hand_over("Ask Quillfeather about the brie.", session=f"claude-code:{OTHER}")
-        plan = memory.plan_forgetting(match="quillfeather")
+        deletion = memory.plan_forgetting(match="quillfeather")
+        plan = deletion.plan
         assert (plan.turns, plan.memories, [one.text for one in plan.excerpts]) == (
             0,
             (),
             ["Ask Quillfeather about the brie."],
         )
-        memory.forget(plan)
+        memory.forget(deletion)
     assert list(talk.home.glob("handoffs/**/*.md")) == []
     assert not [
         path
@@ -292,9 +296,10 @@ def test_text_in_tool_calls_titles_and_reasons_is_found(world: World) -> None:
         memory.ingest()
         kept = memory.store("The printer is on the second floor").memory_id
         memory.retire(kept, reason="wombat77 said so")
-        plan = memory.plan_forgetting(match=r"wombat\d+", regex=True)
+        deletion = memory.plan_forgetting(match=r"wombat\d+", regex=True)
+        plan = deletion.plan
         assert (plan.turns, [one.id for one in plan.memories]) == (1, [kept])
-        memory.forget(plan)
+        memory.forget(deletion)
     assert b"wombat77" not in bytes_of(world)
     assert "wombat77" not in (world.vault / "ledger.jsonl").read_text(encoding="utf-8")
     read_again(world)
@@ -311,12 +316,13 @@ def test_forgotten_memory_removes_its_turns_and_no_other_memory(world: World) ->
         plumber = next(
             one for text, one in found.items() if "plumber" in text and one.id != boiler.id
         )
-        plan = memory.plan_forgetting(memories=[boiler.id])
+        deletion = memory.plan_forgetting(memories=[boiler.id])
+        plan = deletion.plan
         assert ([one.id for one in plan.memories], [one.id for one in plan.losing]) == (
             [boiler.id],
             [plumber.id],
         )
-        memory.forget(plan)
+        memory.forget(deletion)
         assert {one.id for one in memory.list()} == {plumber.id}
         assert memory.get(plumber.id, update=False).source.turns == ()
         memory.ingest()
@@ -340,9 +346,10 @@ def test_what_a_forgotten_memory_had_superseded_does_not_come_back(world: World)
         world.clock.pass_days(1)
         new = memory.store("The gate now listens on port 8443").memory_id
         assert memory.get(old, update=False).superseded_by == new
-        plan = memory.plan_forgetting(memories=[new])
+        deletion = memory.plan_forgetting(memories=[new])
+        plan = deletion.plan
         assert [one.id for one in plan.released] == [old]
-        memory.forget(plan)
+        memory.forget(deletion)
         left = memory.get(old, update=False)
         assert (left.superseded_by, left.retired and left.retired.reason) == (
             None,
@@ -387,9 +394,10 @@ def test_a_project_is_forgotten_with_its_page_and_can_begin_anew(talk: World) ->
         memory.ingest()
         memory.store("Invoices are numbered by year", project="acme-billing")
         assert (talk.vault / "projects" / "acme-billing" / "project.md").exists()
-        plan = memory.plan_forgetting(project="acme-billing")
+        deletion = memory.plan_forgetting(project="acme-billing")
+        plan = deletion.plan
         assert len(plan.sessions) == 2
-        memory.forget(plan)
+        memory.forget(deletion)
         assert not (talk.vault / "projects" / "acme-billing" / "project.md").exists()
         assert all("tulips" in content for content in subjects(memory))
         talk.clock.pass_days(2)
@@ -427,9 +435,10 @@ def test_forgetting_before_a_date_keeps_later_turns_of_a_session(
     )
     with talk.open() as memory:
         memory.ingest()
-        plan = memory.plan_forgetting(before=datetime(2026, 11, 19, tzinfo=UTC))
+        deletion = memory.plan_forgetting(before=datetime(2026, 11, 19, tzinfo=UTC))
+        plan = deletion.plan
         assert (dict(plan.sessions), dict(plan.parts)) == ({}, {f"claude-code:{CHEESE}": 4})
-        memory.forget(plan)
+        memory.forget(deletion)
         assert not any("gruyere" in content for content in subjects(memory))
         assert any("stilton" in content for content in subjects(memory))
         rule = next(one for one in memory.list() if one.content.startswith("Always run"))
@@ -530,9 +539,10 @@ def test_a_title_alone_is_forgotten_and_does_not_come_back(world: World) -> None
     )
     with world.open() as memory:
         memory.ingest()
-        plan = memory.plan_forgetting(match="ulaanbaatar")
+        deletion = memory.plan_forgetting(match="ulaanbaatar")
+        plan = deletion.plan
         assert (plan.turns, plan.untitled, plan.is_empty) == (0, ("claude-code:5e55-0001",), False)
-        memory.forget(plan)
+        memory.forget(deletion)
         memory.ingest()
         assert told(memory, "morning weather")
     assert b"Ulaanbaatar" not in bytes_of(world)
@@ -748,7 +758,7 @@ def test_one_thing_at_a_time_is_asked_for(world: World) -> None:
                 memory.plan_forgetting(**wrong)
         with pytest.raises(NotFoundError):
             memory.plan_forgetting(project="nowhere")
-        assert memory.plan_forgetting(match="nobody says this").is_empty
+        assert memory.plan_forgetting(match="nobody says this").plan.is_empty
 
 
 KILLED = """
@@ -815,7 +825,8 @@ import os, signal, sys
 from nacre.api import open_memory
 from nacre.store.sqlite import FileDatabase
 with open_memory() as memory:
-    plan = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
+    deletion = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
+    plan = deletion.plan
     memory.call("traces")  # what the ingest noted is brought in by a transaction of its own
     real, calls = FileDatabase.transaction, [0]
     def transaction(self):
@@ -824,7 +835,7 @@ with open_memory() as memory:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self)
     FileDatabase.transaction = transaction
-    memory.forget(plan)
+    memory.forget(deletion)
     print(calls[0])
 """
 

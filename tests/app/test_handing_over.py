@@ -298,7 +298,7 @@ def test_handoff_without_front_matter_is_forgotten_and_expires(
     assert not file.exists()
     file.write_text("The quillfeather is next.")
     with world.open() as memory:
-        assert memory.plan_forgetting(match="quillfeather").handoffs == (made.id,)
+        assert memory.plan_forgetting(match="quillfeather").plan.handoffs == (made.id,)
         memory.forget(memory.plan_forgetting(sessions=[FIRST]))
     assert not file.exists()
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from nacre.cli.root import cli
 from nacre.data.export import ExportOptions, export
-from nacre.data.forget import ForgetRequest, forget, plan
+from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.sync import State
 from nacre.data.undo import log
 from nacre.readers.adapter import Head
@@ -422,7 +422,7 @@ def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path)
         for name in ("all.jsonl", "all.zip", "all.md"):
             options = ExportOptions(form=name.partition(".")[2].replace("md", "markdown"))
             export(context, tmp_path / name, options)
-        forget(context, plan(context, ForgetRequest(match="quay")))
+        forget(context, prepare(context, ForgetRequest(match="quay")))
     finally:
         context.database.close()
     assert is_kept(here.world.home, outside=here.vault) == []

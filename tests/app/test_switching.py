@@ -252,7 +252,7 @@ def test_what_is_forgotten_goes_from_the_vectors_in_the_making_too(
 ) -> None:
     context = begun(filled(world, models), models, after=150)
     request = ForgetRequest(match="crane number 77")
-    forget.forget(context, forget.plan(context, request))
+    forget.forget(context, forget.prepare(context, request))
     erase_written_bytes(context)
     gone = "SELECT count(*) FROM passages WHERE vector = zeroblob(length(vector))"
     assert context.database.rows(gone) == [(1,)]

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from nacre.care.database import rebuild
-from nacre.data.forget import ForgetRequest, forget, plan
+from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.history import commit_operations
 from nacre.data.sync import State, Synced, SyncRequest, last_sync, long_failing, sync
 from nacre.data.undo import log, undo
@@ -1026,7 +1026,7 @@ def test_forgotten_words_do_not_come_back_by_sync(
         if how == "match"
         else ForgetRequest(memories=tuple(ids.values()))
     )
-    one.do(lambda home: forget(home, plan(home, wanted)))
+    one.do(lambda home: forget(home, prepare(home, wanted)))
     told = [one.sync()]
     since = one.git("rev-parse", "HEAD").strip()
     told += [other.sync(), one.sync(), other.sync(), one.sync()]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.data.forget import ForgetRequest, forget, plan
+from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.sync import State, Synced, SyncRequest, sync
 from nacre.data.undo import log
 from nacre.home.home import Home
@@ -172,7 +172,7 @@ def test_what_the_other_machine_forgot_is_nowhere_also_when_others_write_meanwhi
     for memory in gone:
         other.do(
             lambda context, memory=memory: forget(
-                context, plan(context, ForgetRequest(memories=(memory,)))
+                context, prepare(context, ForgetRequest(memories=(memory,)))
             )
         )
     other.sync()

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from nacre.care.health import list_traces, show_trace
 from nacre.cli.root import cli
-from nacre.data.forget import ForgetRequest, ScrubOptions, forget, plan
+from nacre.data.forget import ForgetRequest, ScrubOptions, forget, prepare
 from nacre.data.scrub import scrub
 from nacre.errors import ModelUnavailableError, NotFoundError
 from nacre.home.home import Home
@@ -304,7 +304,7 @@ def test_forgotten_words_are_in_no_trace_case_or_answer(talk: World, number: int
     (talk.user_home / ".claude" / "projects" / "-work-acme" / "cheese.jsonl").unlink()
     request = list(requests(talk, context))[number]
     recall(context, RecallQuery("what is the gruyere cellar code for?"))
-    report = forget(context, plan(context, request))
+    report = forget(context, prepare(context, request))
     assert report.is_erased
     context.database.close()
     left = [path for path in is_kept(talk.home, CANARY) if "vault/.git" not in path]

@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,6 @@ from nacre.data import history as committing
 from nacre.errors import InvalidInputError
 from nacre.redact import redactor as nacre_redact
 from nacre.setup import examples as example_sessions
-from nacre.values import memory as values_forgetting
 
 if TYPE_CHECKING:
     from nacre.data.history import Committed
@@ -408,16 +406,22 @@ def forget(
         raise click.UsageError(
             "--examples cannot be combined with other selections", click.get_current_context()
         )
-    planned = (
-        example_sessions.plan_to_forget(run.home)
-        if examples
-        else operations.perform(run, "forget-plan", **_wanted(run, **wanted))
-    )
-    if dry_run or planned.is_empty:
-        _answer(run, planned, None)
+    if examples:
+        deletion = example_sessions.plan_to_forget(run.home)
+    else:
+        if wanted["project"]:
+            wanted["project"] = project_slug(run.home, wanted["project"])
+        request = operations.operation_called("forget-plan").make(wanted)
+        deletion = forgetting.prepare(run.home, request)
+    if dry_run or deletion.plan.is_empty:
+        run.answer(
+            deletion.plan,
+            lambda paper: _render_plan(paper, deletion.plan, is_dry=True),
+        )
         return
-    _ask(run, planned, yes=yes)
-    _answer(run, planned, (example_sessions if examples else forgetting).forget(run.home, planned))
+    _ask(run, deletion.plan, yes=yes)
+    report = (example_sessions if examples else forgetting).forget(run.home, deletion)
+    run.answer(report, lambda paper: _render_forgotten(paper, report))
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
@@ -435,21 +439,6 @@ def _unmarked(words: Sequence[str]) -> InvalidInputError:
     )
 
 
-def _wanted(run: Run, *, project: str | None, **wanted: Any) -> dict[str, Any]:
-    return wanted | {"project": project_slug(run.home, project) if project else None}
-
-
-def _answer(run: Run, plan: ForgetPlan, report: object) -> None:
-    report_ = report if isinstance(report, values_forgetting.ForgetReport) else None
-    shown = replace(plan, tombstones=())  # they include the key of the hashes
-    run.answer(
-        {"plan": shown, "report": report_ and replace(report_, plan=shown)},
-        lambda paper: (
-            _render_forgotten(paper, report_) if report_ else _render_plan(paper, plan, is_dry=True)
-        ),
-    )
-
-
 def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
     if yes:
         return
@@ -464,10 +453,7 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 def _list(run: Run) -> None:
     runs: list[Forgotten] = operations.perform(run, "forgotten")
-    run.answer(
-        {"forgotten": runs},
-        lambda paper: _render_forgotten_list(paper, runs),
-    )
+    run.answer(runs, lambda paper: _render_forgotten_list(paper, runs))
 
 
 def _allow(run: Run, reference: str) -> None:
@@ -477,7 +463,7 @@ def _allow(run: Run, reference: str) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
         paper.line(dim("nacre ingest reads it again if a transcript still has it"), indent=2)
 
-    run.answer({"allowed": allowed}, render)
+    run.answer(allowed, render)
 
 
 def _counts(plan: ForgetPlan) -> str:

@@ -521,8 +521,21 @@ _SINGLE = {TombstoneKind.KEY: "key", TombstoneKind.BEFORE: "before"}
 _MAX_EXCERPTS = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A plan with the tombstones that carry it out, among them the key of the hashes: they never leave the process."""
+
+    plan: ForgetPlan
+    tombstones: tuple[Tombstone, ...]
+
+
 def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
     """Return the effects of forgetting; nothing is changed. Raises InvalidQueryError, NotFoundError, ConflictError."""
+    return prepare(home, request).plan
+
+
+def prepare(home: Home, request: ForgetRequest) -> Deletion:
+    """Return what :func:`forget` carries out. Raises InvalidQueryError, NotFoundError, ConflictError."""
     how = request.how
     catch_up(home)
     # The gateway reads new messages of channels only from time to time.
@@ -538,23 +551,25 @@ def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
     if match:  # traces that quote the text, including unanswered questions
         fold_notes(home)
         traces = home.traces.count_where(lambda text: match.search(text) is not None)
-    return replace(
-        _planned(home, how, affected, aim, key),
+    planned = replace(
+        _planned(home, how, affected, aim),
         match=request.match,
         regex=request.regex,
         traces=traces,
         held=erasure.held(home, barred, match),
         project=request.project if how == "project" else None,
     )
+    return Deletion(planned, _tombstones(home, how, affected, aim, key))
 
 
-def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
-    """Carry out a plan; durable on return, even after an interruption.
+def forget(home: Home, deletion: Deletion) -> ForgetReport:
+    """Carry out a deletion; durable on return, even after an interruption.
 
     The report lists places that could not be reached. Raises OwnerOnlyError.
     """
     home.actor.require_owner("nacre forget")
     fold_usage(home)
+    planned = deletion.plan
     match = pattern_of(planned)
     if match:
         withdraw_matching(home, match)
@@ -577,7 +592,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
             clear_told(home, match)
             erasure.erase_quoting(home, match)
         with change.transaction():
-            change.append(_entries(change, planned))
+            change.append(_entries(change, deletion))
             home.tombstones.set("erase", "1")
     apply_tombstones(home)
     if planned.project:
@@ -747,8 +762,10 @@ _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
 }
 
 
-def _planned(home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone) -> ForgetPlan:
-    """Return the plan with tombstones for all affected content, so that every machine gets the same result."""
+def _tombstones(
+    home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone
+) -> tuple[Tombstone, ...]:
+    """Return tombstones for all affected content, so that every machine gets the same result."""
     secret = bytes.fromhex(key.value)
     stones: dict[tuple[TombstoneKind, str], Tombstone] = {
         (tombstone.kind, tombstone.value): tombstone for tombstone in aim.tombstones
@@ -777,6 +794,10 @@ def _planned(home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone
                 _tombstone(TombstoneKind.WORDS, words, memory.id),
             ]
         )
+    return tuple(stones.values())
+
+
+def _planned(home: Home, how: str, affected: Affected, aim: _Aim) -> ForgetPlan:
     gone_ids = {memory.id for memory in affected.memories}
     retired = {memory.id for memory in affected.retired}
     losing = [
@@ -789,7 +810,6 @@ def _planned(home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone
     } | {memory.source.file for memory in affected.memories}
     return ForgetPlan(
         how=how,
-        tombstones=tuple(stones.values()),
         sessions={session.id: session.turns for session in affected.sessions},
         parts={session.id: len(rows) for session, rows in affected.turns.items()},
         memories=affected.memories,
@@ -854,11 +874,11 @@ def _key(home: Home) -> Tombstone:
     return _tombstone(TombstoneKind.KEY, key)
 
 
-def _entries(change: Change, planned: ForgetPlan) -> list[files.LedgerEntry]:
+def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
     """Return the ledger's lines for a run, whose id is that of the first line: at most a thousand hashes each."""
     lines: list[dict[str, Any]] = [{}]
     hashes_on_line = 0
-    for name, owner, hashes in _grouped(planned.tombstones):
+    for name, owner, hashes in _grouped(deletion.tombstones):
         for start in range(0, max(1, len(hashes)), _HASHES_PER_ENTRY):
             if hashes_on_line >= _HASHES_PER_ENTRY:
                 lines.append({})
@@ -867,13 +887,13 @@ def _entries(change: Change, planned: ForgetPlan) -> list[files.LedgerEntry]:
             lines[-1].setdefault(name, {})[owner] = piece
             hashes_on_line += len(piece) + 1
     entries = [change.entry(FORGET) for _ in lines]
-    common = {"run": change.operation_id, "how": planned.how}
+    common = {"run": change.operation_id, "how": deletion.plan.how}
     single = {
-        _SINGLE[stone.kind]: stone.value for stone in planned.tombstones if stone.kind in _SINGLE
+        _SINGLE[stone.kind]: stone.value for stone in deletion.tombstones if stone.kind in _SINGLE
     }
     words = [
         stone.value
-        for stone in planned.tombstones
+        for stone in deletion.tombstones
         if stone.kind is TombstoneKind.WORDS and not stone.owner
     ]
     lines[0] |= {**single, **({"words": words} if words else {})}
@@ -959,5 +979,4 @@ def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:
 
     Raises InvalidQueryError, NotFoundError, ConflictError.
     """
-    report = forget(home, plan(home, request))
-    return replace(report, plan=replace(report.plan, tombstones=()))
+    return forget(home, prepare(home, request))

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from nacre.base import files
 from nacre.data import forget as forgetting
-from nacre.data.forget import ForgetRequest
+from nacre.data.forget import Deletion, ForgetRequest
 from nacre.errors import NotFoundError
 from nacre.home.home import Home
 from nacre.memories.erasure import remove_empty_projects
-from nacre.values.memory import ForgetPlan, ForgetReport
+from nacre.values.memory import ForgetReport
 from nacre.values.session import StoredSession
 
 _TOOLS = ("claude-code", "codex", "openclaw")
@@ -77,23 +77,23 @@ def present(home: Home) -> tuple[str, ...]:
     )
 
 
-def plan_to_forget(home: Home) -> ForgetPlan:
+def plan_to_forget(home: Home) -> Deletion:
     """Return the plan for forgetting the examples. Raises NotFoundError if they are not in this memory."""
     if not (sessions := present(home)):
         raise NotFoundError("this memory does not contain the example sessions")
-    return forgetting.plan(home, ForgetRequest(sessions=sessions))
+    return forgetting.prepare(home, ForgetRequest(sessions=sessions))
 
 
-def forget(home: Home, plan: ForgetPlan) -> ForgetReport:
+def forget(home: Home, deletion: Deletion) -> ForgetReport:
     """Forget the examples for good, with their transcripts and the projects that no other session uses."""
     projects = {
         stored.project
-        for session in plan.sessions
+        for session in deletion.plan.sessions
         for stored in home.sessions.find(session)
         if stored.project
     }
     shutil.rmtree(home.settings.home / _FOLDER, ignore_errors=True)
-    report = forgetting.forget(home, plan)
+    report = forgetting.forget(home, deletion)
     with home.vault_lock:
         remove_empty_projects(home, projects)
     return report

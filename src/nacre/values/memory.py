@@ -665,7 +665,6 @@ class ForgetPlan:
     """
 
     how: str
-    tombstones: tuple[Tombstone, ...] = ()
     sessions: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[str, int] = field(default_factory=dict)
     memories: tuple[Memory, ...] = ()
