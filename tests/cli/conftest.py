@@ -330,6 +330,6 @@ def waiting(nacre: Nacre, user_home: Path) -> list[str]:
     report = nacre("ingest")
     assert "(nacre review)" in report.out
     return [
-        one["content"]
+        one["memory"]["content"]
         for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
     ]

@@ -23,7 +23,7 @@ def memories(nacre: Nacre) -> set[str]:
 
 def left(nacre: Nacre) -> list[str]:
     return [
-        one["content"]
+        one["memory"]["content"]
         for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
     ]
 
@@ -61,7 +61,7 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
     assert memories(nacre) == {"Tea is served at four"}
     assert left(nacre) == waiting
     nacre("review", "keep", found["id"])
-    assert memories(nacre) == {"Tea is served at four", found["content"]}
+    assert memories(nacre) == {"Tea is served at four", found["memory"]["content"]}
 
 
 def test_an_undo_that_can_be_taken_back_alone_says_how(nacre: Nacre, waiting: list[str]) -> None:
@@ -147,8 +147,8 @@ def test_undo_in_review_is_refused_after_a_rebuild_without_git(
     nacre("review", "keep", found["id"])
     nacre("admin", "db", "rebuild", "--yes")
     assert "nacre retire" in nacre("review", "undo", found["id"], code=4).err
-    assert memories(nacre) == {found["content"]}
-    assert found["content"] not in left(nacre)
+    assert memories(nacre) == {found["memory"]["content"]}
+    assert found["memory"]["content"] not in left(nacre)
 
 
 def test_who_says_again_what_was_kept_and_taken_back_is_heard(
@@ -158,12 +158,12 @@ def test_who_says_again_what_was_kept_and_taken_back_is_heard(
     nacre("review", "keep", found["id"])
     nacre("review", "undo", found["id"])
     assert memories(nacre) == set()
-    assert found["content"] in left(nacre)
-    again = said("user", found["content"], 0, session="5e55aaaa-again", day="2030-11-19")
+    assert found["memory"]["content"] in left(nacre)
+    again = said("user", found["memory"]["content"], 0, session="5e55aaaa-again", day="2030-11-19")
     write_transcript(user_home / ".claude" / "projects" / "-code-acme" / "again.jsonl", [again])
     nacre("ingest")
-    assert memories(nacre) == {found["content"]}
-    assert found["content"] not in left(nacre)
+    assert memories(nacre) == {found["memory"]["content"]}
+    assert found["memory"]["content"] not in left(nacre)
 
 
 def test_a_rebuild_keeps_none_of_a_session_that_another_machine_forgot(

@@ -134,7 +134,8 @@ def test_what_a_review_keeps_has_its_vector_again(
     nacre("ingest")
     assert _vectors(nacre) == "ok"
     assert [
-        one["id"] for one in nacre("review", "list", "--only", "conflict", "--json").json["items"]
+        item["memory"]["id"]
+        for item in nacre("review", "list", "--only", "conflict", "--json").json["items"]
     ] == [old]
     nacre("review", settled, old, *(["keep-new"] if settled == "resolve" else []))
     assert _vectors(nacre) == "ok"

@@ -31,14 +31,14 @@ def active(nacre: Nacre) -> set[str]:
 def test_conflict_shows_both_texts_with_speaker_date_and_reason(
     nacre: Nacre, doubted: dict[str, Any]
 ) -> None:
-    assert (doubted["content"], doubted["newer"]["content"]) == (OLD, NEW)
-    assert (doubted["judge"], doubted["relation"], doubted["certainty"]) == (None, None, None)
+    assert (doubted["memory"]["content"], doubted["newer"]["content"]) == (OLD, NEW)
+    assert doubted["judged"] is None
     shown = nacre("review").out
     assert f"older: {OLD}" in shown
     assert f"newer: {NEW}" in shown
     assert shown.count("said by you") == 2
     assert "10 mb → 25 mb" in shown.lower()
-    assert f"{doubted['id'][-8:]}+{doubted['newer']['id'][-8:]}" in shown
+    assert f"{doubted['memory']['id'][-8:]}+{doubted['newer']['id'][-8:]}" in shown
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_conflict_shows_both_texts_with_speaker_date_and_reason(
 def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     nacre: Nacre, doubted: dict[str, Any], choice: str, left: set[str]
 ) -> None:
-    nacre("review", "resolve", doubted["item"], choice, "--reason", "measured it")
+    nacre("review", "resolve", doubted["id"], choice, "--reason", "measured it")
     assert active(nacre) == left
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
     assert nacre("review", "--json").json["total"] == 0
@@ -58,20 +58,20 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     )
     nacre("undo", told["operation"]["id"], "--yes")
     (again,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
-    assert again["item"] == doubted["item"]
+    assert again["id"] == doubted["id"]
     assert nacre("review", "--json").json["total"] == 1
-    nacre("review", "resolve", doubted["id"], "keep-new")
+    nacre("review", "resolve", doubted["memory"]["id"], "keep-new")
     assert active(nacre) == {NEW}
-    nacre("review", "undo", doubted["item"])
-    assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
+    nacre("review", "undo", doubted["id"])
+    assert [one["id"] for one in nacre("review", "--json").json["items"]] == [doubted["id"]]
 
 
 def test_kept_memory_leaves_conflicts_until_undo(nacre: Nacre, doubted: dict[str, Any]) -> None:
-    nacre("review", "keep", doubted["id"])
+    nacre("review", "keep", doubted["memory"]["id"])
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
     (waiting,) = nacre("undo", "--yes", "--json").json["waiting"]
-    assert waiting["id"] == doubted["id"]
-    assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
+    assert waiting["id"] == doubted["memory"]["id"]
+    assert [one["id"] for one in nacre("review", "--json").json["items"]] == [doubted["id"]]
 
 
 def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(
@@ -102,8 +102,8 @@ def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, A
         nacre("review", "resolve", "ffffffff", "keep-new", "--json", code=3).error["code"]
         == "not_found"
     )
-    nacre("review", "resolve", doubted["item"], "keep-both")
-    assert nacre("review", "resolve", doubted["item"], "keep-both", "--json", code=3).error["hint"]
+    nacre("review", "resolve", doubted["id"], "keep-both")
+    assert nacre("review", "resolve", doubted["id"], "keep-both", "--json", code=3).error["hint"]
     assert "Nothing waits" in nacre("review").out
 
 
@@ -169,7 +169,8 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
             0,
         )
         (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
-        assert (pair["relation"], pair["certainty"], pair["judge"]) == (
+        judged = pair["judged"]
+        assert (judged["relation"], judged["confidence"], judged["model"]) == (
             "contradicts",
             0.8,
             "fake:m",
@@ -183,7 +184,7 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
 def test_two_memories_that_doubt_each_other_are_one_entry(
     nacre: Nacre, doubted: dict[str, Any], user_home: Path
 ) -> None:
-    newer, older = doubted["newer"]["id"], doubted["id"]
+    newer, older = doubted["newer"]["id"], doubted["memory"]["id"]
     for file in (user_home / ".nacre" / "vault").rglob("*.md"):
         text = file.read_text(encoding="utf-8")
         if f"id: {older}" in text:
@@ -193,9 +194,9 @@ def test_two_memories_that_doubt_each_other_are_one_entry(
                 encoding="utf-8",
             )
     (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
-    assert (pair["id"], pair["newer"]["id"]) == (older, newer)
+    assert (pair["memory"]["id"], pair["newer"]["id"]) == (older, newer)
     assert nacre("review", "--json").json["total"] == 1
-    nacre("review", "resolve", pair["item"], "keep-both")
+    nacre("review", "resolve", pair["id"], "keep-both")
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
     assert active(nacre) == {OLD, NEW}
 
@@ -224,11 +225,11 @@ def test_edited_older_memory_stays_one_entry_with_its_judgement(
     with FakeProvider(answer) as provider:
         config = provider.config(more="background = true")
         (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
-        nacre("edit", doubted["id"], "--content", edited)
+        nacre("edit", doubted["memory"]["id"], "--content", edited)
         assert nacre("review", "judge", "--json").json["conflicts"] == 1
     (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
-    assert (pair["content"], pair["newer"]["content"]) == (NEW, edited)
-    assert (pair["relation"], pair["judge"], pair["detail"]) == (
+    assert (pair["memory"]["content"], pair["newer"]["content"]) == (NEW, edited)
+    assert (pair["judged"]["relation"], pair["judged"]["model"], pair["detail"]) == (
         "contradicts",
         "fake:m",
         "Two limits for one thing.",
@@ -239,6 +240,6 @@ def test_edited_older_memory_stays_one_entry_with_its_judgement(
         == 1
     )
     assert nacre("review", "--json").json["total"] == 1
-    nacre("review", "resolve", pair["item"], "keep-new")
+    nacre("review", "resolve", pair["id"], "keep-new")
     assert active(nacre) == {edited}
     assert nacre("review", "--json").json["total"] == 0

@@ -39,7 +39,7 @@ def test_equivalent_questions_are_one_gap_ordered_by_frequency(
     shown = nacre("review", "gaps").out
     assert "asked 3 times" in shown
     assert f"also: {PORT}" in shown
-    assert first["gap"] in shown
+    assert first["id"] in shown
     assert [one["question"] for one in gaps(nacre, "--min-times", "2")] == [PORT_IN_SHORT]
     assert nacre("review", "gaps", "--limit", "1", "--json").json["total"] == 2
 
@@ -83,7 +83,7 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 ) -> None:
     asked(nacre, PORT, options=("--project", "hive"))
     (gap,) = gaps(nacre)
-    made = nacre("review", "gaps", "todo", gap["gap"], "--json").json["todo"]
+    made = nacre("review", "gaps", "todo", gap["id"], "--json").json["todo"]
     assert (made["content"], made["kind"], made["project"]) == (
         f"Write down: {PORT}",
         "todo",
@@ -99,7 +99,7 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
     asked(nacre, PORT, COFFEE)
     port = next(one for one in gaps(nacre) if one["question"] == PORT)
-    assert f"Dismissed: {PORT}" in nacre("review", "gaps", "dismiss", port["gap"]).out
+    assert f"Dismissed: {PORT}" in nacre("review", "gaps", "dismiss", port["id"]).out
     asked(nacre, PORT_IN_SHORT, PORT)
     assert [one["question"] for one in gaps(nacre)] == [COFFEE]
 

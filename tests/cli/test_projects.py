@@ -439,7 +439,7 @@ def test_handoffs_and_reviews_follow_a_rename_and_its_undo(
         found = nacre("review", "list", "--only", "candidate", "--json").json["items"]
         told = nacre("context", "--handoff", "--folder", str(mill), "--json").json
         assert "The drain is next." in told["handoff"]["content"]
-        return told["project"], {one["project"] for one in found}
+        return told["project"], {one["memory"]["project"] for one in found}
 
     assert held() == ("mill", {"mill"})
     done = nacre("project", "rename", "mill", "stones", "--json").json

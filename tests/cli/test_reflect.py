@@ -26,8 +26,9 @@ def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
     assert f"2: {READS}" in shown
     assert "both name tools/read_scale.py" in shown
     (question,) = nacre("review", "reflect", "--json").json["questions"]
-    assert question["question"] in shown
-    done = nacre("review", "reflect", "answer", question["question"], "--link", "depends_on").out
+    question_id = f"{question['first']['id'][-8:]}+{question['second']['id'][-8:]}"
+    assert question_id in shown
+    done = nacre("review", "reflect", "answer", question_id, "--link", "depends_on").out
     assert done.startswith("Linked")
     (link,) = nacre("show", scale[1], "--json").json["links"]
     assert (link["rel"], link["id"], link["origin"]) == ("depends_on", scale[0], "reflect")

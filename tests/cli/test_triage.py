@@ -47,7 +47,7 @@ def memories(nacre: Nacre) -> set[str]:
 
 def left(nacre: Nacre) -> list[str]:
     return [
-        one["content"]
+        one["memory"]["content"]
         for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
     ]
 
@@ -253,7 +253,7 @@ def test_what_another_process_decided_meanwhile_is_told_and_skipped(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
-    gone = nacre("review", "list", "--only", "candidate", "--json").json["items"][0]["id"]
+    gone = nacre("review", "list", "--only", "candidate", "--json").json["items"][0]["memory"]["id"]
     nacre("review", "drop", gone)
     terminal.press("k").until("there is no memory")
     terminal.press("s").until(waiting[1][:40])

@@ -32,9 +32,9 @@ def test_a_reply_in_a_file_or_a_pipe_is_judged(
     file.write_text(REPLY, encoding="utf-8")
     answer = nacre("review", "feedback", falcon, "--reply", str(file), "--json").json
     assert answer["by"] == "words"
-    assert answer["message"] is None
+    assert answer["note"] is None
     assert [
-        (item["id"], item["verdict"], item["quality_before"], item["quality"])
+        (item["memory_id"], item["verdict"], item["before"], round(item["after"], 4))
         for item in answer["judged"]
     ] == [(falcon, "used", 0.5, 0.6)]
     shown = nacre("review", "feedback", kettle[-8:], "--reply", "-", stdin=REPLY).out
@@ -47,11 +47,14 @@ def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -
     nacre("show", kettle, "--session", "s-1")
     nacre("show", falcon, "--session", "s-2", "--no-update")
     judged = nacre("review", "feedback", "--session", "s-1", "--json", stdin=REPLY).json["judged"]
-    assert {item["id"]: item["verdict"] for item in judged} == {falcon: "used", kettle: "unused"}
+    assert {item["memory_id"]: item["verdict"] for item in judged} == {
+        falcon: "used",
+        kettle: "unused",
+    }
     for session in ("s-1", "s-2"):
         again = nacre("review", "feedback", "--session", session, "--json", stdin=REPLY).json
         assert again["judged"] == []
-        assert "no memory was used" in again["message"]
+        assert "no memory was used" in again["note"]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +178,8 @@ def test_what_one_session_used_together_is_told_pair_by_pair(
         nacre("show", memory, "--session", "s-1")
     nacre("store", "The clock is slow")  # which folds in what was used
     (edge,) = nacre("graph", "edges", "--json").json["edges"]
-    assert {edge["memory"], edge["other"]} == {falcon, kettle}
-    assert (edge["weight"], edge["sessions"]) == (0.1, 1)
-    assert nacre("graph", "edges", kettle[-8:], "--json").json["edges"][0]["memory"] == kettle
+    assert {edge["memory"]["id"], edge["other"]["id"]} == {falcon, kettle}
+    assert (round(edge["weight"], 4), edge["sessions"]) == (0.1, 1)
+    assert nacre("graph", "edges", kettle[-8:], "--json").json["edges"][0]["memory"]["id"] == kettle
     assert falcon[-8:] in nacre("graph", "edges").out
     assert nacre("graph", "edges", "ffffffff", code=3).code == 3

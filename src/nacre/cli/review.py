@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -17,19 +16,16 @@ from nacre.cli.memories import answer_todo
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
-    Record,
     amount,
     argument,
     count,
     find_project,
-    float_or_none,
     kind_span,
     option,
     options,
     read_content,
     short_id,
     speaker_name,
-    stamp,
     when,
 )
 from nacre.errors import DepartedError
@@ -101,14 +97,7 @@ def list_items(run: Run, /, **wanted: Any) -> None:
 
 def _list(run: Run, **wanted: Any) -> None:
     page: PendingPage = operations.ask(run, "review", **wanted)
-    record = {
-        "items": [_record(item) for item in page.items],
-        "total": page.total,
-        "conflicts": page.conflicts,
-        "doubts": page.doubts,
-        "candidates": page.candidates,
-    }
-    run.answer(record, lambda paper: _render(paper, page))
+    run.answer(page, lambda paper: _render(paper, page))
 
 
 @review.command(
@@ -132,10 +121,7 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
         kept = operations.perform(
             run, "review-keep", references=references, **{**fields, "anyway": True}
         )
-    run.answer(
-        {"kept": [hits.memory_record(memory) for memory in kept]},
-        lambda paper: hits.render_outcomes(paper, "Kept", kept),
-    )
+    run.answer({"kept": kept}, lambda paper: hits.render_outcomes(paper, "Kept", kept))
 
 
 @review.command(
@@ -163,10 +149,7 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
     gone: list[Memory] = operations.perform(
         run, "review-drop", references=references, reason=reason
     )
-    run.answer(
-        {"dropped": [hits.memory_record(memory) for memory in gone]},
-        lambda paper: hits.render_outcomes(paper, "Dropped", gone),
-    )
+    run.answer({"dropped": gone}, lambda paper: hits.render_outcomes(paper, "Dropped", gone))
 
 
 @review.command(
@@ -189,15 +172,8 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     settled: Pair = operations.perform(
         run, "review-resolve", reference=reference, choice=choice, reason=reason
     )
-    record = {
-        "resolved": settled.id,
-        "choice": choice,
-        "reason": reason,
-        "older": hits.memory_record(settled.older),
-        "newer": hits.memory_record(settled.newer),
-    }
     told = f"  {settled.older.subject}: {_DONE[choice]}"
-    run.answer(record, lambda paper: paper.line(bold("Settled"), told, hang=2))
+    run.answer(settled, lambda paper: paper.line(bold("Settled"), told, hang=2))
 
 
 @review.command("undo", examples=["nacre review undo 5f0c2a4d"])
@@ -209,10 +185,7 @@ def undo(run: Run, reference: str) -> None:
     A candidate that was kept or dropped can be brought back for a day.
     """
     memory: Memory = operations.perform(run, "review-undo", reference=reference)
-    run.answer(
-        {"waits": hits.memory_record(memory)},
-        lambda paper: hits.render_outcomes(paper, "Waits again", [memory]),
-    )
+    run.answer(memory, lambda paper: hits.render_outcomes(paper, "Waits again", [memory]))
 
 
 @review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
@@ -229,24 +202,7 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
     with output.shown(run) as notify:
         report: JudgeReport = operations.perform(run, "review-judge", notify, background=background)
     if not quiet or run.as_json:
-        run.answer(dataclasses.asdict(report), lambda paper: _render_judged(paper, report))
-
-
-def _record(item: Pending) -> Record:
-    """One item; of a conflict, the fields of the older memory."""
-    judged = item.judged
-    return {
-        **hits.memory_record(item.memory),
-        "item": item.id,
-        "pending": item.kind.value,
-        "why": item.why,
-        "detail": item.detail,
-        "since": stamp(item.since),
-        "newer": hits.memory_record(item.newer) if item.newer else None,
-        "judge": judged.model if judged else None,
-        "relation": judged.relation if judged else None,
-        "certainty": judged.confidence if judged else None,
-    }
+        run.answer(report, lambda paper: _render_judged(paper, report))
 
 
 def _render(paper: Paper, page: PendingPage) -> None:
@@ -403,17 +359,12 @@ def answer(run: Run, /, **asked: Any) -> None:
     to both; --keep settles a contradiction. nacre undo takes it back.
     """
     done: Reflected = operations.perform(run, "reflect-answer", **asked)
-    run.answer(_answer_record(done), lambda paper: _render_answers(paper, [done]))
+    run.answer(done, lambda paper: _render_answers(paper, [done]))
 
 
 def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
     found: Reflection = operations.ask(run, "reflect", limit=limit, project=project)
-    record = {
-        "questions": [_question_record(question) for question in found.questions],
-        "total": found.total,
-        "limit": limit,
-    }
-    run.answer(record, lambda paper: _render_questions(paper, found))
+    run.answer(found, lambda paper: _render_questions(paper, found))
 
 
 def _ask(run: Run) -> None:
@@ -462,27 +413,6 @@ def _given(question: Question) -> dict[str, Any] | None:
             return {**whole, "skip": True}
         if " " in typed:
             return {**whole, "text": typed}
-
-
-def _question_record(question: Question) -> Record:
-    """Two memories, and why they are asked about."""
-    return {
-        "question": question.id,
-        "first": hits.memory_record(question.first),
-        "second": hits.memory_record(question.second),
-        "why": question.why,
-        "contradicts": question.contradicts,
-    }
-
-
-def _answer_record(done: Reflected) -> Record:
-    """What became of an answer."""
-    return {
-        "action": done.action,
-        "first": hits.memory_record(done.first),
-        "second": hits.memory_record(done.second),
-        "stored": hits.memory_record(done.stored) if done.stored else None,
-    }
 
 
 def _render_questions(paper: Paper, found: Reflection) -> None:
@@ -600,7 +530,7 @@ def feedback(
         )
     else:
         report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
-    run.answer(_feedback_record(report), lambda paper: _render_feedback(paper, report))
+    run.answer(report, lambda paper: _render_feedback(paper, report))
 
 
 def _verdict(
@@ -625,25 +555,6 @@ def _reply(run: Run, path: str | None) -> str:
             click.get_current_context(),
         )
     return read_content("-")
-
-
-def _feedback_record(report: FeedbackReport) -> Record:
-    """What a reply or a person said of memories."""
-    return {
-        "judged": [
-            {
-                "id": item.memory_id,
-                "subject": item.subject,
-                "verdict": item.verdict.value,
-                "likeness": None if item.likeness is None else round(item.likeness, 4),
-                "quality_before": round(item.before, 4),
-                "quality": round(item.after, 4),
-            }
-            for item in report.judged
-        ],
-        "by": report.by,
-        "message": report.note,
-    }
 
 
 def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
@@ -725,46 +636,21 @@ def todo(run: Run, reference: str, importance: int) -> None:
 def dismiss(run: Run, reference: str) -> None:
     """Hide a gap in all its wordings."""
     gap: UnansweredQuestion = operations.perform(run, "unanswered-dismiss", reference=reference)
-    run.answer(
-        {"dismissed": _record_gaps(gap)},
-        lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2),
-    )
+    run.answer(gap, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
 
 
 def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
     found: Unanswered = operations.ask(
         run, "unanswered", days=days, project=project, min_times=min_times, limit=limit
     )
-    record = {
-        "gaps": [_record_gaps(gap) for gap in found.gaps],
-        "total": found.total,
-        "closed": found.closed,
-        "by": found.by,
-        "days": days,
-        "limit": limit,
-    }
     has_log = run.settings.whole("traces.keep_days") > 0
     is_narrowed = project is not None or min_times > 1
     run.answer(
-        record,
+        found,
         lambda paper: _render_gaps(
             paper, found, days=days, has_log=has_log, is_narrowed=is_narrowed
         ),
     )
-
-
-def _record_gaps(gap: UnansweredQuestion) -> Record:
-    """A question without an answer."""
-    return {
-        "gap": gap.id,
-        "question": gap.question,
-        "times": gap.times,
-        "unsure": gap.unsure,
-        "first": stamp(gap.first),
-        "last": stamp(gap.last),
-        "projects": list(gap.projects),
-        "wordings": list(gap.wordings),
-    }
 
 
 def _render_gaps(
@@ -835,25 +721,14 @@ def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool
     """
     if estimate:
         expected: Estimate = operations.perform(run, "claims-estimate", limit=limit)
-        run.answer(_estimate_record(expected), lambda paper: _render_estimate(paper, expected))
+        run.answer(expected, lambda paper: _render_estimate(paper, expected))
         return
     with output.shown(run) as notify:
         report: Backfill = operations.perform(
             run, "claims-backfill", notify, limit=limit, batch_size=batch_size
         )
     run.exit_code = 5 if report.note else 0
-    run.answer(dataclasses.asdict(report), lambda paper: _render_backfill(paper, report))
-
-
-def _estimate_record(expected: Estimate) -> Record:
-    """What a backfill would cost."""
-    return {
-        "memories": expected.memories,
-        "model": expected.model,
-        "input_tokens": expected.tokens.input,
-        "output_tokens": expected.tokens.output,
-        "cost_usd": float_or_none(expected.cost),
-    }
+    run.answer(report, lambda paper: _render_backfill(paper, report))
 
 
 def _render_backfill(paper: Paper, report: Backfill) -> None:
@@ -911,20 +786,7 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
     memories higher that are often used with its best hits. With ID, only pairs of that memory.
     """
     found: list[UsedTogether] = operations.ask(run, "edges", reference=reference, limit=limit)
-    record = {"edges": [_record_edges(edge) for edge in found]}
-    run.answer(record, lambda paper: _render_edges(paper, found))
-
-
-def _record_edges(edge: UsedTogether) -> Record:
-    """One pair."""
-    return {
-        "memory": edge.memory.id,
-        "subject": edge.memory.subject,
-        "other": edge.other.id,
-        "other_subject": edge.other.subject,
-        "weight": round(edge.weight, 4),
-        "sessions": edge.sessions,
-    }
+    run.answer({"edges": found}, lambda paper: _render_edges(paper, found))
 
 
 def _render_edges(paper: Paper, found: Sequence[UsedTogether]) -> None:
