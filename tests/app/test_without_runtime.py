@@ -52,7 +52,7 @@ def test_memory_works_without_onnxruntime_and_names_the_missing_lane(
     lanes = {lane["name"]: lane["state"] for lane in result["lanes"]}  # type: ignore[attr-defined]
     assert lanes["lexical"] == "ran"
     assert lanes["vector"] in ("unavailable", "partial")
-    assert nacre(world, "search", "mill")["hits"]
+    assert nacre(world, "search", "mill")["turns"]
 
 
 def test_many_memories_at_once_are_compared_by_their_words(world: World) -> None:

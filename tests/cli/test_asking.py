@@ -307,35 +307,19 @@ def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(
     nacre: Nacre, learned: dict[str, Any]
 ) -> None:
     answer = nacre("search", "ledger transactions", "--json").json
-    assert set(answer) >= {"query", "hits", "lanes", "took_ms"}
-    hit = answer["hits"][0]
-    assert set(hit) == {
-        "session_id",
-        "turn_id",
-        "tool",
-        "project",
-        "score",
-        "excerpt",
-        "speaker",
-        "trust",
-        "author",
-        "time",
-        "title",
-        "components",
-        "confidence",
-    }
-    assert hit["session_id"] == SESSION
-    assert hit["turn_id"] in {"7f3a1c2d-turn-0", "msg_7f3a_1", "7f3a1c2d-turn-2"}
-    assert hit["tool"] == "claude-code"
+    assert set(answer) >= {"query", "turns", "lanes", "took_ms"}
+    hit = answer["turns"][0]
+    assert (hit["session"]["tool"], hit["session"]["native_id"]) == ("claude-code", SESSION)
+    assert hit["turn"]["id"] in {"7f3a1c2d-turn-0", "msg_7f3a_1", "7f3a1c2d-turn-2"}
     assert hit["project"] == "acme-billing"
-    assert UTC_TIME.fullmatch(hit["time"])
+    assert UTC_TIME.fullmatch(hit["turn"]["time"])
 
 
 def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
-    own = nacre("search", "linter commit", "--mine", "--json").json["hits"]
-    assert nacre("search", "linter commit", "--user-only", "--json").json["hits"] == own
-    assert {hit["speaker"] for hit in own} == {"owner"}
-    assert nacre("search", "linter", "--tool", "codex", "--json").json["hits"] == []
+    own = nacre("search", "linter commit", "--mine", "--json").json["turns"]
+    assert nacre("search", "linter commit", "--user-only", "--json").json["turns"] == own
+    assert {hit["turn"]["speaker"] for hit in own} == {"owner"}
+    assert nacre("search", "linter", "--tool", "codex", "--json").json["turns"] == []
     assert "Nothing matches." in nacre("search", "linter", "--tool", "codex").out
 
 
@@ -353,20 +337,20 @@ def test_a_memory_that_may_be_meant_is_a_weak_hit(nacre: Nacre) -> None:
 def test_words_that_nobody_ever_said_find_no_session(nacre: Nacre, transcript: Path) -> None:
     nacre("ingest")
     assert "Nothing matches." in nacre("search", "flurbl", "grommit", "xyzzy").out
-    assert nacre("search", "which", "database", "engine", "--json").json["hits"]
+    assert nacre("search", "which", "database", "engine", "--json").json["turns"]
 
 
 def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[str, Any]) -> None:
     listed = nacre("sessions", "list", "--json").json
-    assert [item["session_id"] for item in listed["sessions"]] == [SESSION]
-    assert listed["sessions"][0]["turns"] == 6
+    assert [line["session"]["session"]["native_id"] for line in listed["lines"]] == [SESSION]
+    assert listed["lines"][0]["session"]["turns"] == 6
     assert "The billing ledger corrupts" in nacre("sessions", "list").out
     short = nacre("sessions", "list").out.splitlines()[1].split()[0]
     shown = nacre("sessions", "show", short)
     assert "Always run the linter before you commit." in shown.out
     assert "Learned from it" in shown.out
     whole = nacre("sessions", "show", short, "--json").json
-    assert [turn["speaker"] for turn in whole["turns"]] == ["owner", "agent"] * 3
+    assert [item["turn"]["speaker"] for item in whole["turns"]] == ["owner", "agent"] * 3
     assert len(whole["memories"]) == len(learned["memories"])
     part = nacre("sessions", "show", f"claude-code:{SESSION}", "--from", "1", "--limit", "2")
     assert "3 more turns: --from 3" in part.out
@@ -414,8 +398,8 @@ def test_misspelt_question_is_corrected_if_enabled_and_reported(
 
 
 def test_a_search_of_sessions_may_be_misspelt_too(nacre: Nacre, learned: dict[str, Any]) -> None:
-    assert not nacre("search", "emulatde", "--json").json["hits"]
-    assert nacre("search", "emulatde", "--fuzzy", "--json").json["hits"]
+    assert not nacre("search", "emulatde", "--json").json["turns"]
+    assert nacre("search", "emulatde", "--fuzzy", "--json").json["turns"]
 
 
 def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:

@@ -315,7 +315,7 @@ def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(
         assert rest in ([], ["hint: finished work is kept; run the command again to continue"])
     report = process("ingest", "--json").json
     assert report["files"] + report["skipped"] == 40
-    assert len(process("sessions", "list", "--limit", "100", "--json").json["sessions"]) == 40
+    assert len(process("sessions", "list", "--limit", "100", "--json").json["lines"]) == 40
 
 
 def test_text_that_a_stream_cannot_show_is_replaced(process: Nacre) -> None:

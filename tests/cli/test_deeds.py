@@ -81,21 +81,22 @@ def test_fix_of_an_error_never_met_says_so(nacre: Nacre, baked: None) -> None:
 
 def test_both_answer_programs(nacre: Nacre, baked: None) -> None:
     change = nacre("did", "oven.ts", "--json").json["changes"][0]
-    assert (change["edits"], change["tool"], change["request"]["speaker"]) == (
+    assert (change["edits"], change["session"]["tool"], change["request"]["speaker"]) == (
         1,
         "claude-code",
         "owner",
     )
     trouble = nacre("fix", ERROR, "--json").json["troubles"][0]
-    assert (trouble["mended"], trouble["trust"]) == (1, "untrusted")
-    assert [step["action"] for step in trouble["repairs"][0]["steps"]] == ["edit", "run"]
+    (repair,) = trouble["repairs"]
+    assert repair["worked"]
+    assert [step["action"] for step in repair["steps"]] == ["edit", "run"]
 
 
 def test_a_search_by_expression_is_told_in_pages(nacre: Nacre, baked: None) -> None:
     answer = nacre("search", "--regex", "oven", "--limit", "1", "--json").json
     assert answer["more"]
     following = nacre("search", "--regex", "oven", "--limit", "1", "--offset", "1", "--json").json
-    assert answer["hits"][0]["turn_id"] != following["hits"][0]["turn_id"]
+    assert answer["turns"][0]["turn"]["id"] != following["turns"][0]["turn"]["id"]
 
 
 def test_a_bad_expression_is_a_clear_mistake(nacre: Nacre, baked: None) -> None:
@@ -121,6 +122,6 @@ def test_an_expression_that_would_fill_the_memory_is_refused_at_once(
 
 def test_a_search_is_limited_to_what_is_asked_for(nacre: Nacre, baked: None) -> None:
     only = nacre("search", "oven", "--scope", "errors", "--role", "agent", "--json").json
-    assert {hit["speaker"] for hit in only["hits"]} == {"agent"}
-    assert nacre("search", "oven", "--scope", "plans", "--json").json["hits"] == []
+    assert {hit["turn"]["speaker"] for hit in only["turns"]} == {"agent"}
+    assert nacre("search", "oven", "--scope", "plans", "--json").json["turns"] == []
     assert "is not one of 'all', 'errors'" in nacre("search", "oven", "--scope", "oven", code=2).err

@@ -74,13 +74,13 @@ def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, 
     (run,) = nacre("forget", "--list", "--json").json
     assert (run["run"], run["how"], run["is_allowed"]) == (done["run"], "match", False)
     nacre("ingest")
-    assert not nacre("search", "PostgreSQL transactions", "--json").json["hits"] or all(
+    assert not nacre("search", "PostgreSQL transactions", "--json").json["turns"] or all(
         "PostgreSQL" not in hit["excerpt"]
-        for hit in nacre("search", "PostgreSQL transactions", "--json").json["hits"]
+        for hit in nacre("search", "PostgreSQL transactions", "--json").json["turns"]
     )
     assert nacre("forget", "--allow-again", done["run"][-8:], "--json").json["run"] == done["run"]
     nacre("ingest")
-    hits = nacre("search", "PostgreSQL transactions", "--json").json["hits"]
+    hits = nacre("search", "PostgreSQL transactions", "--json").json["turns"]
     assert any("PostgreSQL" in hit["excerpt"] for hit in hits)
 
 

@@ -35,7 +35,7 @@ def test_a_dry_run_says_what_would_be_read_and_reads_nothing(
     told = nacre("ingest", "--dry-run", "--json").json
     assert (told["files"], told["bytes"], told["tools"]) == (1, size, {"claude-code": 1})
     assert "Would read 1 file" in nacre("ingest", "--dry-run").out
-    assert nacre("sessions", "list", "--json").json["sessions"] == []
+    assert nacre("sessions", "list", "--json").json["lines"] == []
     nacre("ingest")
     assert nacre("ingest", "--dry-run").out.startswith("Nothing new to read.")
     with transcript.open("a", encoding="utf-8") as file:
@@ -60,13 +60,13 @@ def test_only_the_named_files_and_folders_are_read(
         [said("user", "Hello from another folder of mine", 1, session=other)],
     )
     assert nacre("ingest", str(named.parent), "--json").json["files"] == 1
-    sessions = nacre("sessions", "list", "--json").json["sessions"]
-    assert [item["session_id"] for item in sessions] == [other]
+    sessions = nacre("sessions", "list", "--json").json["lines"]
+    assert [line["session"]["session"]["native_id"] for line in sessions] == [other]
 
 
 def test_ingest_without_extraction_writes_no_memories(nacre: Nacre, transcript: Path) -> None:
     assert nacre("ingest", "--no-extract", "--json").json["memories"] == []
-    assert nacre("search", "PostgreSQL", "--json").json["hits"]
+    assert nacre("search", "PostgreSQL", "--json").json["turns"]
 
 
 @pytest.mark.embedding
@@ -222,8 +222,8 @@ def test_an_adapter_of_a_third_party_comes_in_through_its_entry_point(
     assert report["tools"] == {"heron": 1}
     assert [problem["path"] for problem in report["problems"]] == [str(odd)]
     assert "IndexError" in report["problems"][0]["message"]
-    hits = process("search", "reeds", "--mode", "lexical", "--json", environ=environ).json["hits"]
-    assert [hit["tool"] for hit in hits] == ["heron"]
+    hits = process("search", "reeds", "--mode", "lexical", "--json", environ=environ).json["turns"]
+    assert [hit["session"]["tool"] for hit in hits] == ["heron"]
 
 
 def test_an_adapter_that_does_not_know_its_places_stops_no_other(
@@ -298,7 +298,12 @@ def test_the_session_a_memory_came_from_can_be_read(
     nacre: Nacre, learned: dict[str, object]
 ) -> None:
     memory = nacre("list", "--json").json["memories"][0]
-    assert nacre("sessions", "show", memory["session"], "--json").json["session_id"] == SESSION
+    assert (
+        nacre("sessions", "show", memory["session"], "--json").json["session"]["session"][
+            "native_id"
+        ]
+        == SESSION
+    )
 
 
 PICTURES = 9_000_000
@@ -435,7 +440,7 @@ def test_a_rebuild_reads_only_what_a_pattern_had_found(nacre: Nacre, tmp_path: P
         )
     nacre("ingest", str(tmp_path / "talks"), "--glob", "in/*")
     nacre("admin", "db", "rebuild", "--yes")
-    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
 
 
 def test_a_memory_holds_no_more_turns_than_it_may(
@@ -452,7 +457,7 @@ def test_a_memory_holds_no_more_turns_than_it_may(
     refused = nacre("ingest", str(tmp_path / "talks"), code=1)
     assert "may hold 1 turn, and there is no room for more" in refused.err
     assert "storage.most_turns" in refused.err
-    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
     nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--force")
     monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "0")
     assert nacre("ingest", str(tmp_path / "talks"), "--json").json["turns"] == 2

@@ -899,9 +899,9 @@ def test_consent_covers_existing_and_later_sessions(
     assert "read   1 transcript of " in shown.out
     assert "this is free" in shown.out
     nacre("admin", "watch", "--once")
-    assert len(nacre("sessions", "list", "--json").json["sessions"]) == (0 if said else 1)
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == (0 if said else 1)
     nacre("ingest")
-    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
 
 
 def test_what_the_last_week_brought_may_be_read_alone(
@@ -916,7 +916,7 @@ def test_what_the_last_week_brought_may_be_read_alone(
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
     )
     assert "read only the last seven days (1 transcript)" in shown.out
-    (read,) = nacre("sessions", "list", "--json").json["sessions"]
+    (read,) = nacre("sessions", "list", "--json").json["lines"]
     assert HIVE in str(read)
 
 

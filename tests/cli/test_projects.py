@@ -54,14 +54,19 @@ def visit(nacre: Nacre, user_home: Path) -> Visit:
 
 
 def project_of(nacre: Nacre, session: str) -> str:
-    lines = nacre("sessions", "list", "--json").json["sessions"]
-    (project,) = [line["project"] for line in lines if line["session_id"] == session]
+    lines = nacre("sessions", "list", "--json").json["lines"]
+    (project,) = [
+        line["session"]["project"]
+        for line in lines
+        if line["session"]["session"]["native_id"] == session
+    ]
     return str(project)
 
 
 def sessions(nacre: Nacre) -> list[str]:
     return sorted(
-        str(line["project"]) for line in nacre("sessions", "list", "--json").json["sessions"]
+        str(line["session"]["project"])
+        for line in nacre("sessions", "list", "--json").json["lines"]
     )
 
 

@@ -108,6 +108,11 @@ def test_created_files_keep_the_modes_of_the_tool(terminal_process: Nacre, claud
     assert noted(claude, "umask") == "0027"
 
 
+def _resumed(nacre: Nacre, *words: str) -> str:
+    session = nacre("resume", *words, "--json").json["line"]["session"]["session"]
+    return str(session["native_id"])
+
+
 @pytest.mark.usefixtures("sessions")
 @pytest.mark.parametrize(
     ("what", "session"),
@@ -150,9 +155,9 @@ def test_words_that_several_sessions_have_mean_the_last_one_of_this_folder(
         user_home, harbour, OTHER, "2026-11-18", "The tests are slow, make them quick", "They are."
     )
     nacre("ingest", "--no-vectors")
-    assert nacre("resume", "tests are slow", "--json").json["session_id"] == OTHER
+    assert _resumed(nacre, "tests are slow") == OTHER
     monkeypatch.chdir(ledger)
-    assert nacre("resume", "tests are slow", "--json").json["session_id"] == SESSION
+    assert _resumed(nacre, "tests are slow") == SESSION
 
 
 @pytest.mark.usefixtures("sessions")
@@ -224,12 +229,14 @@ def test_a_sub_agents_session_leads_to_the_one_that_sent_it(
 def test_each_tool_has_its_own_command(tool: str, nacre: Nacre, user_home: Path) -> None:
     put(user_home, tool)
     nacre("ingest", "--no-vectors")
-    (listed,) = nacre("sessions", "list", "--json").json["sessions"]
-    if listed["cwd"]:  # of a machine that is not this one
-        assert nacre("resume", listed["session"], "--json", code=3).error["code"] == "not_found"
+    (listed,) = nacre("sessions", "list", "--json").json["lines"]
+    session = listed["session"]["session"]
+    reference = f"{session['tool']}:{session['native_id']}"
+    if session["cwd"]:  # of a machine that is not this one
+        assert nacre("resume", reference, "--json", code=3).error["code"] == "not_found"
         return
-    expected = [word.replace("{id}", listed["session_id"]) for word in builtins()[tool].resume]
-    assert nacre("resume", listed["session"], "--json").json["command"] == expected
+    expected = [word.replace("{id}", session["native_id"]) for word in builtins()[tool].resume]
+    assert nacre("resume", reference, "--json").json["command"] == expected
 
 
 @pytest.mark.parametrize("tool", ["continue", "cline", "cursor-transcripts"])
@@ -238,11 +245,13 @@ def test_tool_without_session_support_explains_alternatives(
 ) -> None:
     put(user_home, tool)
     nacre("ingest", "--no-vectors")
-    (listed,) = nacre("sessions", "list", "--json").json["sessions"]
-    refused = nacre("resume", listed["session"], "--json", code=5).error
+    (listed,) = nacre("sessions", "list", "--json").json["lines"]
+    session = listed["session"]["session"]
+    reference = f"{session['tool']}:{session['native_id']}"
+    refused = nacre("resume", reference, "--json", code=5).error
     assert (refused["code"], refused["hint"]) == (
         "unavailable",
-        f"nacre sessions show {listed['session']} reads it",
+        f"nacre sessions show {reference} reads it",
     )
 
 
@@ -293,9 +302,9 @@ def test_what_nacre_itself_asked_a_model_is_never_gone_on_with(
         own.replace("2026-11-18", "2026-11-19"), encoding="utf-8"
     )
     nacre("ingest", "--no-vectors")
-    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 2
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == 2
     assert nacre("resume", "6e222222", "--json", code=4).error["code"] == "conflict"
-    assert nacre("resume", "boats", "harbour", "--json").json["session_id"].startswith("6e111111")
+    assert _resumed(nacre, "boats", "harbour").startswith("6e111111")
 
 
 def put(home: Path, adapter: str) -> Path:

@@ -80,15 +80,17 @@ def mended(nacre: Nacre, tmp_path: Path) -> Path:
 def test_a_list_tells_project_branch_model_time_at_work_turns_and_tokens(
     nacre: Nacre, mended: Path
 ) -> None:
-    (listed,) = nacre("sessions", "list", "--json").json["sessions"]
-    assert (listed["project"], listed["branch"], listed["model"]) == (
+    (listed,) = nacre("sessions", "list", "--json").json["lines"]
+    stored = listed["session"]
+    session = stored["session"]
+    assert (stored["project"], session["branch"], session["model"]) == (
         "acme-billing",
         "main",
         "model-1",
     )
-    assert listed["tokens"] == {"input": 2000, "cached": 180_000, "output": 1000}
+    assert session["tokens"] == {"input": 2000, "cached": 180_000, "output": 1000}
     assert (
-        listed["active_seconds"] == 240
+        listed["active"] == "PT240S"
     )  # from minute 1 to 4 and from 40 to 41: the rest was a pause
     names, line = nacre("sessions", "list").out.splitlines()
     told = "session last tool project branch model active turns tokens title"
@@ -115,14 +117,15 @@ def test_a_list_tells_project_branch_model_time_at_work_turns_and_tokens(
     ],
 )
 def test_a_list_is_narrowed(nacre: Nacre, mended: Path, options: list[str], found: int) -> None:
-    assert len(nacre("sessions", "list", *options, "--json").json["sessions"]) == found
+    assert len(nacre("sessions", "list", *options, "--json").json["lines"]) == found
 
 
 def test_a_session_and_its_sub_agent_lead_to_each_other(nacre: Nacre, mended: Path) -> None:
     parent = nacre("sessions", "show", SESSION[:8], "--json").json
-    assert [child["session"] for child in parent["sent_out"]] == [f"claude-code:{CHILD}"]
+    assert [child["session"]["session"]["native_id"] for child in parent["children"]] == [CHILD]
     assert "Sub-agents" in nacre("sessions", "show", SESSION[:8]).out
-    assert nacre("sessions", "show", CHILD, "--json").json["sent_by"] == f"claude-code:{SESSION}"
+    child = nacre("sessions", "show", CHILD, "--json").json
+    assert child["parent"]["session"]["native_id"] == SESSION
     assert "started by" in nacre("sessions", "show", CHILD).out
 
 
@@ -141,7 +144,8 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
         "Sub-agents",
     ):
         assert told in shown
-    (summary,) = nacre("sessions", "summary", SESSION[:8], "--json").json["summaries"]
+    (report,) = nacre("sessions", "summary", SESSION[:8], "--json").json["summaries"]
+    summary = report["summary"]
     assert (summary["outcome"]["ending"], summary["outcome"]["reason"]) == (
         "done",
         "the owner is content",
@@ -154,12 +158,15 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
 
 def test_several_sessions_are_summed_up_one_after_the_other(nacre: Nacre, mended: Path) -> None:
     answer = nacre("sessions", "summary", SESSION[:8], CHILD, "--json").json
-    assert [one["session_id"] for one in answer["summaries"]] == [SESSION, CHILD]
+    assert [
+        report["view"]["session"]["session"]["native_id"] for report in answer["summaries"]
+    ] == [SESSION, CHILD]
 
 
 def test_session_is_found_by_id_prefix_with_optional_tool(nacre: Nacre, mended: Path) -> None:
     for reference in (SESSION, SESSION[:8], f"claude-code:{SESSION}", f"claude-code:{SESSION[:8]}"):
-        assert nacre("sessions", "show", reference, "--json").json["session_id"] == SESSION
+        found = nacre("sessions", "show", reference, "--json").json["session"]["session"]
+        assert found["native_id"] == SESSION
     nacre("sessions", "show", f"codex:{SESSION[:8]}", code=3)
 
 
@@ -184,8 +191,8 @@ def test_without_an_id_it_is_the_last_session_of_this_folder(
 
 def test_a_tail_is_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
     answer = nacre("sessions", "tail", SESSION[:8], "-n", "2", "--json").json
-    assert [turn["text"][:6] for turn in answer["turns"]] == ["Done: ", "thanks"]
-    assert (answer["first"], answer["total"]) == (answer["turns"][0]["seq"], 5)
+    assert [item["turn"]["text"][:6] for item in answer["turns"]] == ["Done: ", "thanks"]
+    assert (answer["turns"][0]["seq"], answer["session"]["turns"]) == (3, 5)
     assert (
         "please mend it"
         not in nacre("sessions", "tail", SESSION[:8], "-n", "2").out.split("file")[1]
@@ -264,12 +271,10 @@ def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(
         json.loads(line)
         for line in nacre("sessions", "export", SESSION, "--format", "jsonl").out.splitlines()
     ]
-    assert lines[0]["session_id"] == SESSION
-    assert [(line["speaker"], line["trust"]) for line in lines[1:]][-1] == ("agent", "untrusted")
-    assert (
-        json.loads(nacre("sessions", "export", SESSION, "--format", "json").out)["total"]
-        == len(lines) - 1
-    )
+    assert lines[0]["session"]["session"]["native_id"] == SESSION
+    assert (lines[-1]["turn"]["speaker"], lines[-1]["turn"]["trust"]) == ("agent", "untrusted")
+    whole = json.loads(nacre("sessions", "export", SESSION, "--format", "json").out)
+    assert [whole | {"turns": []}, *whole["turns"]] == lines
 
 
 def test_an_export_to_a_file_asks_before_it_overwrites(

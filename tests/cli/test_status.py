@@ -93,7 +93,7 @@ def test_it_names_the_tools_that_are_wired_and_those_that_are_not(
 @pytest.mark.usefixtures("worked")
 def test_status_shows_todays_sessions_and_latest_memories(terminal: Nacre, nacre: Nacre) -> None:
     told = nacre("status", "--json").json
-    assert [one["session_id"] for one in told["today"]] == [SESSION]
+    assert [line["session"]["session"]["native_id"] for line in told["today"]] == [SESSION]
     assert (told["sessions_today"], told["sessions"]) == (1, 2)
     decided, *_ = (one for one in told["learned"] if one["kind"] == "decision")
     shown = terminal(environ=NARROW).out

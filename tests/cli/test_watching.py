@@ -82,7 +82,7 @@ def say(
 
 
 def found(nacre: Nacre, words: str) -> int:
-    return len(nacre("search", words, "--json").json["hits"])
+    return len(nacre("search", words, "--json").json["turns"])
 
 
 def wait(is_so: Callable[[], bool]) -> None:
@@ -312,7 +312,7 @@ def test_a_dry_run_changes_nothing(user_home: Path, nacre: Nacre) -> None:
         "watched"
     ]
     assert "1 transcript there; 1 transcript" in nacre("admin", "watch", "--dry-run").out
-    assert nacre("sessions", "list", "--json").json["sessions"] == []
+    assert nacre("sessions", "list", "--json").json["lines"] == []
 
 
 def test_a_path_that_is_not_there_is_named(nacre: Nacre) -> None:

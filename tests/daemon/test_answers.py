@@ -105,9 +105,10 @@ def same(answer: Any) -> Any:
 @pytest.fixture
 def places(learned: dict[str, Any], nacre: Nacre) -> dict[str, str]:
     """A memory and a session that are there."""
+    session = nacre("sessions", "list", "--json").json["lines"][0]["session"]["session"]
     found = {
         "{memory}": nacre("list", "--json").json["memories"][0]["id"],
-        "{session}": nacre("sessions", "list", "--json").json["sessions"][0]["session"],
+        "{session}": f"{session['tool']}:{session['native_id']}",
     }
     assert all(found.values())
     return found

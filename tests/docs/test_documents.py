@@ -285,7 +285,11 @@ def test_every_name_in_an_answer_is_documented(
     listed = json.loads(
         runner.invoke(cli, ["sessions", "list", "--json"], catch_exceptions=False).stdout
     )
-    places = {"{tmp}": str(tmp_path), "{session}": listed["sessions"][0]["session"]}
+    session = listed["lines"][0]["session"]["session"]
+    places = {
+        "{tmp}": str(tmp_path),
+        "{session}": f"{session['tool']}:{session['native_id']}",
+    }
     arguments = [
         re.sub(r"\{\w+\}", lambda match: places[match[0]], word) for word in command.split()
     ]

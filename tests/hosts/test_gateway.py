@@ -66,7 +66,10 @@ def test_the_end_of_the_gateway_ends_its_sessions(visited: Visit) -> None:
 def test_a_session_that_was_reset_twice_is_read_whole(visited: Visit) -> None:
     read = visited.stage.nacre("ingest", "--force", "--json").record
     assert (read["unknown"], read["corrupt"], read["problems"]) == ({}, 0, [])
-    (listed,) = visited.stage.nacre("sessions", "list", "--json").record["sessions"]
-    turns = visited.stage.nacre("sessions", "show", listed["session"], "--json").record["turns"]
+    (listed,) = visited.stage.nacre("sessions", "list", "--json").record["lines"]
+    session = listed["session"]["session"]
+    reference = f"{session['tool']}:{session['native_id']}"
+    shown = visited.stage.nacre("sessions", "show", reference, "--json").record
+    turns = [item["turn"] for item in shown["turns"]]
     owners = [turn["text"] for turn in turns if turn["speaker"] == "owner"]
     assert owners == [DECIDED, COMES_BACK, ASKS, FILLS, COMES_BACK]

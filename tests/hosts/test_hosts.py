@@ -124,7 +124,5 @@ class TestCodex(_Proofs):
 
 def _turns(story: Story, scene: str) -> list[dict[str, Any]]:
     session = f"{story.driver.tool}:{story.scenes[scene].said.session}"
-    turns: list[dict[str, Any]] = story.stage.nacre("sessions", "show", session, "--json").record[
-        "turns"
-    ]
-    return turns
+    shown = story.stage.nacre("sessions", "show", session, "--json").record
+    return [item["turn"] for item in shown["turns"]]

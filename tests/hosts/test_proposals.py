@@ -50,8 +50,9 @@ def test_agent_continues_once_and_its_prompt_is_not_the_owners(
         finally:
             stage.close()
     assert (len(asked), len(again)) == (1, 0)
-    assert {turn["text"] for turn in shown["turns"] if turn["speaker"] == "owner"} == {
+    turns = [item["turn"] for item in shown["turns"]]
+    assert {turn["text"] for turn in turns if turn["speaker"] == "owner"} == {
         SAID,
         "What next?",
     }
-    assert not [turn for turn in shown["turns"] if ASKED in turn["text"]]
+    assert not [turn for turn in turns if ASKED in turn["text"]]

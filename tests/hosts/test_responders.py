@@ -288,4 +288,4 @@ def test_its_answers_are_no_sessions(writer: Writer, tmp_path_factory: Folders) 
     with answering(writer, conversation([], SAID), tmp_path_factory) as (stage, responder):
         responder.answer(ASKED)
         stage.nacre("ingest")
-        assert stage.nacre("sessions", "list", "--json").record["sessions"] == []
+        assert stage.nacre("sessions", "list", "--json").record["lines"] == []

@@ -72,7 +72,7 @@ def test_the_agent_is_told_the_rule_with_what_its_command_put_out(
     assert max(told(request).count(RULE) for request in later) <= 1, (
         "once a session; not all keep it when resumed"
     )
-    assert not [turn for turn in shown["turns"] if RULE in turn["text"]]
+    assert not [item for item in shown["turns"] if RULE in item["turn"]["text"]]
 
 
 def told(request: Request) -> str:

@@ -143,8 +143,9 @@ def test_nothing_is_left_in_the_owners_home(written: Written) -> None:
 
 def test_its_calls_are_no_sessions(written: Written) -> None:
     written.stage.nacre("ingest", "--force")
-    (listed,) = written.stage.nacre("sessions", "list", "--json").record["sessions"]
-    assert listed["session"] == "claude-code:0123abcd-0000"
+    (listed,) = written.stage.nacre("sessions", "list", "--json").record["lines"]
+    session = listed["session"]["session"]
+    assert (session["tool"], session["native_id"]) == ("claude-code", "0123abcd-0000")
 
 
 @pytest.mark.parametrize("writer", [CLAUDE, CODEX], ids=lambda writer: writer.driver.program)
@@ -163,7 +164,7 @@ def test_a_marked_question_that_a_program_does_keep_is_no_session(
         ]
         assert kept, "the program kept no transcript of it"
         stage.nacre("ingest")
-        assert stage.nacre("sessions", "list", "--json").record["sessions"] == []
+        assert stage.nacre("sessions", "list", "--json").record["lines"] == []
 
 
 @pytest.mark.parametrize(
@@ -192,9 +193,10 @@ def test_the_next_session_is_told_what_the_writer_made_of_the_first(
         assert "nacre-context" in first
         assert RULE in first
         sessions.append(said.session)
-        listed = stage.nacre("sessions", "list", "--json").record["sessions"]
-        assert {one["session"] for one in listed} <= {
-            f"{writer.driver.tool}:{session}" for session in sessions
+        listed = stage.nacre("sessions", "list", "--json").record["lines"]
+        stored = [line["session"]["session"] for line in listed]
+        assert {(session["tool"], session["native_id"]) for session in stored} <= {
+            (writer.driver.tool, session) for session in sessions
         }
 
 

@@ -247,7 +247,7 @@ def test_an_export_comes_back_whole_in_another_home(
     nacre("store", "The crane is painted red", "--json")
     nacre("retire", "The crane is painted red", "--yes", "--reason", "it is blue")
     nacre("recall", "when does the bell ring")
-    sessions = nacre("sessions", "list", "--json").json["sessions"]
+    sessions = nacre("sessions", "list", "--json").json["lines"]
     out = tmp_path / "out.jsonl"
     told = nacre("data", "export", str(out), "--sessions", "--include-retired", "--json").json
     assert out.stat().st_mode & 0o777 == 0o600
@@ -266,9 +266,11 @@ def test_an_export_comes_back_whole_in_another_home(
     assert after == before
     assert moved.endswith(path.rpartition("vault")[2])
     assert before["extra"] == {"mood": ["calm", {"of": "day"}]}
-    again = nacre("sessions", "list", "--json").json["sessions"]
-    assert [(one["session"], one["turns"], one["opening"]) for one in again] == [
-        (one["session"], one["turns"], one["opening"]) for one in sessions
+    again = nacre("sessions", "list", "--json").json["lines"]
+    assert [
+        (line["session"]["session"], line["session"]["turns"], line["opening"]) for line in again
+    ] == [
+        (line["session"]["session"], line["session"]["turns"], line["opening"]) for line in sessions
     ]
     assert (
         nacre("show", "The crane is painted red", "--no-update", "--json").json["retired_reason"]
@@ -287,7 +289,7 @@ def test_an_untrusted_export_brings_no_pages_ledger_or_sessions(
     answer = nacre("data", "import", str(out), "--json").json
     assert {item["reason"] for item in answer["skipped"]} == {"only with --trust"}
     assert {memory["trust"] for memory in listed(nacre).values()} == {"untrusted"}
-    assert nacre("sessions", "list", "--json").json["sessions"] == []
+    assert nacre("sessions", "list", "--json").json["lines"] == []
 
 
 @pytest.mark.parametrize("spoil", ["cut", "changed"])

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +16,7 @@ import click
 
 from nacre.base import named_files
 from nacre.base import text as passages
+from nacre.base.json import to_plain
 from nacre.cli import hits, operations, options
 from nacre.cli.command import (
     TEXT,
@@ -34,7 +35,6 @@ from nacre.cli.options import (
     EVERYTHING,
     JSON_LINES,
     OFFSET,
-    Record,
     amount,
     argument,
     count,
@@ -48,12 +48,12 @@ from nacre.cli.options import (
     short_session,
     size,
     speaker_name,
-    stamp,
     tokens_told,
 )
 from nacre.cli.options import options as options_options
 from nacre.data import export
 from nacre.errors import UnavailableError
+from nacre.home import views
 from nacre.home.home import territory
 from nacre.sessions import find as sessions_follow
 from nacre.values import session as values_session
@@ -61,7 +61,7 @@ from nacre.values.memory import SessionFilter
 
 if TYPE_CHECKING:
     from nacre.home.archive import Restored
-    from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport, SessionView
+    from nacre.home.views import Resumption, SessionLine, SessionReport, SessionView
     from nacre.values.session import (
         ErrorMet,
         Session,
@@ -69,8 +69,6 @@ if TYPE_CHECKING:
         StoredSession,
         StoredTurn,
         Summary,
-        Tokens,
-        ToolCall,
     )
 
 _TURNS_SHOWN = 40
@@ -118,7 +116,7 @@ def show(run: Run, reference: str | None, first: int, limit: int | None, full: b
     limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
     view = ask_session(run, reference, first=first, limit=limit or None)
     run.answer(
-        session_view_record(view, first),
+        view,
         lambda paper: _render_session(paper, view, first=first, full=full),
     )
 
@@ -183,13 +181,12 @@ def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) 
         _follow(run, reference, limit, full=full)
         return
     view = ask_session(run, reference, limit=limit, at_end=True)
-    first = view.turns[0].seq if view.turns else 0
 
     def render(paper: Paper) -> None:
         render_facts(paper, view)
         _render_turns(paper, view.turns, full=full)
 
-    run.answer(session_view_record(view, first), render)
+    run.answer(view, render)
 
 
 def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
@@ -201,97 +198,6 @@ def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
             sys.stdout.flush()
     except KeyboardInterrupt:
         click.echo(err=True)
-
-
-def _session_record(stored: StoredSession) -> Record:
-    session = stored.session
-    return {
-        "session_id": session.native_id,
-        "session": session.id,
-        "tool": session.tool,
-        "project": stored.project,
-        "title": session.title,
-        "kind": session.kind.value,
-        "model": session.model,
-        "tool_version": session.tool_version,
-        "parent": session.parent,
-        "cwd": session.cwd,
-        "branch": session.branch,
-        "started": stamp(session.started),
-        "ended": stamp(stored.ended),
-        "turns": stored.turns,
-        "tokens": session.tokens and _tokens_record(session.tokens),
-        "file": stored.file,
-    }
-
-
-def session_line_record(line: SessionLine) -> Record:
-    """Return the record of a session in a list."""
-    return {
-        **_session_record(line.session),
-        "active_seconds": _seconds(line.active),
-        "opening": line.opening,
-    }
-
-
-def session_facts_record(view: SessionView) -> Record:
-    """Return the record of a session without its turns."""
-    return {
-        **_session_record(view.session),
-        "active_seconds": _seconds(view.active),
-        "opening": view.opening,
-        "sent_by": view.parent and view.parent.session.id,
-        "sent_out": [session_line_record(child) for child in view.children],
-    }
-
-
-def _tokens_record(tokens: Tokens) -> Record:
-    return {"input": tokens.input, "cached": tokens.cached, "output": tokens.output}
-
-
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()
-
-
-def session_view_record(view: SessionView, first: int) -> Record:
-    """Return the record of a session with its turns: ``turns`` has those shown, ``total`` counts all."""
-    record = session_facts_record(view)
-    return {
-        **record,
-        "total": record["turns"],
-        "first": first,
-        "turns": [turn_record(stored) for stored in view.turns],
-        "memories": [hits.memory_record(memory) for memory in view.memories],
-    }
-
-
-def turn_record(stored: StoredTurn) -> Record:
-    """Return the record of a turn."""
-    turn = stored.turn
-    return {
-        "turn_id": turn.id,
-        "seq": stored.seq,
-        "speaker": turn.speaker.value,
-        "author": turn.author,
-        "time": stamp(turn.time),
-        "text": turn.text,
-        "trust": turn.trust.value,
-        "flags": [flag.name.lower() for flag in turn.flags if flag.name],
-        "tool_calls": [call_record(call) for call in turn.tool_calls],
-    }
-
-
-def call_record(call: ToolCall) -> Record:
-    """Return the record of an agent's tool call."""
-    return {
-        "name": call.name,
-        "input": call.input,
-        "outcome": call.outcome,
-        "action": call.action.value,
-        "paths": list(call.paths),
-        "error": call.error,
-        "made": list(call.made),
-    }
 
 
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
@@ -518,35 +424,28 @@ def list_sessions(
     WORDS select sessions by title, or by your first message if they have no title.
     """
     filters |= {"project": find_project(run, project), "words": " ".join(words) or None}
-    has_more, most = False, None if everything else limit
+    last, most = views.SessionPage(()), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
-        nonlocal has_more
-        answer: SessionPage = operations.ask(run, "sessions", filter=filters, limit=size, offset=at)
-        has_more = answer.more
-        return answer.lines, has_more
+        nonlocal last
+        last = operations.ask(run, "sessions", filter=filters, limit=size, offset=at)
+        return last.lines, last.more
 
     lines = pages(page, most, offset)
     if as_lines:
-        run.answer_lines(session_line_record(line) for line in lines)
+        run.answer_lines(lines)
         return
-    shown = list(lines)
-    record = {
-        "sessions": [session_line_record(line) for line in shown],
-        "more": has_more,
-        "limit": most,
-        "offset": offset,
-    }
+    shown = tuple(lines)
 
     def render(paper: Paper) -> None:
         if shown:
-            _render_sessions(paper, shown, has_more=has_more, offset=offset)
+            _render_sessions(paper, shown, has_more=last.more, offset=offset)
         elif operations.is_empty(run):
             hits.render_beginning(paper)
         else:
             paper.line("No session matches. Try fewer filters.")
 
-    run.answer(record, render)
+    run.answer(replace(last, lines=shown), render)
 
 
 def _render_sessions(
@@ -630,74 +529,7 @@ def summary(run: Run, reference: tuple[str, ...]) -> None:
                 paper.blank()
             _render_summary(paper, report)
 
-    run.answer({"summaries": [_summary_record(report) for report in reports]}, render)
-
-
-def _summary_record(report: SessionReport) -> Record:
-    summary = report.summary
-    return {
-        **session_facts_record(report.view),
-        "topics": [
-            {
-                "text": topic.text,
-                "turn_id": topic.turn,
-                "speaker": topic.speaker.value,
-                "work": topic.work,
-            }
-            for topic in summary.topics
-        ],
-        "outcome": _outcome_record(summary.outcome),
-        "open_ends": [
-            {
-                "kind": end.kind.value,
-                "text": end.text,
-                "speaker": end.speaker.value,
-                "turn_id": end.turn,
-            }
-            for end in summary.open_ends
-        ],
-        "tools": [
-            {
-                "name": tool.name,
-                "action": tool.action.value,
-                "calls": tool.calls,
-                "failed": tool.failed,
-            }
-            for tool in summary.tools
-        ],
-        "files": [
-            {"path": file.path, "edits": file.edits, "reads": file.reads} for file in summary.files
-        ],
-        "commands": [
-            {"name": command.name, "runs": command.runs, "failed": command.failed}
-            for command in summary.commands
-        ],
-        "commits": list(summary.commits),
-        "pull_requests": list(summary.pull_requests),
-        "errors": [
-            {
-                "error": error.text,
-                "trust": values_session.Trust.UNTRUSTED.value,
-                "call": error.call,
-                "times": error.times,
-                "mended": error.mended,
-            }
-            for error in summary.errors
-        ],
-        "packages": list(summary.packages),
-        "urls": list(summary.urls),
-        "memories": [hits.memory_record(memory) for memory in report.view.memories],
-    }
-
-
-def _outcome_record(outcome: SessionOutcome) -> Record:
-    return {
-        "ending": outcome.ending.value,
-        "reason": outcome.reason,
-        "words": outcome.words,
-        "speaker": outcome.speaker and outcome.speaker.value,
-        "turn_id": outcome.turn,
-    }
+    run.answer({"summaries": reports}, render)
 
 
 def _render_summary(paper: Paper, report: SessionReport) -> None:
@@ -822,12 +654,7 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
         run, "resume", what=" ".join(what) or None, folder=str(Path.cwd())
     )
     if run.as_json or only_print:
-        record = {
-            **session_line_record(resumption.line),
-            "command": list(resumption.command),
-            "folder": resumption.folder,
-        }
-        run.answer(record, lambda paper: paper.verbatim(_shell_command(resumption)))
+        run.answer(resumption, lambda paper: paper.verbatim(_shell_command(resumption)))
         return
     if not (run.is_interactive and sys.stdout.isatty()):
         raise click.UsageError("no terminal: pass --print")
@@ -922,7 +749,7 @@ def export_session(
     with named_files.named_file(path, territory(run.settings), overwrite=force) as file:
         file.write(data)
     record = {
-        "path": str(path),
+        "path": path,
         "format": form,
         "session": view.session.session.id,
         "turns": len(view.turns),
@@ -937,11 +764,12 @@ def _lines(view: SessionView, form: str) -> Iterable[str]:
             view.session, [item.turn for item in view.turns], title=view.opening
         )
     if form == "json":
-        return [
-            unsteered(json.dumps(session_view_record(view, 0), ensure_ascii=False, default=str))
-        ]
-    records = [session_facts_record(view), *(turn_record(item) for item in view.turns)]
-    return [unsteered(json.dumps(record, ensure_ascii=False, default=str)) for record in records]
+        return [_line(view)]
+    return [_line(replace(view, turns=())), *map(_line, view.turns)]
+
+
+def _line(value: object) -> str:
+    return unsteered(json.dumps(to_plain(value), ensure_ascii=False))
 
 
 # ----------------------------------------------------------------------------
@@ -972,16 +800,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
     restored: Restored = operations.perform(
         run, "session-restore", reference=reference, folder=folder
     )
-    run.answer(_restored_record(restored), lambda paper: _render_restored(paper, restored))
-
-
-def _restored_record(restored: Restored) -> Record:
-    return {
-        "session": restored.session,
-        "path": str(restored.path),
-        "bytes": restored.size,
-        "whole": restored.is_whole,
-    }
+    run.answer(restored, lambda paper: _render_restored(paper, restored))
 
 
 def _render_restored(paper: Paper, restored: Restored) -> None:

@@ -73,7 +73,7 @@ def _record(page: Status) -> Record:
         "not_wired": list(page.not_wired),
         "memories": page.memories,
         "sessions": page.sessions,
-        "today": [sessions.session_line_record(line) for line in page.today],
+        "today": page.today,
         "sessions_today": page.sessions_today,
         "read": stamp(page.read),
         "learned": [hits.memory_record(memory) for memory in page.learned],

@@ -14,7 +14,6 @@ from nacre.cli.options import (
     JSON_LINES,
     LANES,
     OFFSET,
-    Record,
     argument,
     count,
     find_project,
@@ -23,11 +22,9 @@ from nacre.cli.options import (
     read_content,
     short_session,
     speaker_name,
-    stamp,
     when,
     with_turn_filter,
 )
-from nacre.cli.sessions import call_record
 from nacre.recall.requests import ASPECTS, ROLES
 from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
@@ -99,7 +96,7 @@ def did(  # noqa: PLR0913 - one parameter an option
     )
     empty = not history.changes and operations.is_empty(run)
     run.answer(
-        _history_record(history, offset),
+        history,
         lambda paper: _render_history(paper, history, offset=offset, empty=empty),
     )
 
@@ -135,93 +132,7 @@ def fix(
         run, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
     )
     empty = not (result.troubles or result.lessons or result.talk) and operations.is_empty(run)
-    run.answer(_fix_record(result), lambda paper: _render_fix(paper, result, empty=empty))
-
-
-def _history_record(history: FileHistory, offset: int) -> Record:
-    return {
-        "path": history.asked,
-        "files": list(history.paths),
-        "edits": history.edits,
-        "reads": history.reads,
-        "sessions": history.sessions,
-        "changes": [_change_record(change) for change in history.changes],
-        "more": history.more,
-        "offset": offset,
-    }
-
-
-def _fix_record(result: FixResult) -> Record:
-    return {
-        "error": result.error,
-        "troubles": [_trouble_record(trouble) for trouble in result.troubles],
-        "lessons": [hits.memory_hit_record(hit) for hit in result.lessons],
-        "talk": [hits.turn_hit_record(hit) for hit in result.talk],
-    }
-
-
-def _change_record(change: FileChange) -> Record:
-    return {
-        **_place_record(change.session, change.project),
-        "path": change.path,
-        "seq": change.seq,
-        "time": stamp(change.time),
-        "edits": change.edits,
-        "reads": change.reads,
-        "failed": change.failed,
-        "commands": [call_record(call) for call in change.commands],
-        "request": _turn_record(change.request),
-        "words": _turn_record(change.words),
-    }
-
-
-def _trouble_record(trouble: Trouble) -> Record:
-    return {
-        "error": trouble.error,
-        "trust": "untrusted",
-        "likeness": trouble.likeness,
-        "times": trouble.times,
-        "sessions": trouble.sessions,
-        "mended": trouble.mended,
-        "repairs": [_repair_record(repair) for repair in trouble.repairs],
-    }
-
-
-def _repair_record(repair: Repair) -> Record:
-    return {
-        **_place_record(repair.session, repair.project),
-        "seq": repair.seq,
-        "time": stamp(repair.time),
-        "failed": call_record(repair.failed),
-        "worked": repair.worked,
-        "attempts": repair.attempts,
-        "steps": [call_record(call) for call in repair.steps],
-        "words": _turn_record(repair.words),
-    }
-
-
-def _place_record(session: Session, project: str | None) -> Record:
-    return {
-        "session_id": session.native_id,
-        "tool": session.tool,
-        "model": session.model,
-        "project": project,
-        "branch": session.branch,
-        "kind": session.kind.value,
-        "title": session.title,
-    }
-
-
-def _turn_record(turn: Turn | None) -> Record | None:
-    if turn is None:
-        return None
-    return {
-        "turn_id": turn.id,
-        "speaker": turn.speaker.value,
-        "trust": turn.trust.value,
-        "time": stamp(turn.time),
-        "text": turn.text,
-    }
+    run.answer(result, lambda paper: _render_fix(paper, result, empty=empty))
 
 
 def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
@@ -458,12 +369,11 @@ def search(  # noqa: PLR0913 - one parameter an option
         ignore_time=ignore_time,
     )
     message = None if result.turns else _nothing(run)
-    record = _search_record(result, message) | {"offset": offset}
     if as_lines:
-        run.answer_lines(record["hits"])
+        run.answer_lines(result.turns)
         return
     run.answer(
-        record,
+        result,
         lambda paper: _render_search(
             paper, result, message=message, explain=explain, offset=offset
         ),
@@ -503,40 +413,13 @@ def _match(
         )
     if matches.given_up:
         run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
-    record = _matches_record(matches, expression, message, offset)
     if as_lines:
-        run.answer_lines(record["hits"])
+        run.answer_lines(matches.turns)
         return
     run.answer(
-        record,
+        matches,
         lambda paper: _render_matches(paper, matches, message=message, offset=offset),
     )
-
-
-def _search_record(result: RecallResult, message: str | None) -> Record:
-    return {
-        "query": result.query,
-        "hits": [hits.turn_hit_record(hit) for hit in result.turns],
-        "lanes": hits.lane_records(result.lanes),
-        "message": message,
-        "more": result.truncated,
-        "since": stamp(result.since),
-        "until": stamp(result.until),
-        "time_words": result.time_words,
-        "took_ms": round(result.took_ms, 2),
-    }
-
-
-def _matches_record(matches: Matches, expression: str, message: str | None, offset: int) -> Record:
-    return {
-        "query": expression,
-        "hits": [hits.turn_hit_record(hit) for hit in matches.turns],
-        "message": message,
-        "more": matches.more,
-        "offset": offset,
-        "unread": matches.unread,
-        "given_up": matches.given_up,
-    }
 
 
 def _render_search(
