@@ -615,7 +615,6 @@ export interface Foreseen {
 
 export interface ForgetPlan {
   how: string;
-  tombstones: Array<Tombstone>;
   sessions: Record<string, number>;
   parts: Record<string, number>;
   memories: Array<Memory>;
@@ -1894,15 +1893,6 @@ export interface Today {
   cost_month: number;
   problems: Array<Check>;
 }
-
-export interface Tombstone {
-  kind: TombstoneKind;
-  value: string;
-  run: string;
-  owner: string;
-}
-
-export type TombstoneKind = "allowed" | "before" | "key" | "memory" | "session" | "turn" | "words";
 
 export interface ToolCall {
   name: string;
