@@ -41,8 +41,9 @@ def test_text_removed_from_a_document_waits_for_review(nacre: Nacre, runbook: Pa
     assert "stale" not in nacre("review", "list", "--json").out
     nacre("ingest", str(written(runbook, deploys)))
     (waiting,) = nacre("review", "list", "--only", "doubt", "--json").json["items"]
-    assert (waiting["content"], waiting["why"]) == ("The staging host is called walnut.", "stale")
-    assert waiting["content"] in contents(nacre)
+    content = waiting["memory"]["content"]
+    assert (content, waiting["why"]) == ("The staging host is called walnut.", "stale")
+    assert content in contents(nacre)
     nacre("review", "drop", waiting["id"], "--yes")
     assert contents(nacre) == ["We deploy on Mondays."]
     assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []

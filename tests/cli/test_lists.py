@@ -52,10 +52,10 @@ def test_sessions_turns_and_operations_come_as_json_lines(
     nacre: Nacre, learned: dict[str, Any]
 ) -> None:
     for words, items in (
-        (["sessions", "list"], "sessions"),
-        (["sessions", "list", "--all"], "sessions"),
-        (["search", "database"], "hits"),
-        (["search", "--regex", "data.ase"], "hits"),
+        (["sessions", "list"], "lines"),
+        (["sessions", "list", "--all"], "lines"),
+        (["search", "database"], "turns"),
+        (["search", "--regex", "data.ase"], "turns"),
         (["log"], "operations"),
         (["log", "--all"], "operations"),
     ):
