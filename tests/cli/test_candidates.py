@@ -43,7 +43,7 @@ def test_they_are_kept_and_dropped_by_id_elsewhere(nacre: Nacre, waiting: list[s
     nacre("review", "drop", *[one["id"] for one in found[1:]])
     assert memories(nacre) == {waiting[0]}
     assert left(nacre) == []
-    assert "Nothing waits for review" in nacre("review").out
+    assert "Nothing is pending" in nacre("review").out
 
 
 @pytest.mark.parametrize("decision", ["keep", "drop"])

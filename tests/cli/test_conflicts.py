@@ -104,7 +104,7 @@ def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, A
     )
     nacre("review", "resolve", doubted["id"], "keep-both")
     assert nacre("review", "resolve", doubted["id"], "keep-both", "--json", code=3).error["hint"]
-    assert "Nothing waits" in nacre("review").out
+    assert "Nothing is pending" in nacre("review").out
 
 
 def test_backfill_without_model_explains_settings_and_judges_nothing(nacre: Nacre) -> None:

@@ -89,7 +89,7 @@ def test_on_a_terminal_feedback_does_not_wait_for_a_reply(
 def test_bad_memory_waits_for_review_and_is_kept_or_retired(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
-    assert nacre("review").out == "Nothing waits for review.\n"
+    assert nacre("review").out == "Nothing is pending.\n"
     assert "bad" in nacre("review", "feedback", falcon, kettle, "--bad").out
     waiting = nacre("review", "list", "--only", "doubt", "--json").json["items"]
     assert waiting == nacre("review", "list", "--only", "doubt", "--json").json["items"]

@@ -44,7 +44,13 @@ def test_a_browser_is_the_owners_by_what_nacre_open_tells(site: Serve) -> None:
     here = site()
     browser = here.browser()
     me = here.get("/api/v1/me", **browser).json()
-    assert me == {"owner": True, "version": me["version"], "home": str(home()), "embedding": "none"}
+    assert me == {
+        "owner": True,
+        "version": me["version"],
+        "home": str(home()),
+        "embedding": "none",
+        "plugins": ["gateway"],
+    }
     assert (
         here.ask("config-set", {"key": "recall.limit", "value": "7"}, **browser).json()["value"]
         == 7

@@ -207,7 +207,7 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
 
 def _render(paper: Paper, page: PendingPage) -> None:
     if not page.items:
-        paper.line("Nothing waits for review.")
+        paper.line("Nothing is pending.")
         return
     for item in page.items:
         _render_item(paper, item)
@@ -268,7 +268,7 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
 def _render_judged(paper: Paper, report: JudgeReport) -> None:
     """What a model made of what waited."""
     if not report.judged and not report.waiting and not report.note:
-        paper.line("Nothing waits to be judged.")
+        paper.line("Nothing is pending.")
         return
     paper.line(bold(f"Judged {count(report.judged, 'memory', 'memories')}"))
     paper.facts(

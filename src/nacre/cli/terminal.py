@@ -1070,7 +1070,7 @@ def summary(triage: Triage) -> str:
 def go_through(run: Run, waiting: Sequence[Pending]) -> None:
     """Review pending items on the terminal, and answer with the decisions."""
     if not waiting:
-        run.answer({}, lambda paper: paper.line("Nothing waits for review."))
+        run.answer({}, lambda paper: paper.line("Nothing is pending."))
         return
     screen = Screen(run)
     triage = Triage(run, screen, waiting)

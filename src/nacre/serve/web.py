@@ -36,6 +36,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from nacre import errors
+from nacre.base import plugins
 from nacre.base.serving import (
     NO_KEY,
     NO_TOKEN,
@@ -426,9 +427,10 @@ async def post_operation(request: Request) -> Response:
 
 
 async def get_me(request: Request) -> Response:
-    """``GET /api/v1/me``: the caller and the home."""
+    """``GET /api/v1/me``: the caller, the home, and the plugins with pages in the dashboard."""
     facts = await anyio.to_thread.run_sync(served_by(request).facts)
-    return JSONResponse({"owner": not actor_of(request).is_agent, **facts})
+    installed = [*plugins.load_usable_plugins(plugins.RESOURCES)]
+    return JSONResponse({"owner": not actor_of(request).is_agent, "plugins": installed, **facts})
 
 
 def served_by(request: HTTPConnection) -> Served:

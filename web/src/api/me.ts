@@ -5,6 +5,7 @@ import { asProblem, isStranger, type Problem, read } from "./client";
 export interface Me {
   owner: boolean;
   version: string;
+  plugins: string[];
   home: string;
   embedding: string;
 }

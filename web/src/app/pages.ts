@@ -1,4 +1,6 @@
+import { computed } from "@preact/signals";
 import type { ComponentType } from "preact";
+import { me } from "../api/me";
 import { texts } from "../i18n/index";
 import type { IconName } from "../ui/icon";
 import { match } from "./router";
@@ -73,8 +75,14 @@ export const ROUTES: readonly Route[] = [
   { pattern: "/settings", page: "settings", load: () => import("../pages/settings/page") },
 ];
 
-/** The navigation in groups. Pages open with `g` and `key`. */
-export const NAVIGATION: readonly (readonly { page: PageName; key: string; icon: IconName }[])[] = [
+interface Entry {
+  page: PageName;
+  key: string;
+  icon: IconName;
+  plugin?: string;
+}
+
+const ENTRIES: readonly (readonly Entry[])[] = [
   [
     { page: "today", key: "t", icon: "today" },
     { page: "ask", key: "a", icon: "ask" },
@@ -82,7 +90,7 @@ export const NAVIGATION: readonly (readonly { page: PageName; key: string; icon:
   [
     { page: "memories", key: "m", icon: "memories" },
     { page: "sessions", key: "s", icon: "sessions" },
-    { page: "chats", key: "h", icon: "chats" },
+    { page: "chats", key: "h", icon: "chats", plugin: "gateway" },
     { page: "projects", key: "p", icon: "projects" },
     { page: "profile", key: "i", icon: "profile" },
     { page: "graph", key: "g", icon: "graph" },
@@ -97,6 +105,11 @@ export const NAVIGATION: readonly (readonly { page: PageName; key: string; icon:
     { page: "settings", key: "o", icon: "settings" },
   ],
 ];
+
+/** The navigation in groups, without pages of plugins that are not installed. Pages open with `g` and `key`. */
+export const navigation = computed(() =>
+  ENTRIES.map((group) => group.filter(({ plugin }) => !plugin || me.value?.plugins.includes(plugin))),
+);
 
 /** Return the address of a page. */
 export function addressOf(page: PageName): string {

@@ -5,7 +5,7 @@ import { common } from "../i18n/common";
 import { Dialog } from "../ui/dialog";
 import { Icon, type IconName } from "../ui/icon";
 import { Text } from "../ui/text";
-import { addressOf, NAVIGATION, titles } from "./pages";
+import { addressOf, navigation, titles } from "./pages";
 import { go } from "./router";
 import { t } from "./strings";
 import "./palette.css";
@@ -99,7 +99,8 @@ function useEntries(words: string): readonly Entry[] {
   const found = useOperation("list", { words, limit: MOST }, { off: words.length < 2, keep: true });
   const memories = words.length < 2 ? [] : (found.data?.memories ?? []);
   const wanted = words.toLowerCase();
-  const pages = NAVIGATION.flat()
+  const pages = navigation.value
+    .flat()
     .filter(({ page }) => !words || titles.value[page].toLowerCase().includes(wanted))
     .map(({ page, icon }) => ({ key: page, icon, text: titles.value[page], note: "", to: addressOf(page) }));
   const asked = encodeURIComponent(words);

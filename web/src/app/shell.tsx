@@ -10,7 +10,7 @@ import { Icon } from "../ui/icon";
 import { Toasts, toast } from "../ui/toast";
 import { startKeys, useShortcuts } from "./keys";
 import { Outlet, preload } from "./outlet";
-import { addressOf, NAVIGATION, type PageName, routeOf, titles } from "./pages";
+import { addressOf, navigation, type PageName, routeOf, titles } from "./pages";
 import { Palette } from "./palette";
 import { go, path } from "./router";
 import { Shortcuts } from "./shortcuts";
@@ -36,7 +36,7 @@ export function Shell() {
   ]);
   useShortcuts(
     t.value.go,
-    NAVIGATION.flat().map(({ page, key }) => ({
+    navigation.value.flat().map(({ page, key }) => ({
       keys: `g ${key}`,
       says: titles.value[page],
       run: () => go(addressOf(page)),
@@ -122,7 +122,7 @@ function Pages({ onGo }: { onGo?: () => void }) {
   const waiting = useWaiting();
   return (
     <nav class="nav" aria-label={t.value.navigation}>
-      {NAVIGATION.map((group) => (
+      {navigation.value.map((group) => (
         <ul key={group[0]?.page}>
           {group.map(({ page, icon }) => (
             <li key={page}>
@@ -168,7 +168,7 @@ export function Look() {
 /** On phones: the main pages, and the others behind a button. */
 function Bar({ onMore, onSearch }: { onMore: () => void; onSearch: () => void }) {
   const waiting = useWaiting();
-  const links = NAVIGATION.flat().filter(({ page }) => ON_THE_BAR.includes(page));
+  const links = navigation.value.flat().filter(({ page }) => ON_THE_BAR.includes(page));
   return (
     <nav class="bar" aria-label={t.value.navigation}>
       {links.map(({ page, icon }) => (
