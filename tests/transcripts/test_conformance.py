@@ -158,11 +158,11 @@ def of_another_tool(item: Session | Turn) -> Iterator[Session | Turn]:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (spoken_by_the_owner, "said by somebody else"),
+        (spoken_by_the_owner, "has another speaker"),
         (in_a_time_of_nowhere, "not in UTC"),
-        (under_one_id, "have the id of another one"),
+        (under_one_id, "have the id of another turn"),
         (with_the_context_put_back, "is not stripped"),
-        (of_another_tool, "of another tool"),
+        (of_another_tool, "belongs to another tool"),
     ],
 )
 def test_a_broken_promise_is_named(
@@ -180,7 +180,7 @@ def test_a_broken_promise_is_named(
 
 
 def test_an_adapter_that_takes_all_files_is_named(sample: Callable[[str], Path]) -> None:
-    with pytest.raises(AssertionError, match="of another tool for its own: aider"):
+    with pytest.raises(AssertionError, match="a transcript of another tool: aider"):
         check_adapter(replace(COPILOT_CLI, sniff=lambda head: True), sample("copilot-cli"))
 
 
@@ -194,7 +194,7 @@ def test_an_adapter_that_forgets_where_it_was_is_named(sample: Callable[[str], P
         source.carry.clear()
         yield from COPILOT_CLI.parse(source)
 
-    with pytest.raises(AssertionError, match="went on differs"):
+    with pytest.raises(AssertionError, match="then the rest differs"):
         check_adapter(replace(COPILOT_CLI, parse=parse), sample("copilot-cli"), takes_anything=True)
 
 

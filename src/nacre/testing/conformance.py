@@ -1,4 +1,4 @@
-"""What the kit does with a sample that depends on its form: a file of text, or a database."""
+"""The conformance test for adapters: :func:`check_adapter`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NOISE = (
     -1,
     3.5,
 )
-"""What a column may hold that no adapter expects."""
+"""Unexpected values of a column."""
 
 Value = bytes | str | int | float | None
 
@@ -57,76 +57,76 @@ AnySource = FileSource | DatabaseSource
 
 
 class Form(Protocol):
-    """How a sample is opened, changed and spoiled. ``path`` is where it lies."""
+    """Open, change and damage a sample at ``path``."""
 
     is_database: bool
 
     def head(self, path: Path) -> contextlib.AbstractContextManager[Head]:
-        """What an adapter recognises it by. Raises NacreError."""
+        """Return what an adapter sniffs. Raises NacreError."""
 
     def source(
         self, path: Path, cursor: Cursor | None
     ) -> contextlib.AbstractContextManager[AnySource]:
-        """What an adapter parses. Raises NacreError."""
+        """Return what an adapter parses. Raises NacreError."""
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:
-        """The sample with some words changed wherever they stand; ``None`` where they do not."""
+        """Return the sample with ``old`` replaced everywhere, or ``None`` if it does not contain it."""
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """What may lie in a file instead, each with what it is called."""
+        """Yield damaged variants of the sample with their names."""
 
 
 def form_of(path: Path) -> Form:
-    """The form of a file, going by its name, as everywhere."""
+    """Return the form of a file by its name."""
     return DatabaseForm() if path.name.endswith(SUFFIXES) else TextForm()
 
 
 class TextForm:
-    """A file of text, mostly of lines."""
+    """A text file, usually of lines."""
 
     is_database = False
 
     @contextlib.contextmanager
     def head(self, path: Path) -> Iterator[Head]:
-        """The beginning of the file."""
+        """Return the beginning of the file."""
         yield read_head(path)
 
     def source(self, path: Path, cursor: Cursor | None) -> FileSource:
-        """The file, from where the last reading ended."""
+        """Return the file, from the cursor on."""
         return FileSource(path, cursor)
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:  # noqa: ARG002
-        """Wherever the words stand."""
+        """Replace the bytes everywhere."""
         return data.replace(old, new) if old in data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002
-        """Empty, binary, torn, and written in other ways."""
+        """Yield an empty, a binary and a truncated file, and other encodings of the text."""
         half = len(data) // 2
         yield "an empty file", b""
         yield "zero bytes", bytes(4096)
         yield "random bytes", random.Random(1).randbytes(4096)  # noqa: S311 - the same each time
-        yield "a torn file", data[:half]
-        yield "bytes that are no UTF-8", data[:half] + b"\xff\xfe\xed\xa0\x80" + data[half:]
+        yield "a truncated file", data[:half]
+        yield "invalid UTF-8", data[:half] + b"\xff\xfe\xed\xa0\x80" + data[half:]
         yield "a binary tail", data + bytes(range(256)) * 8
         yield "no newline at the end", data.rstrip()
-        yield "Windows line ends", data.replace(b"\n", b"\r\n")
-        yield "a mark of byte order", b"\xef\xbb\xbf" + data
+        yield "Windows line endings", data.replace(b"\n", b"\r\n")
+        yield "a byte order mark", b"\xef\xbb\xbf" + data
 
 
 class DatabaseForm:
-    """A SQLite database that its tool closed."""
+    """A SQLite database that its tool has closed."""
 
     is_database = True
 
     @contextlib.contextmanager
     def head(self, path: Path) -> Iterator[Head]:
-        """Its tables."""
+        """Return the database's tables."""
         with open_foreign(path) as database:
             yield Head(path, MAGIC, database)
 
     @contextlib.contextmanager
     def source(self, path: Path, cursor: Cursor | None) -> Iterator[DatabaseSource]:
-        """The database, with what the last reading carried over."""
+        """Return the database, with the state carried over from the last reading."""
         with contextlib.ExitStack() as stack:
             yield DatabaseSource(
                 path,
@@ -136,7 +136,7 @@ class DatabaseForm:
             )
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:
-        """In every column of every row in which the words stand."""
+        """Replace the text in every column of every row."""
 
         def change(value: Value) -> Value:
             if isinstance(value, str):
@@ -147,8 +147,8 @@ class DatabaseForm:
         return changed if changed != data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """Every column of every table holding what nobody expects; no rows; half of the file."""
-        yield "a torn file", data[: len(data) // 2]
+        """Yield half of the file, and databases with unexpected values in each column, or without rows."""
+        yield "a truncated file", data[: len(data) // 2]
         yield "pages of noise", data[: len(data) // 2] + random.Random(1).randbytes(len(data) // 2)  # noqa: S311
         for table, column in _columns(path, data):
             for noise in _NOISE:
@@ -181,15 +181,13 @@ def _changed(
     table: str | None = None,
     column: str | None = None,
 ) -> bytes:
-    """A database with changed values, in one column or in all; what its tables do not take stays."""
+    """Return the database with changed values, in one column or all; values that a constraint refuses stay."""
     wanted = [(table, column)] if table and column else _columns(path, data)
     with _open(path, data) as database:
         for where, name in wanted:
             quoted, of = _quoted(name), _quoted(where)
             for row, value in database.execute(f"SELECT rowid, {quoted} FROM {of}").fetchall():  # noqa: S608 - quoted
-                with contextlib.suppress(
-                    sqlite3.Error
-                ):  # another row has it, or it must be of a type
+                with contextlib.suppress(sqlite3.Error):  # unique, or of a fixed type
                     new = change(value)
                     if new != value:
                         database.execute(
@@ -219,7 +217,7 @@ def _quoted(name: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# What happens in a conversation, whatever a tool writes of it.
+# Steps of a conversation, independent of the tool's format.
 
 
 @dataclass(frozen=True)
@@ -238,7 +236,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class Tool:
-    """The agent calls a tool, which answers. ``name`` is what Claude Code calls it."""
+    """The agent calls a tool, which returns ``output``. ``name`` is Claude Code's name for it."""
 
     name: str
     argument: str
@@ -247,7 +245,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Summary:
-    """The host sums up what was said so far."""
+    """The host summarises the conversation."""
 
     text: str
 
@@ -256,11 +254,11 @@ Step = Owner | Agent | Tool | Summary
 
 
 # ----------------------------------------------------------------------------
-# What every adapter promises, tried on a sample of its tool's transcripts.
+# Tests of an adapter on a sample of its tool's transcripts.
 
 
 Write = Callable[[Path, Sequence[Step]], Path]
-"""Writes a conversation, as the tool would, below a folder; gives the transcript."""
+"""Writes a conversation in the tool's format below a folder, and returns the transcript's path."""
 
 Complaints = Iterator[str]
 
@@ -283,7 +281,7 @@ _NOISE_CONFORMANCE = (
 
 @dataclass(frozen=True)
 class _Reading:
-    """What one reading gave: the last that was said of each session, and of each turn in its session."""
+    """The result of one reading: the last state of each session, and of each turn by session and id."""
 
     sessions: dict[str, Session]
     turns: dict[tuple[str, str], Turn]
@@ -302,14 +300,14 @@ def check_adapter(
     keeps_output: bool = True,
     takes_anything: bool = False,
 ) -> None:
-    """Try an adapter; raises AssertionError that names every broken promise.
+    """Test an adapter. Raises AssertionError with all failures.
 
-    ``sample`` is a transcript with words of the owner, a file of text or a database that its tool closed; ``beside``
-    are files that the adapter reads next to it. The samples of nacre's own adapters are not to be recognised, nor are
-    ``others``, unless it ``takes_anything``.
+    ``sample`` is a transcript that contains text typed by the owner: a text file, or a database that its tool has
+    closed. ``beside`` are files that the adapter reads next to it. Unless the adapter ``takes_anything``, it must
+    recognise neither the samples of nacre's own adapters nor ``others``.
 
-    With ``write``, which renders a conversation as the tool writes it, it is also tried who speaks and how far that is
-    trusted; where the tool does not record what its tools answered, ``keeps_output`` is false.
+    With ``write``, which renders a conversation in the tool's format, speakers and trust are also tested. Pass
+    ``keeps_output=False`` if the tool does not record the output of its tool calls.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-conformance-") as folder:
         kit = _Kit(adapter, sample, tuple(beside), Path(folder))
@@ -331,13 +329,11 @@ def check_adapter(
             complaints += kit.attributes(write, keeps_output=keeps_output)
     if complaints:
         listed = "\n".join(f"- {complaint}" for complaint in complaints)
-        raise AssertionError(
-            f"the adapter {adapter.tool} ({adapter.label}) breaks promises:\n{listed}"
-        )
+        raise AssertionError(f"the adapter {adapter.tool} ({adapter.label}) fails:\n{listed}")
 
 
 class _Environment(dict[str, str]):
-    """An environment without variables, which remembers what was asked for."""
+    """An environment without variables that records the names it is asked for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -369,15 +365,15 @@ class _Kit:
         self.folder = folder
         self.form = form_of(self.path)
 
-    # What is tried
+    # Checks
 
     def recognises(self, others: Iterable[Path], *, takes_anything: bool) -> Complaints:
-        """The sample is recognised, and nobody else's."""
+        """Check that it recognises its own sample only."""
         if not self.recognised(self.put(self.data)):
             yield "it does not recognise its own sample"
         for name, others_data in self.foreign(others) if not takes_anything else ():
             if others_data != self.data and self.recognised(self.put(others_data, name)):
-                yield f"it takes a transcript of another tool for its own: {name}"
+                yield f"it recognises a transcript of another tool: {name}"
         self.put(self.data)
 
     def recognised(self, path: Path) -> bool:
@@ -391,44 +387,44 @@ class _Kit:
         yield from ((file.name, file.read_bytes()) for file in others)
 
     def places(self) -> Complaints:
-        """Roots are told for every system, also where no folder exists; variables that they read are declared."""
+        """Check that it returns roots on every system without existing folders, and declares variables it reads."""
         environ = _Environment()
         for platform in ("linux", "darwin", "win32"):
             roots = self.adapter.roots(Places(self.folder / "nobody", environ, platform))
             if not all(isinstance(root, Root) for root in roots):
-                yield f"its roots on {platform} are no Root records"
+                yield f"its roots on {platform} are not Root records"
         for name in sorted(environ.read.difference(self.adapter.environment)):
-            yield f"its roots read the variable {name}, which its environment does not name"
+            yield f"its roots read the variable {name}, which its environment does not declare"
 
     def reads(self) -> Complaints:
-        """Sessions before turns, sound ids and times, and the same in every reading."""
+        """Check the order of sessions and turns, ids and times, and that two readings are equal."""
         first, again = self.read(self.data), self.read(self.data)
         if not any(turn.speaker is Speaker.OWNER and turn.text for turn in first.turns.values()):
-            yield "its sample gives no words of the owner"
+            yield "its sample has no turn typed by the owner"
         if (first.sessions, first.turns) != (again.sessions, again.turns):
             yield "two readings of the same file differ"
         if first.given != len(first.turns):
-            yield f"{first.given - len(first.turns)} of its {first.given} turns have the id of another one"
+            yield f"{first.given - len(first.turns)} of its {first.given} turns have the id of another turn"
         yield from (
-            f"the session {session.id} is of another tool"
+            f"the session {session.id} belongs to another tool"
             for session in first.sessions.values()
             if self.strange(session)
         )
         for (_, name), turn in first.turns.items():
             if not name or len(name) > 200:
-                yield f"a turn has a bad id: {name[:50]!r}"
+                yield f"a turn has an empty or too long id: {name[:50]!r}"
             if turn.time and (turn.time.tzinfo is None or turn.time.utcoffset() != timedelta(0)):
                 yield f"the time of turn {name} is not in UTC"
             if turn.speaker is Speaker.OWNER and any(
                 mark in turn.text for mark in _NOISE_CONFORMANCE
             ):
-                yield f"turn {name} has words that the owner did not type"
+                yield f"turn {name} contains text that the owner did not type"
 
     def strange(self, session: Session) -> bool:
         return session.tool != self.adapter.tool or not session.native_id
 
     def goes_on(self) -> Complaints:
-        """A file that is read while it grows gives what it gives in one reading."""
+        """Check that reading a growing file in parts gives the same as one reading."""
         if self.adapter.whole or self.form.is_database:
             return
         whole = self.read(self.data)
@@ -439,7 +435,7 @@ class _Kit:
                 **early.sessions,
                 **late.sessions,
             } != whole.sessions:
-                yield f"a reading that ended at byte {cut} and went on differs from one reading"
+                yield f"reading to byte {cut} and then the rest differs from one reading"
                 return
 
     def cuts(self) -> list[int]:
@@ -449,20 +445,20 @@ class _Kit:
         return every[:: max(1, len(every) // _MOST_CUTS)]
 
     def survives(self) -> Complaints:
-        """Nothing that lies in a file makes an adapter fail; a format read as a whole may say that it is not whole."""
+        """Check that no content makes it fail, except that a format read as a whole may be reported as unreadable."""
         for name, data in self.form.spoiled(self.path, self.data):
             try:
                 self.recognised(self.put(data))
                 self.read(data)
             except UnreadableTranscriptError:
                 if not (self.adapter.whole or self.form.is_database):
-                    yield f"{name}: it says that a file cannot be read which is read line by line"
-            except Exception as error:  # noqa: BLE001 - whatever it raises is told
+                    yield f"{name}: it reports an unreadable file, but it reads line by line"
+            except Exception as error:  # noqa: BLE001 - any exception is a finding
                 if not (self.form.is_database and isinstance(error, InvalidInputError)):
                     yield f"{name}: it raises {type(error).__name__}: {error}"
 
     def counts(self) -> Complaints:
-        """A record that nobody knows is counted and costs no other."""
+        """Check that unknown and broken records are counted and change no other record."""
         lines = self.data.splitlines(keepends=True)
         if (
             self.adapter.whole
@@ -477,16 +473,16 @@ class _Kit:
         )
         found = self.read(self.data.rstrip() + b"\n" + strange + b'{"broken": \n')
         if found.turns != known.turns:
-            yield "an unknown record changes what was said before it"
+            yield "an unknown record changes earlier turns"
         if not sum(found.tally.unknown.values()) > sum(known.tally.unknown.values()):
             yield "an unknown record is not counted: call source.unknown"
         if not found.tally.corrupt > known.tally.corrupt:
             yield "a broken line is not counted: call source.corrupt"
 
     def strips(self) -> Complaints:
-        """nacre's own context does not come back as something that was said."""
+        """Check that context injected by nacre is not read as part of a turn."""
         if not list(self.planted(_MARKED)):
-            yield "nothing that is said in its sample stands in the file: take a plainer sample"
+            yield "no text of its sample occurs in the file as it is: use a simpler sample"
         for place, data in self.planted(_MARKED):
             found = [
                 turn for turn in self.read(data).turns.values() if "zephyr lantern" in turn.text
@@ -495,11 +491,11 @@ class _Kit:
                 yield f"nacre's own context in {place} is not stripped: use injected.clean"
 
     def planted(self, words: str) -> Iterator[tuple[str, bytes]]:
-        """The sample with some words more in a text of the owner, and in one of the agent."""
-        told = list(self.read(self.data).turns.values())
+        """Yield the sample with ``words`` added to a turn of the owner, and to a turn of the agent."""
+        known = list(self.read(self.data).turns.values())
         for speaker in (Speaker.OWNER, Speaker.AGENT):
             for line in (
-                turn.text.splitlines()[0] for turn in told if turn.speaker is speaker and turn.text
+                turn.text.splitlines()[0] for turn in known if turn.speaker is speaker and turn.text
             ):
                 changed = (
                     self.form.put(self.path, self.data, form, form + f" {words}".encode())
@@ -511,11 +507,11 @@ class _Kit:
                     break
 
     def redacts(self) -> Complaints:
-        """A secret does not get past the adapter: it hands texts on uncut, for those who take secrets out."""
+        """Check that it passes secrets on unchanged, so that they are recognised and redacted."""
         for place, data in self.planted(_SECRET):
             held = msgspec.json.encode([batch.turns for batch in self.stored(data)]).decode()
             if _SECRET[:12] in held:
-                yield f"a secret in {place} is cut, or written so that it is not recognised"
+                yield f"a secret in {place} is cut or changed, so that it is not recognised"
 
     def stored(self, data: bytes) -> list[Batch]:
         self.put(data)
@@ -527,7 +523,7 @@ class _Kit:
         )
 
     def is_bounded(self) -> Complaints:
-        """One very long line costs no more than some times its length."""
+        """Check the memory that a very long line takes."""
         if self.form.is_database:
             return
         data = self.data.rstrip() + b"\n" + b'{"type":"x","text":"' + b"y" * _LONG_LINE + b'"}\n'
@@ -544,14 +540,14 @@ class _Kit:
             yield f"a line of {_LONG_LINE >> 20} MB takes {peak >> 20} MB of memory"
 
     def is_left_alone(self) -> Complaints:
-        """A database in which nothing changed is not read again: it may be of gigabytes."""
+        """Check that an unchanged database, which may have gigabytes, is not read again."""
         if self.form.is_database and (
             again := self.read(self.data, self.read(self.data).cursor).given
         ):
-            yield f"{again} turns of a database that did not change are read again: use databases.Marks"
+            yield f"{again} turns of an unchanged database are read again: use databases.Marks"
 
     def grows(self, write: Write) -> Complaints:
-        """A database that is read while it is written gives what it gives in one reading."""
+        """Check that reading a growing database in parts gives the same as one reading."""
         if not self.form.is_database:
             return
         steps: list[Step] = [
@@ -570,11 +566,11 @@ class _Kit:
                 **early.sessions,
                 **late.sessions,
             } != whole.sessions:
-                yield f"a reading after {count} of {len(steps)} steps that went on differs from one reading"
+                yield f"reading after {count} of {len(steps)} steps and then the rest differs from one reading"
                 return
 
     def attributes(self, write: Write, *, keeps_output: bool) -> Complaints:
-        """Who speaks, and how far that is to be trusted."""
+        """Check speakers and trust."""
         steps: list[Step] = [
             Owner(f"<nacre-context>{_MEMORY}</nacre-context> What does the page say?"),
             Agent("I look it up."),
@@ -595,32 +591,32 @@ class _Kit:
             "Rowers keep their oars in any case.",
         ]
         if said != typed:
-            yield f"the owner said {typed}, and it gives {said}"
+            yield f"the owner typed {typed}, but it returns {said}"
         turns = {
             turn.text: turn for turn in found.turns.values() if turn.speaker is not Speaker.OWNER
         }
         page = next((turn for text, turn in turns.items() if text.startswith("It says:")), None)
         if page is None or page.speaker is not Speaker.AGENT:
-            yield "what the agent said is missing, or said by somebody else"
+            yield "a turn of the agent is missing or has another speaker"
         elif keeps_output and page.trust is not Trust.UNTRUSTED:
-            yield "what the agent repeats of a page is trusted: let trust.Exchange hear what tools answer"
+            yield "text that the agent repeats from a page is trusted: pass tool output to trust.Exchange"
         memory = next(
             (turn for text, turn in turns.items() if text.startswith("From memory")), None
         )
         if memory and memory.trust is Trust.TRUSTED and not memory.flags & Flag.INJECTED:
-            yield "what the agent repeats of nacre's own context is not marked: let trust.Exchange hear it"
+            yield "text that the agent repeats from nacre's context is not marked: pass the context to trust.Exchange"
         if any(
             turn.text == _PAGE for turn in found.turns.values() if turn.speaker is not Speaker.AGENT
         ):
-            yield "what a tool answered is given as somebody's words"
+            yield "tool output is returned as a turn of a person or an agent"
 
-    # How it is tried
+    # Readings
 
     def put(self, data: bytes, name: str | None = None) -> Path:
         path = self.folder / "others" / name if name else self.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        os.utime(path, (_MTIME, _MTIME))  # some formats know no other time
+        os.utime(path, (_MTIME, _MTIME))  # the only time of some formats
         return path
 
     def read(self, data: bytes, cursor: Cursor | None = None) -> _Reading:
@@ -637,7 +633,7 @@ class _Kit:
                     sessions[current] = item
                 elif not sessions:
                     raise AssertionError(
-                        f"the adapter {self.adapter.tool} gives a turn before its session"
+                        f"the adapter {self.adapter.tool} returns a turn before its session"
                     )
                 else:
                     turns[current, item.id] = item
@@ -649,7 +645,7 @@ class _Kit:
 
 
 def _is_builtin(name: str, adapter: Adapter) -> bool:
-    """Whether a sample is of the adapter that is tried."""
+    """Return True if the sample belongs to the tested adapter."""
     return builtins().get(name) == adapter
 
 
@@ -661,7 +657,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _forms(line: str) -> Iterator[bytes]:
-    """A line as it may stand in a file: as it is, or inside a string of JSON."""
+    """Yield the encodings of a line in a file: plain, or in a JSON string."""
     yield json.dumps(line)[1:-1].encode()
     yield json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", errors="replace")
     yield line.encode("utf-8", errors="replace")
