@@ -75,14 +75,7 @@ export const ROUTES: readonly Route[] = [
   { pattern: "/settings", page: "settings", load: () => import("../pages/settings/page") },
 ];
 
-interface Entry {
-  page: PageName;
-  key: string;
-  icon: IconName;
-  plugin?: string;
-}
-
-const ENTRIES: readonly (readonly Entry[])[] = [
+const ENTRIES: readonly (readonly { page: PageName; key: string; icon: IconName; plugin?: string }[])[] = [
   [
     { page: "today", key: "t", icon: "today" },
     { page: "ask", key: "a", icon: "ask" },
