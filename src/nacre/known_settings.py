@@ -219,9 +219,6 @@ SETTINGS: tuple[Setting, ...] = (
         0,
         "maximum tokens per day for a writer paid by subscription; 0 sets no limit",
     ),
-    Setting(
-        "writer.calls_per_day", int, 100, "maximum calls of the writer per day; 0 sets no limit"
-    ),
     Setting("writer.paused", bool, False, "show no session to the writer for now"),
     Setting(
         "writer.exclude_tools",
@@ -248,10 +245,10 @@ SETTINGS: tuple[Setting, ...] = (
         "maximum cost of background model calls per day in US dollars; 0 stops them",
     ),
     Setting(
-        "models.task_budgets",
-        dict[str, float],
-        {},
-        "the same for single tasks: extraction = 0.5",
+        "models.monthly_budget_usd",
+        float,
+        20.0,
+        "maximum cost of background model calls per calendar month in US dollars; 0 stops them",
     ),
     Setting(
         "models.timeout_seconds",
@@ -461,7 +458,7 @@ SETTINGS: tuple[Setting, ...] = (
 """The settings. ``models.<task>`` stands for one key per task, see :data:`KEYS`."""
 
 VECTORS = "embedding"
-"""What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
+"""What making vectors by a provider's model is called in the ledger."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -601,21 +598,6 @@ def _check_server(address: str) -> None:
         )
 
 
-def _check_tasks(budgets: Mapping[str, float]) -> None:
-    tasks = [*(task.value for task in Task), VECTORS]
-    for task, dollars in budgets.items():
-        if task not in tasks:
-            raise InvalidSettingsError(
-                f"models.task_budgets: there is no task {task!r}",
-                hint=f"one of: {', '.join(tasks)}",
-            )
-        if not 0 <= dollars < math.inf:
-            raise InvalidSettingsError(
-                f"models.task_budgets: {task} cannot be {dollars}",
-                hint="US dollars a day, at least 0",
-            )
-
-
 def _check_patterns(patterns: list[str]) -> None:
     hint = "patterns are Python regular expressions; correct or remove this one"
     for pattern in patterns:
@@ -633,7 +615,6 @@ def _check_patterns(patterns: list[str]) -> None:
 
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "storage.url": _check_server,
-    "models.task_budgets": _check_tasks,
     "redaction.patterns": _check_patterns,
 }
 """What else a value has to fulfil."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from nacre.care.health import list_traces
 from nacre.context.build import build
 from nacre.errors import ModelUnavailableError
 from nacre.learn.estimate import estimate_learning
@@ -297,15 +296,10 @@ def test_unasked_comparison_runs_with_the_next_session_that_day(
     [("Honey is sold in jars at the yard", "called"), (CLAUSE, "nobody said this"), ("", "called")],
     ids=["no clause of it", "no excerpt", "nothing"],
 )
-def test_unproven_doubt_is_dropped_and_traced_with_its_reason(
-    world: World, branch: Memory, clause: str, shown: str
-) -> None:
+def test_unproven_doubt_is_dropped(world: World, branch: Memory, clause: str, shown: str) -> None:
     world.model = Writer(clause=clause, shown=shown)
     assert heard(world, "moved", MOVED).doubted == 0
     assert not doubted(world)
-    why = "the clause is not in the memory" if shown == "called" else "nothing said later shows it"
-    outcomes = [one.outcome for one in list_traces(world.context())]
-    assert f"0 may be out of date; not taken: {why} 1" in outcomes
 
 
 @pytest.mark.parametrize("clause", ["never pushes it", "lie on the branch", "hive/sessions"])
@@ -350,16 +344,16 @@ def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(
     world.environ["NACRE_EXTRACTION_ENABLED"] = "false"
     heard(world, "one", MOVED, days=2)
     heard(world, "another", GONE, days=2)
-    one_day = estimate_learning(world.context()).tasks[0]
+    one_day = estimate_learning(world.context())
     for number in range(29):
         kept(world, f"{BRANCH} Its number is {number}.", days=20, project=PROJECT)
-    same_day = estimate_learning(world.context()).tasks[0]
+    same_day = estimate_learning(world.context())
     heard(world, "third", GONE, days=1)
-    two_days = estimate_learning(world.context()).tasks[0]
-    assert one_day.calls == same_day.calls == 3 + 1
-    assert two_days.calls == 3 + 2
-    assert same_day.tokens.input - one_day.tokens.input > 11_000
-    assert two_days.tokens.input - same_day.tokens.input > 12_000
+    two_days = estimate_learning(world.context())
+    assert one_day.calls == same_day.calls == 2 * 3 + 1
+    assert two_days.calls == 3 * 3 + 2
+    assert same_day.tokens - one_day.tokens > 11_000
+    assert two_days.tokens - same_day.tokens > 12_000
 
 
 def test_evidence_below_a_memory_doubts_a_neighbour_once(

@@ -13,11 +13,12 @@ from nacre.api import MemoryHome
 from nacre.errors import EmbedderHeldError, EmbedderUnavailableError
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
-from nacre.home.spending import costs
+from nacre.home.spending import show_costs
 from nacre.memories import vectors
 from nacre.memories.vectors import embed_pending
 from tests.app.conftest import World, says
 from tests.fakes.provider import FakeProvider, Reply
+from tests.ledger import entries
 
 MODEL = "openai:text-embedding-3-small"
 TEXT = "The harbour crane at the northern quay is painted every second spring. "
@@ -60,13 +61,13 @@ def opened(world: World) -> Iterator[Opened]:
 
 def spent(context: Home) -> list[tuple[bool, int, int, int]]:
     """By who wanted it: whether in the background, calls, failed ones, millionths of a dollar."""
-    return [(one.is_background, one.calls, one.failed, one.cost) for one in costs(context).spent]
+    return [(one.is_background, one.calls, one.failed, one.cost) for one in entries(context)]
 
 
 def test_calls_side_by_side_keep_within_the_budget(
     world: World, provider: FakeProvider, opened: Opened
 ) -> None:
-    world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.000005}"
+    world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.000005"
     homes = [opened() for _ in range(4)]
     embedders = [configured_embedder(home) for home in homes]
 
@@ -79,7 +80,7 @@ def test_calls_side_by_side_keep_within_the_budget(
 
     with ThreadPoolExecutor(4) as pool:
         done = Counter(pool.map(embed, range(16)))
-    assert done == {"done": 5, "task budget": 11}
+    assert done == {"done": 5, "budget": 11}
     assert len(provider.requests) == 5
     assert spent(homes[0]) == [(True, 5, 0, 5)]
 
@@ -100,7 +101,7 @@ def test_failed_call_counts_as_sent_unless_the_provider_denies(
 def test_too_expensive_step_is_reduced_and_the_rest_waits(
     world: World, provider: FakeProvider, opened: Opened
 ) -> None:
-    world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.00005}"
+    world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.00005"
     world.transcript("s1", *[says("user", f"{TEXT} Number {n}.", uuid=f"u{n}") for n in range(300)])
     with MemoryHome(opened()) as memory:
         report = memory.ingest()
@@ -142,7 +143,7 @@ def test_a_question_is_noted_and_recall_writes_in_no_database(
         memory.store("The ferry office closes at noon on Sundays.")
         memory.ingest()
     context = opened()
-    costs(context)  # which counts what was noted before
+    show_costs(context)  # which counts what was noted before
     before = context.database.rows("SELECT count(*), sum(cost) FROM model_calls")
     with MemoryHome(context) as memory:
         assert memory.recall("when does the ferry office close?").lanes[1].state == "ran"

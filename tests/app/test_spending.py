@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,18 +15,19 @@ from click.testing import CliRunner
 
 from nacre.base.ids import utc_now
 from nacre.care.database import rebuild
-from nacre.care.health import list_traces
+from nacre.care.health import TracesRequest, list_traces
 from nacre.cli.root import cli
 from nacre.errors import BudgetSpentError, ModelUnavailableError, NacreError, UnusableAnswerError
 from nacre.home.home import Home
-from nacre.home.spending import costs, model_for, tracing
+from nacre.home.spending import model_for, show_costs
 from nacre.llm.failures import ask, schema_of
 from nacre.protocols import LanguageModel
-from nacre.values.models import Capabilities, Price, Prompt, TraceKind
+from nacre.values.models import Capabilities, Price, Prompt
 from nacre.values.session import Task
 from tests.app.conftest import World
 from tests.fakes.model import ScriptedModel
 from tests.fakes.provider import FakeProvider, Reply
+from tests.ledger import entries
 
 PRICE = Price(input=Decimal(1), output=Decimal(5), cached=Decimal("0.1"), written=Decimal("1.25"))
 PRICED = Capabilities(window=200_000, output=16_000, answers="schema", known=True, price=PRICE)
@@ -74,13 +74,12 @@ def test_every_call_is_counted_at_what_it_cost(world: World) -> None:
     context = home(world, priced())
     asked(context).complete(prompt())
     asked(context, background=False).complete(prompt("Which colour has grass?"))
-    spent = costs(context).spent
+    spent = entries(context)
     assert [(one.task, one.is_background, one.calls, one.failed) for one in spent] == [
         ("extraction", False, 1, 0),
         ("extraction", True, 1, 0),
     ]
-    tokens = spent[1].tokens
-    assert (tokens.input, tokens.output) == (10, 4)
+    assert (spent[1].input, spent[1].output) == (10, 4)
     assert spent[1].cost == 10 * 1 + 4 * 5, (
         "micro-dollars: a dollar for a million tokens read, five written"
     )
@@ -96,11 +95,11 @@ def test_the_day_begins_anew_at_the_owners_midnight(
     try:
         context = home(world, priced())
         asked(context).complete(prompt())
-        assert [one.spent > 0 for one in costs(context).budgets] == [True]
+        assert [one.spent > 0 for one in show_costs(context).budgets] == [True, True]
         world.clock.pass_days(2.9 / 24)  # 23:54 in Tokyo
-        assert [one.spent > 0 for one in costs(context).budgets] == [True]
+        assert [one.spent > 0 for one in show_costs(context).budgets] == [True, True]
         world.clock.pass_days(0.2 / 24)  # a new day there, 15:06 in London
-        assert [one.spent > 0 for one in costs(context).budgets] == [False]
+        assert [one.spent > 0 for one in show_costs(context).budgets] == [False, True]
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -120,7 +119,6 @@ def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> Non
         == "a day that holds such a call: nacre config set models.daily_budget_usd …"
     )
     assert len(model.prompts) == 1
-    assert [(one.reason, one.times) for one in costs(context).refused] == [("budget", 1)]
     asked(context, background=False).complete(
         prompt("two?", output_tokens=1_200)
     )  # the owner asks: nothing holds it
@@ -137,15 +135,8 @@ def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
 
     with pytest.raises(BudgetSpentError) as refused:
         ask_on()
-    assert "2026-11-21 00:00" in (refused.value.hint or "")
+    assert "it goes on tomorrow" in (refused.value.hint or "")
     assert "models.daily_budget_usd" in (refused.value.hint or "")
-
-
-def test_a_task_has_a_budget_of_its_own(world: World) -> None:
-    context = home(world, priced(), models_task_budgets="{dedup = 0.001}")
-    asked(context).complete(prompt())
-    with pytest.raises(BudgetSpentError, match="dedup in the background may cost"):
-        asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
 
 
 def test_a_budget_of_nothing_stops_also_what_is_free(world: World) -> None:
@@ -181,7 +172,7 @@ def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
         answers = list(pool.map(one, range(8)))
     assert max(together) <= 4
     assert answers.count("refused") == 8 - len(together)
-    assert costs(context).budgets[0].spent <= 20_800
+    assert show_costs(context).budgets[0].spent <= 20_800
 
 
 def _wait(until: Callable[[], bool]) -> None:
@@ -203,30 +194,30 @@ def test_a_call_whose_process_ends_counts_what_it_may_have_cost(world: World) ->
     context = home(world, ScriptedModel(dies, capabilities=PRICED))
     with pytest.raises(KilledError):
         asked(context).complete(prompt())
-    assert costs(context).budgets[0].spent >= 5_000
+    assert show_costs(context).budgets[0].spent >= 5_000
 
 
 def test_rebuild_keeps_model_costs_and_todays_budget(
     world: World,
 ) -> None:
     context = home(world, priced(), models_daily_budget_usd=0.006)
-    with tracing(context, TraceKind.EXTRACTION, "a session"):
-        asked(context).complete(prompt())
-    before = costs(context)
-    assert before.spent
+    asked(context).complete(prompt())
+    before = show_costs(context)
+    assert before.tasks
     context.database.close()
 
     assert rebuild(world.settings(), world.context, vectors=False).problems == ()
 
     context = home(world, priced(), models_daily_budget_usd=0.006)
-    assert costs(context) == before
-    assert [trace.subject for trace in list_traces(context)] == ["a session"]
+    assert show_costs(context) == before
+    assert [trace.prompt for trace in list_traces(context, TracesRequest())] == [
+        "Which colour has the sky?"
+    ]
 
 
 def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> None:
     context = home(world, priced())
-    with tracing(context, TraceKind.EXTRACTION, "a session"):
-        asked(context).complete(prompt())
+    asked(context).complete(prompt())
     ((page,),) = context.database.rows(
         "SELECT rootpage FROM sqlite_master WHERE name = 'model_calls'"
     )
@@ -241,8 +232,10 @@ def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> Non
 
     assert problem.message == "what models cost could not be read"
     context = home(world, priced())
-    assert list(costs(context).spent) == []
-    assert [trace.subject for trace in list_traces(context)] == ["a session"]
+    assert entries(context) == []
+    assert [trace.prompt for trace in list_traces(context, TracesRequest())] == [
+        "Which colour has the sky?"
+    ]
 
 
 def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
@@ -253,8 +246,8 @@ def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
         asked(context).complete(prompt())
     assert "models.capabilities" in (refused.value.hint or "")
     asked(context, background=False).complete(prompt())
-    (spent,) = costs(context).spent
-    assert (spent.unpriced, spent.cost, spent.tokens.output) == (1, 0, 4)
+    (spent,) = entries(context)
+    assert (spent.unpriced, spent.cost, spent.output) == (1, 0, 4)
 
 
 def test_secret_in_a_provider_error_is_never_stored(
@@ -275,7 +268,7 @@ def test_what_was_asked_lately_is_not_asked_again(world: World) -> None:
     first = asked(context).complete(prompt())
     again = asked(context).complete(prompt())
     assert (again.text, again.is_repeated, first.is_repeated) == (first.text, True, False)
-    assert costs(context).spent[0].calls == 1
+    assert entries(context)[0].calls == 1
     assert asked(context).complete(replace(prompt(), version="colour/2")).text != first.text
     world.clock.pass_days(8)
     assert asked(context).complete(prompt()).text == '{"colour": "grey"}'
@@ -309,42 +302,39 @@ def told(world: World, *arguments: str) -> str:
     return result.stdout
 
 
-def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
-    context = replace(home(world, priced(), models_task_budgets="{extraction = 0.02, dedup = 0.0}"))
-    context = replace(context, clock=utc_now)
+def test_the_month_has_a_cap_of_its_own(world: World) -> None:
+    model = priced()
+    context = home(world, model, models_monthly_budget_usd=0.006)
+    asked(context).complete(prompt("one?"))
+    for number in range(99):
+        world.clock.pass_days(0.01)
+        with suppress(BudgetSpentError):
+            asked(context).complete(prompt(f"{number}?"))
+    assert show_costs(context).budgets[1].spent <= 6_000
+    world.clock.pass_days(1)
+    with pytest.raises(BudgetSpentError, match="a month in the background") as refused:
+        asked(context).complete(prompt("tomorrow?"))
+    assert "next month" in (refused.value.hint or "")
+    asked(context, background=False).complete(prompt("the owner asks?"))
+    world.clock.pass_days(12)
+    asked(context).complete(prompt("in December?"))
+
+
+def test_the_cost_is_told_as_a_table(world: World) -> None:
+    context = replace(home(world, priced()), clock=utc_now)
     for number in range(3):
         asked(context).complete(prompt(f"{number}?"))
-    with pytest.raises(BudgetSpentError):
-        asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
+    asked(context, background=False).complete(prompt("4?", task=Task.RECALL))
     shown = told(world, "writer", "cost")
-    assert "of $1.00, $1.00 left" in shown
-    assert "resets at" in shown
-    assert "estimated" not in shown
-    assert "extraction" in shown
-    assert "the task's budget was used up" in shown
-    answer = json.loads(told(world, "writer", "cost", "--by", "model", "--json"))
-    assert [(one["name"], one["calls"]) for one in answer["spent"]] == [("scripted:1", 3)]
-    assert answer["refused"][0]["times"] == 1
-
-
-def test_cost_report_separates_estimates_and_owner_requests(
-    world: World,
-) -> None:
-    context = replace(
-        home(world, priced({"colour": "blue"}, ModelUnavailableError("half an answer"))),
-        clock=utc_now,
-    )
-    asked(context).complete(prompt("1?"))
-    with pytest.raises(ModelUnavailableError):
-        asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
-    shown = told(world, "writer", "cost")
-    assert "of this is estimated" in shown
-    assert "requested by you" in next(
-        line for line in shown.splitlines() if line.startswith("recall")
-    )
-    assert "requested by you" not in next(
-        line for line in shown.splitlines() if line.startswith("extraction")
-    )
+    assert "of $1.00 in the background, $1.00 left" in shown
+    assert "of $20.00 in the background, $20.00 left" in shown
+    (line,) = (line for line in shown.splitlines() if line.startswith("extraction"))
+    assert line.split()[1] == "3"
+    answer = json.loads(told(world, "writer", "cost", "--json"))
+    assert [(one["task"], one["calls_today"], one["calls"]) for one in answer["tasks"]] == [
+        ("extraction", 3, 3),
+        ("recall", 1, 1),
+    ]
 
 
 def test_when_nothing_was_spent_it_says_so(world: World) -> None:
@@ -378,17 +368,13 @@ def test_a_call_that_the_library_makes_again_is_one_call(world: World, *, backgr
         world, Reply(status=500, headers=SOON), Reply(status=429, headers=SOON), {"colour": "blue"}
     ) as fake:
         context = world.context()
-        with tracing(context, TraceKind.EXTRACTION, "claude-code:5e55"):
-            ask_once(context, prompt(), background=background)
+        ask_once(context, prompt(), background=background)
         assert len(fake.calls) == 3
-    (spent,) = costs(context).spent
-    assert (spent.calls, spent.failed, spent.estimated) == (1, 0, 0)
-    assert costs(context).budgets[0].spent == (spent.cost if background else 0)
+    (spent,) = entries(context)
+    assert (spent.calls, spent.failed) == (1, 0)
+    assert show_costs(context).budgets[0].spent == (spent.cost if background else 0)
     (listed,) = json.loads(told(world, "writer", "traces", "--json"))["traces"]
-    assert listed["calls"] == 1
-    assert listed["cost_usd"] == pytest.approx(spent.cost / 1_000_000, abs=2e-6), (
-        "as in the ledger, but for rounding"
-    )
+    assert listed["cost"] == spent.cost
 
 
 @pytest.mark.parametrize(
@@ -410,10 +396,10 @@ def test_what_failed_counts_what_was_sent_unless_the_provider_said_no(
         context = world.context()
         with pytest.raises(NacreError):
             ask_once(context, replace(prompt(), timeout_seconds=1.5))
-    (spent,) = costs(context).spent
+    (spent,) = entries(context)
     assert spent.failed == spent.calls >= 1
-    assert (spent.tokens.input > 0) is may_cost
-    assert spent.cost == spent.estimated == costs(context).budgets[0].spent
+    assert (spent.input > 0) is may_cost
+    assert spent.cost == show_costs(context).budgets[0].spent
     assert (spent.cost > 0) is may_cost
 
 
@@ -436,6 +422,6 @@ def test_a_call_that_the_owner_breaks_off_counts_what_was_sent(world: World) -> 
     context = home(world, ScriptedModel(interrupts, capabilities=PRICED))
     with pytest.raises(KeyboardInterrupt):
         asked(context, background=False).complete(prompt())
-    (spent,) = costs(context).spent
+    (spent,) = entries(context)
     assert (spent.calls, spent.failed, spent.is_background) == (1, 1, False)
-    assert spent.estimated > 0
+    assert spent.cost > 0

@@ -14,6 +14,8 @@ import pytest
 
 from nacre.api import MemoryHome, open_memory
 from nacre.errors import UnavailableError
+from nacre.values.models import Trace
+from nacre.values.session import Task
 from tests.catalogue.samples import SAMPLES
 from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import serving  # noqa: F401 - the fixture
@@ -145,6 +147,8 @@ def _stored(memory: MemoryHome) -> dict[str, str]:
     waiting = memory.call("review", only="candidate", limit=0).items
     known |= {"candidate": waiting[0].memory.id, "unwanted": waiting[1].memory.id}
     known["operation"] = memory.log(known["undone"])[0].operation.id
+    home = memory._home
+    home.traces.add(Trace(home.ids(), Task.DEDUP, home.clock(), "fake:m", "Which is newer?"))
     known["trace"] = memory.call("traces")[0].id
     return known
 

@@ -192,7 +192,7 @@ SAMPLES: dict[str, Sample] = {
     "embed-try": Sample({"name": "onnx:/nowhere"}, error="embedder_unavailable"),
     "embed-switch": Sample({"name": "none"}, error="invalid_input"),
     "embed-resume": Sample(),
-    "cost": Sample({"days": 7}),
+    "cost": Sample(),
     "traces": Sample(),
     "trace": Sample({"reference": "{trace}"}),
     "status": Sample(),

@@ -159,7 +159,7 @@ COMMANDS = {
     "embed-try": "writer embedding switch minilm",
     "embed-switch": "writer embedding switch minilm",
     "embed-resume": "writer embedding resume",
-    "cost": "writer cost --days 7",
+    "cost": "writer cost",
     "traces": "writer traces",
     "trace": "writer traces show {trace}",
     "status": "status",

@@ -98,8 +98,8 @@ def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
     nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert len(provider.calls) == 1
     (trace,) = nacre("writer", "traces", "--json").json["traces"]
-    assert (trace["kind"], trace["calls"], trace["outcome"]) == ("dedup", 1, "1 UPDATE")
-    shown = nacre("writer", "traces", "show", trace["trace"]).out
+    assert (trace["task"], trace["model"], trace["error"]) == ("dedup", "fake:m", "")
+    shown = nacre("writer", "traces", "show", trace["id"]).out
     assert shown.count("fake:m") == 1
     assert "adds the paper" in shown
 

@@ -66,26 +66,3 @@ def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
         "This question needs no memory.",
         "",
     )
-
-
-def test_deep_answer_leaves_a_case_with_authors_of_steps(shop: Path, nacre: Nacre) -> None:
-    with FakeProvider([GATE, PROJECT, SELECT]) as provider:
-        shop.write_text(provider.config("chat"), encoding="utf-8")
-        nacre("recall", "--deep", "how is the shop rolled back?")
-    nacre("config", "set", "models.default", "none")
-    nacre("recall", "--deep", "how is the web shop rolled back?")
-    cases = nacre("writer", "traces", "--kind", "case", "--json").json["traces"]
-    assert [case["subject"] for case in cases] == [
-        "how is the web shop rolled back?",
-        "how is the shop rolled back?",
-    ]
-    told = nacre("writer", "traces", "show", cases[1]["trace"], "--json").json
-    steps = told["steps"]
-    taken = [(step["title"], [detail["value"] for detail in step["details"]]) for step in steps[:5]]
-    assert taken == [
-        ("asked", []),
-        ("gate", ["model"]),
-        ("owner", ["rules"]),
-        ("project", ["model"]),
-        ("select", ["model"]),
-    ]

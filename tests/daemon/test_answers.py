@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nacre.api import open_memory
 from nacre.base.link import (
     PROTOCOL,
     DaemonAwayError,
@@ -30,6 +31,8 @@ from nacre.serve.homes import Answering, Homes
 from nacre.serve.operation import Operation
 from nacre.serve.server import Server
 from nacre.settings import load_settings
+from nacre.values.models import Trace
+from nacre.values.session import Task
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, body_of, home, request_of, sent
 
@@ -62,7 +65,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "log": {"limit": 10},
     "diff": {},
     "traces": {},
-    "cost": {"days": 7},
+    "cost": {},
     "page": {},
     "extract": {},
     "review": {},
@@ -226,7 +229,10 @@ def test_every_command_that_only_reads_is_answered_by_the_daemon(
     serving: Serve, places: dict[str, str], nacre: Nacre
 ) -> None:
     nacre("recall", QUESTION)
-    places["{trace}"] = nacre("writer", "traces", "--json").json["traces"][0]["trace"]
+    with open_memory() as memory:
+        home = memory._home
+        home.traces.add(Trace(home.ids(), Task.DEDUP, home.clock(), "fake:m", "Which is newer?"))
+    places["{trace}"] = nacre("writer", "traces", "--json").json["traces"][0]["id"]
     commands = [[places.get(word, word) for word in words] for words in READING]
     alone = [(nacre(*words), nacre(*words, "--json")) for words in commands]
     serving("--no-watch")

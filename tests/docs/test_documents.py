@@ -214,7 +214,6 @@ def keys_of(value: Any) -> set[str]:
         "db stats",
         "cost",
         "traces",
-        "traces list --kind case",
         "ingest --estimate",
         "db path",
         "review",

@@ -14,7 +14,7 @@ from nacre.store.postgres_connection import local_zone
 from nacre.store.schema import Database
 from nacre.store.sessions import Activity, Period
 from nacre.values.memory import Confirmation, Kind, Source
-from nacre.values.models import Call, Tokens, Trace, TraceKind
+from nacre.values.models import AskedQuestion, Call, Tokens
 from nacre.values.session import SessionKind, Speaker, Turn
 from tests.storage.made import DAY, NOON, an_id, memory, put, retired, said, turn
 
@@ -79,8 +79,8 @@ def test_days_are_those_of_the_owners_clock(zone: str, database: Database) -> No
     for number, (at, outcome) in enumerate(
         ((late, "shown"), (early, "no"), (early, "shown"), (early, "no"))
     ):
-        Traces(database).add(Trace(f"t{number}", TraceKind.CASE, "q", at, at, outcome))
-    assert activity.questions(_PERIOD, "case", ["no"]) == [
+        Traces(database).add_question(AskedQuestion(f"t{number}", at, "q", outcome))
+    assert activity.questions(_PERIOD, ["no"]) == [
         ("2026-10-31", 1, 1),
         ("2026-11-01", 0, 2),
         ("2026-11-01", 1, 1),

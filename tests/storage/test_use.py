@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from decimal import Decimal
 
 from nacre.store.journal import Spending, Traces
 from nacre.store.memories import Buckets, EndingBounds, Idle, SessionUses, UsageLog
@@ -12,16 +11,15 @@ from nacre.values.memory import Confirmation, Expiry, Kind
 from nacre.values.models import (
     NOT_SURE,
     NOTHING_FOUND,
+    AskedQuestion,
     Call,
     Health,
-    Refusal,
-    Spent,
-    Step,
+    TaskCost,
     Tokens,
     Trace,
-    TraceKind,
 )
 from nacre.values.review import StepsDue, Usage
+from nacre.values.session import Task
 from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired
 
 _TODAY = NOON.date()
@@ -161,7 +159,7 @@ def _call(number: int, **more: object) -> Call:
 
 def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) -> None:
     store = Spending(database)
-    assert store.in_background(_TODAY, "claims") == (0, 0)
+    assert store.background_cost(_TODAY) == 0
     for call in (
         _call(1, cost=2**40, seconds=0.5, outcome="done"),
         _call(2, cost=5, outcome="failed", seconds=0.25),
@@ -172,33 +170,25 @@ def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) 
         _call(1, cost=1),
     ):
         store.add(call)
-    assert store.in_background(_TODAY, "claims") == (2**40 + 13, 2**40 + 6)
+    assert store.background_cost(_TODAY) == 2**40 + 13
+    assert store.background_cost(_TODAY + DAY) == 0
     assert store.tokens_in_background(_TODAY, "m") == (30, 3)
     assert store.tokens_in_background(_TODAY, "m", is_chat=True) == (10, 1)
-    assert store.since(_TODAY)[1:] == [
-        Spent(_TODAY, "claims", "m", False, 1, 0, Tokens(10, 0), 0, 1, 0.0, 0),
-        Spent(_TODAY, "claims", "m", True, 3, 1, Tokens(3, 6, 9, 12), 2**40 + 5, 1, 0.75, 5),
-        Spent(_TODAY, "claims", "Ä", True, 1, 0, Tokens(1, 2, 3, 4), 1, 0, 0.0, 0),
+    assert store.by_task(_TODAY - DAY, _TODAY) == [
+        TaskCost("claims", 5, 2**40 + 6, 5, 1, 50, 2**40 + 6, 2),
+        TaskCost("chat", 1, 7, 1, 0, 10, 7, 0),
     ]
-    assert store.usual("claims", "m") == (2, (8 + 10) / 2, 1.0, 0.25)
-    assert store.usual("claims", "x") == (0, 0.0, 0.0, 0.0)
+    assert store.by_task(_TODAY, _TODAY + DAY)[1] == TaskCost("chat", 0, 0, 1, 0, 10, 7, 0)
     store.finish(_call(3, cost=None, seconds=1.5, outcome="done", tokens=Tokens(2, 2, 2, 2)))
-    assert store.usual("claims", "m") == (3, 8.0, 4 / 3, 2 / 3)
+    assert store.by_task(_TODAY, _TODAY)[0].tokens == 48
     store.prune(_TODAY, NOON)
-    assert len(store.since(_TODAY)) == 4
+    assert len(store.by_task(_TODAY, _TODAY)) == 2
     store.prune(_TODAY + DAY, NOON)
-    assert store.since(_TODAY - DAY) == []
+    assert store.by_task(_TODAY - DAY, _TODAY) == []
 
 
-def test_refusals_failures_and_answers_are_kept(database: Database) -> None:
+def test_failures_and_answers_are_kept(database: Database) -> None:
     store = Spending(database)
-    for reason in ("budget", "calls", "budget"):
-        store.refuse(_TODAY, "claims", "m", reason)
-    assert store.refusals(_TODAY) == [
-        Refusal(_TODAY, "claims", "m", "budget", 2),
-        Refusal(_TODAY, "claims", "m", "calls", 1),
-    ]
-    assert store.refusals(_TODAY + DAY) == []
     sick = Health("m", NOON, "é")
     store.fail(Health("m", NOON + DAY, "before"))
     store.fail(sick)
@@ -216,75 +206,50 @@ def test_refusals_failures_and_answers_are_kept(database: Database) -> None:
     assert store.clear_answers() == 1
 
 
-def _trace(
-    number: int,
-    *steps: Step,
-    kind: TraceKind = TraceKind.CASE,
-    outcome: str = "shown",
-    session: str = "",
-) -> Trace:
-    began = NOON + number * DAY
+def _trace(number: int, task: Task = Task.DEDUP) -> Trace:
     return Trace(
         f"0193-{number:04x}",
-        kind,
-        f"Ü {number}?",
-        began,
-        began + timedelta(seconds=1.5),
-        outcome,
-        steps,
-        session=session,
-    )
-
-
-def test_traces_are_newest_first_and_found_by_either_end(
-    database: Database,
-) -> None:
-    store = Traces(database)
-    step = Step(
-        "é",
-        "in",
-        "out\0",
-        refs=("m1",),
+        task,
+        NOON + number * DAY,
+        "fake:m",
+        f"Ü {number}?\0",
+        "Secret",
         tokens=Tokens(1),
-        cost=Decimal("0.10"),
-        more={"x": 1.5},
+        cost=5,
+        seconds=1.5,
     )
-    traces = [
-        _trace(0x1A, step, session="s"),
-        _trace(0x2A, outcome=NOTHING_FOUND),
-        _trace(0x3B, kind=TraceKind.DREAM),
-        _trace(0x4B, Step("x", refs=("m1",)), outcome=NOT_SURE),
-    ]
+
+
+def _question(number: int, outcome: str = "shown") -> AskedQuestion:
+    return AskedQuestion(f"0193-{number:04x}", NOON + number * DAY, f"Where is {number}?", outcome)
+
+
+def test_traces_are_newest_first_and_found_by_either_end(database: Database) -> None:
+    store = Traces(database)
+    traces = [_trace(0x1A), _trace(0x2A, Task.CLAIMS), _trace(0x3B), _trace(0x4B)]
     for one in (*traces, traces[0]):
         store.add(one)
-    plain = traces[1:]
-    assert store.latest(limit=3) == plain[::-1]
-    assert [one.id for one in store.latest(TraceKind.CASE, NOON + 0x2A * DAY)] == [
-        "0193-004b",
-        "0193-002a",
-    ]
+    asked = [_question(0x5A, NOTHING_FOUND), _question(0x6A), _question(0x7A, NOT_SURE)]
+    for question in asked:
+        store.add_question(question)
+    assert store.latest(limit=3) == traces[:0:-1]
+    assert store.latest(Task.DEDUP, NOON + 0x2A * DAY) == [traces[3], traces[2]]
     assert len(store.latest(limit=-1)) == 4
-    assert [one.id for one in store.unanswered(NOON)] == ["0193-004b", "0193-002a"]
+    assert store.unanswered(NOON) == [asked[2], asked[0]]
     assert [one.id for one in store.find("002a")] == ["0193-002a"]
-    assert [one.id for one in store.find("0193")] == [
-        "0193-004b",
-        "0193-003b",
-        "0193-002a",
-        "0193-001a",
-    ]
+    assert store.find("0193") == traces[::-1]
     assert store.find("02a") == store.find("93-00") == store.find("00193-002a") == []
-    assert store.case_of("m1", None, NOON) == "0193-004b"
-    assert (store.case_of("m1", "s", NOON), store.case_of("m1", "t", NOON)) == ("0193-001a", None)
+    assert store.find("005a") == []
 
 
-def test_traces_grow_and_lose_what_is_not_to_be_kept(database: Database) -> None:
+def test_traces_lose_what_is_not_to_be_kept(database: Database) -> None:
     store = Traces(database)
     for number in range(1, 6):
-        store.add(_trace(number, Step("asked", input="Secret", output="é")))
-    store.add_step("0193-0002", Step("later"), "other")
-    (found,) = store.find("0193-0002")
-    assert ([step.title for step in found.steps], found.outcome) == (["asked", "later"], "other")
+        store.add(_trace(number))
+        store.add_question(_question(number + 16))
     assert store.count_where(lambda told: "Secret" in told) == 5
     assert store.delete_where(lambda told: "Ü 3?" in told) == 1
-    store.prune(NOON + 2 * DAY, 2)
+    assert store.delete_where(lambda told: "Where is 18?" in told) == 1
+    store.prune(NOON + 2 * DAY, 2, 3)
     assert [one.id for one in store.latest()] == ["0193-0005", "0193-0004"]
+    assert database.rows("SELECT count(*) FROM traces") == [(5,)]

@@ -39,7 +39,7 @@ from nacre.home import change as changes
 from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home, open_home
 from nacre.home.projects import Handoffs
-from nacre.home.spending import fold_notes, note_call, note_trace
+from nacre.home.spending import fold_notes, note, note_call
 from nacre.learn.ingest import ingest
 from nacre.memories import retire, vectors
 from nacre.memories.decision import ReferencesRequest
@@ -56,7 +56,7 @@ from nacre.setup.chores import Chore, do_waiting
 from nacre.setup.chores import put as put_chore
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement
-from nacre.values.models import Call, Prompt, Trace, TraceKind
+from nacre.values.models import Call, Prompt, Trace
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.session import StoredSession, Task
 from tests.app.conftest import WordEmbedder
@@ -859,10 +859,7 @@ def note_calls(context: Home) -> None:
         )
         if number == 1:
             fold_notes(context)
-    note_trace(
-        context,
-        Trace("run-1", TraceKind.EXTRACTION, "a session", noted, noted, "found nothing", ()),
-    )
+    note(context, Trace("run-1", Task.EXTRACTION, noted, "m:1", "a session", "found nothing"))
 
 
 def counted(place: Place) -> dict[str, Any]:

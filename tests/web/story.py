@@ -17,6 +17,8 @@ from nacre.base.ids import uuid7_source
 from nacre.setup.examples import example_files
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Pairing, Received, Sender
+from nacre.values.models import Tokens, Trace
+from nacre.values.session import Task
 from nacre_gateway.sessions import Sessions, Transcripts, answer_line, failure_line, message_line
 
 DAYS = 84
@@ -415,6 +417,19 @@ def _grow(memory: MemoryHome, clock: _Clock, end: datetime) -> None:
     memory.call("graph-link", links=links)
 
 
+CALLS = (
+    (Task.DEDUP, "Is <img src=x onerror=alert(1)> newer?", '{"action": "KEEP"}', ""),
+    (Task.DEDUP, "Which statement about the scales is newer?", '{"action": "UPDATE"}', ""),
+    (
+        Task.EXTRACTION,
+        "What does the keeper of the scales want?",
+        "",
+        "the provider does not answer",
+    ),
+)
+"""Calls of models: task, prompt, answer and error."""
+
+
 def _learn(folder: Path, end: datetime) -> None:
     """Read the example sessions, as quickstart does, and the conversations: nothing is left for the daemon to learn."""
     from nacre.setup import examples
@@ -424,6 +439,20 @@ def _learn(folder: Path, end: datetime) -> None:
         memory.call("ingest", paths=[str(path) for path in paths])
         for question in ASKED:
             memory.recall(question)
+        for number, (task, prompt, answer, error) in enumerate(CALLS):
+            call = Trace(
+                f"call-{number}",
+                task,
+                end,
+                "ollama:qwen3",
+                prompt,
+                answer,
+                error,
+                Tokens(900, 40),
+                1_200,
+                2.5,
+            )
+            memory._home.traces.add(call)
     assert list(example_files())
 
 

@@ -43,8 +43,8 @@ from nacre.errors import (
 from nacre.home import archive, consent, retention
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
-from nacre.home.spending import budget, fold_notes, is_priced, noted_calls
-from nacre.home.views import Overview, SessionLine, TraceView
+from nacre.home.spending import budgets, fold_notes, noted_calls
+from nacre.home.views import Overview, SessionLine
 from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
 from nacre.llm.credentials import place_for
@@ -60,10 +60,10 @@ from nacre.store.memories import STEP
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import engine_version
 from nacre.values.memory import Memory, SessionFilter
-from nacre.values.models import Trace, TraceKind
+from nacre.values.models import Trace
 from nacre.values.recall import Filter
 from nacre.values.reports import FAILURE, OK, WARNING, Check, IngestReport, OnProgress
-from nacre.values.session import Heard
+from nacre.values.session import Heard, Task
 from nacre.vault import files
 from nacre.vault.files import LEDGER
 
@@ -904,7 +904,7 @@ def _waiting(number: int, noun: str) -> str:
 class TracesRequest(Request, frozen=True, kw_only=True):
     """Traces, the latest first."""
 
-    kind: Annotated[TraceKind | None, Meta(description="Only traces of this kind.")] = None
+    task: Annotated[Task | None, Meta(description="Only calls for this task.")] = None
     since: Annotated[datetime | None, Meta(description="Only traces from this time on.")] = None
     limit: Annotated[int, Meta(description="Maximum number of traces.", ge=0)] = 20
 
@@ -949,36 +949,6 @@ class VerifyRequest(Request, frozen=True, kw_only=True):
     backup: Annotated[Path, Meta(description="The backup's file.")]
 
 
-# -- Traces ----------------------------------------------------------------------------------------
-
-
-def list_traces(
-    home: Home, kind: TraceKind | None = None, since: datetime | None = None, limit: int = 20
-) -> list[Trace]:
-    """Return traces, the latest first."""
-    fold_notes(home)
-    return home.traces.latest(kind, since, limit)
-
-
-def show_trace(home: Home, reference: str) -> TraceView:
-    """Return a trace by its id, or the end or start of it. Raises NotFoundError, ConflictError."""
-    fold_notes(home)
-    traces = home.traces.find(reference.strip())
-    if not traces:
-        raise NotFoundError(
-            f"there is no trace {reference!r}", hint="nacre writer traces shows ids"
-        )
-    if len(traces) > 1:
-        ids = ", ".join(trace.id for trace in traces)
-        raise ConflictError(
-            f"{reference!r} matches several traces: {ids}", hint="give more characters of the id"
-        )
-    trace = traces[0]
-    refs = sorted({ref for step in trace.steps for ref in step.refs})
-    names = {memory.id: memory.subject for memory in home.memories.in_any_state(refs)}
-    return TraceView(trace, names)
-
-
 # -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
@@ -1006,14 +976,27 @@ def prove_home(
     return [prove.as_check(proof) for proof in proofs]
 
 
-def list_traces_answers(home: Home, request: TracesRequest) -> list[Trace]:
-    """Return traces of runs and answers, the latest first."""
-    return list_traces(home, request.kind, request.since, max(0, request.limit))
+def list_traces(home: Home, request: TracesRequest) -> list[Trace]:
+    """Return the traces of model calls, the latest first."""
+    fold_notes(home)
+    return home.traces.latest(request.task, request.since, max(0, request.limit))
 
 
-def show_trace_answers(home: Home, request: TraceRequest) -> TraceView:
-    """Return a trace with its steps. Raises NotFoundError, ConflictError."""
-    return show_trace(home, request.reference)
+def show_trace(home: Home, request: TraceRequest) -> Trace:
+    """Return the trace of a call by its id, or the end or start of it. Raises NotFoundError, ConflictError."""
+    fold_notes(home)
+    traces = home.traces.find(request.reference.strip())
+    if not traces:
+        raise NotFoundError(
+            f"there is no trace {request.reference!r}", hint="nacre writer traces shows ids"
+        )
+    if len(traces) > 1:
+        ids = ", ".join(trace.id for trace in traces)
+        raise ConflictError(
+            f"{request.reference!r} matches several traces: {ids}",
+            hint="give more characters of the id",
+        )
+    return traces[0]
 
 
 def rebuild(
@@ -1105,14 +1088,8 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
     lately = home.sessions.newest(SessionFilter(since=day_interval(day)[0]), limit=_MAX_SESSIONS)
     active = home.sessions.active([entry.row for entry in lately[:_SHOWN_SESSIONS]])
     candidates, doubts, conflicts = home.reviews.waiting()
-    spent = sum(
-        entry.cost for entry in home.spending.since(day) if is_priced(home.settings, entry.model)
-    )
-    noted = sum(
-        entry.cost or 0
-        for entry in noted_calls(home)
-        if entry.day == day and is_priced(home.settings, entry.model)
-    )
+    spent = sum(entry.cost for entry in home.spending.by_task(day, day))
+    noted = sum(entry.cost or 0 for entry in noted_calls(home) if entry.day == day)
     return Status(
         wired,
         not_wired,
@@ -1130,7 +1107,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
         conflicts=conflicts,
         writer=status_as_it_is(home),
         cost=spent + noted,
-        budget=budget(home) or 0,
+        budget=budgets(home.settings, home.spending, day)[0].most,
     )
 
 

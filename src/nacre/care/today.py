@@ -27,7 +27,7 @@ from nacre.sessions.search import list_sessions_answers
 from nacre.store.schema import Row
 from nacre.store.sessions import Period
 from nacre.values.memory import Kind, Memory, Operation, SessionFilter
-from nacre.values.models import NOT_SURE, NOTHING_FOUND, TraceKind
+from nacre.values.models import NOT_SURE, NOTHING_FOUND
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
 
@@ -262,7 +262,7 @@ def _totals(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, .
 
 
 def _questions(home: Home, period: Period, steps: Sequence[date]) -> tuple[Series, ...]:
-    rows = home.activity.questions(period, TraceKind.CASE.value, _UNANSWERED)
+    rows = home.activity.questions(period, _UNANSWERED)
     return _by_name(
         steps,
         (

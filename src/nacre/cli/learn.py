@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,9 @@ import click
 
 from nacre.base.json import to_plain
 from nacre.cli import output
-from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim
+from nacre.cli.command import Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import perform
 from nacre.cli.options import (
-    amount,
     argument,
     count,
     option,
@@ -24,113 +23,43 @@ from nacre.cli.options import (
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
 from nacre.home import retention
 from nacre.learn import ingest as ingestion
-from nacre.values import models
 
 if TYPE_CHECKING:
-    from nacre.learn.estimate import Estimate, TaskEstimate, VectorEstimate
+    from nacre.learn.estimate import Estimate
     from nacre.values.reports import IngestPlan, IngestReport, ModelExtraction
 
 _MAX_PROBLEMS = 20
 
 
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
-    """Print the pending sessions, the cost of each task, and how much fits today's budget."""
-    _learning(paper, estimate)
-    if estimate.vectors:
-        _vectors(paper, estimate.vectors)
-
-
-def _vectors(paper: Paper, vectors: VectorEstimate) -> None:
-    paper.blank()
-    if not vectors.tokens:
-        paper.line(bold("Vectors"), f" of {vectors.model}: none are missing.")
-        return
-    price = "price unknown" if vectors.cost is None else models.dollars(vectors.cost)
-    paper.line(bold("Vectors"), f" of {vectors.model}: about {vectors.tokens:,} tokens, {price}.")
-    if vectors.held:
-        note = f"They wait: {vectors.held}. nacre writer embedding resume creates them."
-    elif vectors.cost is not None and vectors.cost > vectors.left:
-        left = models.dollars(vectors.left)
-        note = f"{left} of today's budget is left: the rest waits, or nacre writer embedding resume creates it."
-    else:
-        note = f"{models.dollars(vectors.left)} of today's budget is left, which is enough."
-    paper.line(note)
-
-
-def _learning(paper: Paper, estimate: Estimate) -> None:
+    """Print the pending sessions, the most that a model costs for them, and how many fit today's limit."""
     what = f"{count(estimate.waiting, 'session')} with content to learn from"
     rest = f", {estimate.trivial:,} without (not sent to a model)" if estimate.trivial else ""
     paper.line(bold(what), rest)
     if not estimate.waiting:
         return
-    if not estimate.tasks:
+    if estimate.model == "none":
         paper.line(
             "No model is set: rules learn from them at no cost. Set a model with nacre writer setup."
         )
         return
-    _estimated(paper, estimate)
-    paper.line(
-        f"At most {amount(estimate.most)} tokens, if each session is sent separately.", indent=2
-    )
-    if estimate.tokens_left is not None and estimate.is_background_on:
-        note = f"{estimate.left_of_subscription} of the writer's daily limit are left"
-        note += (
-            ", which is enough."
-            if estimate.now >= estimate.waiting
-            else f": it reads about {estimate.now:,} of them now, and the others {estimate.rest}."
-        )
-    elif estimate.cost is None:
+    paper.line(f"At most {estimate.demand}, with {estimate.model}.", indent=2)
+    if not estimate.is_background_on:
+        note = "Rules learn from them until models.background is on."
+    elif estimate.cost is None and estimate.tokens_left is None:
         note = (
             "The price is unknown: rules learn from them until models.capabilities has the price."
         )
-    elif not estimate.is_background_on:
-        note = "Rules learn from them until models.background is on."
-    elif estimate.now < estimate.waiting:
-        note = (
-            f"{models.dollars(estimate.left)} of today's budget is left: a model learns from about "
-            f"{estimate.now:,} of them, and from the others {estimate.rest}."
-        )
+    elif estimate.now >= estimate.waiting:
+        note = f"{estimate.limit} is left today, which is enough."
     else:
-        note = f"{models.dollars(estimate.left)} of today's budget is left, which is enough."
+        note = (
+            f"{estimate.limit} is left today: a model learns from at least {estimate.now:,} of them, "
+            f"and from the others {estimate.rest}."
+        )
     paper.line(note)
     for problem in estimate.problems[:_MAX_PROBLEMS]:
         paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)
-
-
-def _estimated(paper: Paper, estimate: Estimate) -> None:
-    rows: list[Sequence[Cell]] = [
-        (
-            task.task.value,
-            f"about {count(task.calls, 'call')}",
-            f"{amount(task.tokens.input)} read",
-            f"{amount(task.tokens.output)} written",
-            _price(task),
-            seconds(task.seconds),
-            task.model,
-            dim("from earlier calls" if task.is_measured else "rough guess"),
-        )
-        for task in estimate.tasks
-    ]
-    if estimate.cost and len(estimate.tasks) > 1:
-        rows.append(
-            (
-                "total",
-                "",
-                "",
-                "",
-                bold(models.dollars(estimate.cost)),
-                seconds(estimate.seconds),
-                "",
-                "",
-            )
-        )
-    paper.table(rows, indent=2, drop=(7, 6))
-
-
-def _price(task: TaskEstimate) -> str:
-    if task.is_by_subscription:
-        return "by subscription"
-    return "price unknown" if task.cost is None else models.dollars(task.cost)
 
 
 # ----------------------------------------------------------------------------
@@ -427,13 +356,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     if estimate:
         estimated: Estimate = perform(run, "ingest-estimate", **request)
         run.exit_code = 1 if estimated.problems else 0
-        record = {
-            **to_plain(estimated),
-            "now": estimated.now,
-            "cost": estimated.cost,
-            "seconds": estimated.seconds,
-            "most": estimated.most,
-        }
+        record = {**to_plain(estimated), "now": estimated.now}
         run.answer(record, lambda paper: render_estimate(paper, estimated))
         return
     if older:
@@ -462,7 +385,7 @@ def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
     paper = run.paper(stderr=True)
     render_estimate(paper, estimated)
     click.echo(paper.text(), nl=False, err=True)
-    if not (estimated.waiting and estimated.tasks):
+    if not estimated.waiting or estimated.model == "none":
         return
     refusal = "not interactive: pass --yes; nacre ingest --older --estimate shows the cost"
     run.confirm("Let the writer read them, within its daily limit?", yes=yes, refusal=refusal)

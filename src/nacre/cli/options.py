@@ -279,7 +279,7 @@ def _operations(run: Run) -> Found:
 
 
 def _traces(run: Run) -> Found:
-    return ((trace.id[-8:], f"{trace.kind.value} {trace.subject}") for trace in ask(run, "traces"))
+    return ((trace.id[-8:], f"{trace.task.value} {trace.model}") for trace in ask(run, "traces"))
 
 
 def _projects(run: Run) -> Found:

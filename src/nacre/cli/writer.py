@@ -31,6 +31,7 @@ from nacre.home import spending as budgets
 from nacre.llm import credentials
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
+from nacre.values.models import dollars
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
@@ -279,8 +280,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
         Span(setup_requests.STATES[writer_status.state], _TINTS.get(writer_status.state, "yellow")),
     )
     taken = f"{writer_status.tokens_today:,} tokens in {count(writer_status.calls_today, 'call')}"
-    calls = f" in {count(writer_status.most_calls, 'call')}" if writer_status.most_calls else ""
-    most = f"{writer_status.limit:,}{calls}" if writer_status.limit else ""
+    most = f"{writer_status.limit:,}" if writer_status.limit else ""
     paper.facts(
         (
             ("today", f"{taken}, of {most}" if most else taken),
@@ -410,7 +410,7 @@ def _render_models(
         for offer in offers
         if offer.problem is None
         and offer.capabilities.price is None
-        and budgets.is_priced(settings, offer.name)
+        and not budgets.is_by_subscription(settings, offer.name)
     ]
     if unpriced and settings.flag("models.background"):
         note = f"but not {', '.join(unpriced)}: budgets need a price (set models.capabilities)"
@@ -426,7 +426,7 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
     if offer.problem is None or offer.credential:
         key = offer.credential or ("missing" if offer.needs_key else "not needed")
         facts += [("key", key), ("reads", _size(able)), ("answers", _ANSWERS[able.answers])]
-        is_paid = budgets.is_priced(settings, offer.name)
+        is_paid = not budgets.is_by_subscription(settings, offer.name)
         facts.append(
             (
                 "price",
@@ -461,7 +461,7 @@ def _background(settings: Settings, names: Sequence[str]) -> str:
     """Describe the setting for background work and its limits (tokens for a subscription)."""
     if not settings.flag("models.background"):
         return "in the background: off (models.background)"
-    paid = {budgets.is_priced(settings, name) for name in names}
+    paid = {not budgets.is_by_subscription(settings, name) for name in names}
     bounds = [f"${settings.number(budgets.DAILY):,.2f}"] if True in paid else []
     bounds += (
         [f"{settings.whole(budgets.TOKENS):,} tokens of a subscription"] if False in paid else []
@@ -473,13 +473,7 @@ def _render_trial(paper: Paper, trial: Trial) -> None:
     tokens = trial.tokens
     whole = tokens.input + tokens.cached + tokens.written
     free = "by subscription" if trial.is_by_subscription else "free"
-    cost = (
-        "cost unknown"
-        if trial.cost is None
-        else f"${trial.cost.normalize():f}"
-        if trial.cost
-        else free
-    )
+    cost = "cost unknown" if trial.cost is None else dollars(trial.cost) if trial.cost else free
     paper.line(Span("✓ ", "green"), bold(trial.name), f" answers: {trial.answer}")
     facts = [f"{trial.seconds:.2f} s", f"{count(whole, 'token')} in, {tokens.output:,} out", cost]
     if trial.model and trial.model != trial.name.partition(":")[2]:

@@ -371,7 +371,7 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
     before = _to_improve(home, session, last.id) if last else None
     if before is None or last is None:
         return None
-    written = _ask(home, turns, session.session.id, background=background)
+    written = _ask(home, turns, background=background)
     if not written:
         return None
     text, by = written
@@ -434,18 +434,13 @@ def _turns(home: Home, session: StoredSession) -> list[Turn]:
     return [item.turn for item in home.sessions.last_turns(session.row, _MAX_TURNS)]
 
 
-def _ask(
-    home: Home, turns: list[Turn], session: str, *, background: bool
-) -> tuple[str, str] | None:
+def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] | None:
     """Return the supported part of a model's text, and the model's name."""
     model_turns = shown_turns(turns)
     model = spending.model_for(home, Task.HANDOFF, background=background)
     if model is None:
         return None
-    with (
-        closing(model),
-        spending.tracing(home, models.TraceKind.HANDOFF, f"handoff of {session}") as run,
-    ):
+    with closing(model):
         prompt = handoff_prompt(
             model_turns, model.capabilities, home.settings.number("models.timeout_seconds")
         )
@@ -466,10 +461,8 @@ def _ask(
                 if kept:
                     sections.append("\n".join([f"{title}:", *kept]))
             text = "\n\n".join(sections)
-        except UnusableAnswerError as error:
-            run.outcome = error.message
+        except UnusableAnswerError:
             return None
-        run.outcome = "taken" if text else "nothing of it was said"
         return (text, model.name) if text else None
 
 

@@ -14,10 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
-from functools import partial
 from typing import TYPE_CHECKING
 
-from nacre.base.times import shown_minute
 from nacre.errors import (
     EmbedderHeldError,
     EmbedderUnavailableError,
@@ -26,13 +24,10 @@ from nacre.errors import (
 )
 from nacre.home.home import Home
 from nacre.home.spending import (
-    DAILY,
-    TASKS,
     HomeBooks,
     OwnConnection,
-    budget,
-    is_priced,
-    resets_at,
+    budgets,
+    over_budget,
     unpriced,
 )
 from nacre.known_settings import VECTORS
@@ -40,7 +35,7 @@ from nacre.llm import embeddings
 from nacre.protocols import CountedEmbedder, Embedder
 from nacre.settings import Settings, write_setting
 from nacre.store.journal import Spending
-from nacre.values.models import DOLLAR, MILLION, Call, Tokens, dollars
+from nacre.values.models import DOLLAR, MILLION, Call, Tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,40 +167,14 @@ def _budget_refusal(
     if cost is None:
         why = unpriced(setting)
         return EmbedderHeldError(why.message, hint=why.hint, reason="no price")
-    total, task_total = spending.in_background(
-        home.today(), VECTORS, partial(is_priced, home.settings)
-    )
-    for reason, task, spent in (("budget", None, total), ("task budget", VECTORS, task_total)):
-        limit = budget(home, task)
-        if limit is None:
-            continue
-        room = limit if use is Use.QUESTION else limit - limit // _QUESTION_SHARE
-        if spent + cost > room:
-            return _over_budget(home, reason, spent, limit, for_less=spent < room)
+    for limit in budgets(home.settings, spending, home.today()):
+        room = limit.most if use is Use.QUESTION else limit.most - limit.most // _QUESTION_SHARE
+        error = over_budget((replace(limit, most=room),), cost, "vectors")
+        if error:
+            return EmbedderHeldError(
+                error.message, hint=error.hint, reason="budget", for_less=limit.spent < room
+            )
     return None
-
-
-def _over_budget(
-    home: Home, reason: str, spent: int, limit: int, *, for_less: bool
-) -> EmbedderHeldError:
-    scope, key = ("models", DAILY) if reason == "budget" else ("vectors", f"{TASKS}.{VECTORS}")
-    if limit <= 0:
-        message = f"nothing may be paid for vectors in the background: {key} is 0"
-        hint = "nacre writer embedding resume makes those that wait"
-    else:
-        message = f"{scope} may cost {dollars(limit)} a day in the background ({key}), and {dollars(spent)} are used"
-        hint = (
-            f"it goes on at {shown_minute(resets_at(home))}, or now: nacre writer embedding resume"
-        )
-    return EmbedderHeldError(message, hint=hint, reason=reason, for_less=for_less)
-
-
-def note_held(home: Home, setting: str, error: EmbedderHeldError) -> None:
-    """Record in the ledger of calls that texts were not sent."""
-    if error.reason == "no yes" or home.database.unwritable:
-        return
-    with home.database.transaction():
-        home.spending.refuse(home.today(), VECTORS, setting, error.reason)
 
 
 def asked(embedder: Embedder) -> Embedder:
@@ -302,13 +271,16 @@ class _Ledger:
                 raise refusal
         return call
 
-    def end(self, call: Call, tokens: int, seconds: float) -> None:
-        """Record a completed call."""
-        self._books.end(call, Tokens(tokens), self._place.cost(tokens), seconds)
-
-    def fail(self, call: Call, tokens: int, seconds: float) -> None:
-        """Record a failed call. ``tokens`` may be charged nevertheless."""
-        self._books.fail(call, Tokens(tokens), self._place.cost(tokens), seconds, None)
+    def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
+        """Record a call. ``tokens`` of a failed one may be charged nevertheless."""
+        ended = replace(
+            call,
+            tokens=Tokens(tokens),
+            cost=self._place.cost(tokens),
+            seconds=seconds,
+            outcome="failed" if failed else "done",
+        )
+        self._books.end(ended)
 
     def close(self) -> None:
         """Close the connection."""

@@ -6,28 +6,23 @@ import contextlib
 import contextvars
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import partial
-from threading import Lock, local
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import json as json_text
 from nacre.base.environment import is_on_battery
 from nacre.base.lazy import Module, load
 from nacre.base.locks import Turn
-from nacre.base.request import Request
 from nacre.base.spool import Spool, lines
 from nacre.base.text import shorten
-from nacre.base.times import day_interval, day_of, shown_minute
+from nacre.base.times import day_interval, day_of
 from nacre.errors import (
     BudgetSpentError,
     InvalidSettingsError,
@@ -35,32 +30,28 @@ from nacre.errors import (
     ModelUnavailableError,
     NacreError,
     PromptTooLongError,
-    UnavailableError,
     UnusableAnswerError,
 )
 from nacre.home.home import Home, open_database
 from nacre.home.views import Budget, CostReport
 from nacre.llm.credentials import provider_of
-from nacre.llm.failures import REPAIR, Cached, key_of_billing
-from nacre.llm.providers import Metered, cost_of, full_name, of_failed, tokens_of
+from nacre.llm.failures import Cached, key_of_billing
+from nacre.llm.providers import Metered, full_name, tokens_of
 from nacre.protocols import LanguageModel
-from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
 from nacre.store.journal import Spending
 from nacre.store.schema import Database
 from nacre.values.models import (
     DOLLAR,
     TIMEOUT_SECONDS,
+    AskedQuestion,
     Call,
     Capabilities,
     Completion,
     Health,
     Prompt,
-    Spent,
-    Step,
     Tokens,
     Trace,
-    TraceKind,
     dollars,
 )
 from nacre.values.session import Task
@@ -185,16 +176,17 @@ def _config_version(settings: Settings) -> tuple[int, ...]:
 
 
 SPOOL = "notes"
-MOST_TRACES = 2_000
+MOST_TRACES, MOST_QUESTIONS = 500, 2_000
 CALLS_KEPT = timedelta(days=400)
 _MAX_SPOOL_BYTES = 20_000_000
 """Spool size in bytes beyond which traces and answers are dropped."""
 
 
-def note_trace(home: Home, trace: Trace) -> None:
-    """Spool a trace, whose texts must already be redacted."""
+def note(home: Home, record: Trace | AskedQuestion) -> None:
+    """Spool a trace or a question, whose texts must already be redacted."""
     if home.settings.whole("traces.keep_days"):
-        _append(home, b'{"trace":' + _as_json(trace) + b"}", at_most=_MAX_SPOOL_BYTES)
+        name = b"trace" if isinstance(record, Trace) else b"question"
+        _append(home, b'{"%b":%b}' % (name, _as_json(record)), at_most=_MAX_SPOOL_BYTES)
 
 
 def note_call(home: Home, call: Call) -> None:
@@ -234,7 +226,7 @@ def fold_notes(home: Home) -> None:
             with contextlib.suppress(FileNotFoundError):  # another process folded it
                 for line in lines(path):
                     _fold(home, line)
-        home.traces.prune(traces_since, MOST_TRACES)
+        home.traces.prune(traces_since, MOST_TRACES, MOST_QUESTIONS)
         home.spending.prune(day_of(now - CALLS_KEPT), answers_since)
     for path in spools:
         path.unlink(missing_ok=True)
@@ -251,6 +243,7 @@ class _Note(msgspec.Struct):
     """A line of the spool, which has one of these."""
 
     trace: Trace | None = None
+    question: AskedQuestion | None = None
     call: Call | None = None
     answer: _Answer | None = None
 
@@ -260,6 +253,8 @@ def _fold(home: Home, line: dict[str, Any]) -> None:
         note = json_text.convert(line, _Note)
         if note.trace:
             home.traces.add(note.trace)
+        if note.question:
+            home.traces.add_question(note.question)
         if note.call:
             home.spending.add(note.call)
             if note.call.outcome == "done":
@@ -281,117 +276,6 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
         Spool(home.folder, SPOOL).append(line, at_most)
 
 
-# -- Traces of runs ------------------------------------------------------------
-
-
-MOST_STEPS = 500
-"""Maximum steps stored per run. Further steps are only counted."""
-
-MOST_REFS = 100
-"""Maximum references per step. The vault and the operation have the complete list."""
-
-_MAX_LINE_CHARACTERS = 400
-
-
-@dataclass
-class Run:
-    """A run in progress: its steps so far and its outcome. Threads may share it."""
-
-    trace: Trace
-    steps: list[Step] = field(default_factory=list)
-    outcome: str = ""
-
-    def add(self, step: Step) -> None:
-        """Add a step."""
-        self.steps.append(step)
-
-
-_RUN: ContextVar[Run | None] = ContextVar("run", default=None)
-
-
-def current() -> Run | None:
-    """Return the run in progress in this context, if any."""
-    return _RUN.get()
-
-
-@contextmanager
-def tracing(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
-    """Trace model calls inside as steps of this run, or of the enclosing run.
-
-    The redacted trace is stored at the end, also after a failure. Call it without an open
-    transaction.
-    """
-    outer = _RUN.get()
-    if outer is not None:
-        yield outer
-        return
-    with noting(home, kind, subject) as run:
-        token = _RUN.set(run)
-        try:
-            yield run
-        finally:
-            _RUN.reset(token)
-
-
-@contextmanager
-def noting(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
-    """Trace a run whose steps the caller adds. Model calls inside have traces of their own.
-
-    The trace is stored as by :func:`tracing`.
-    """
-    run = Run(Trace(home.ids(), kind, subject, home.clock()))
-    began = time.perf_counter()
-    try:
-        yield run
-    except BaseException as error:
-        run.outcome = run.outcome or f"failed: {error or type(error).__name__}"
-        raise
-    finally:
-        if run.steps:
-            _keep(home, run, time.perf_counter() - began)
-
-
-def _keep(home: Home, run: Run, seconds: float) -> None:
-    """Spool the redacted trace of a finished run."""
-
-    clean = home.redactor
-    steps = [cleaned(clean, step) for step in run.steps[:MOST_STEPS]]
-    if len(run.steps) > MOST_STEPS:
-        steps.append(Step("goes on", output=f"{len(run.steps) - MOST_STEPS:,} more steps"))
-    trace = replace(
-        run.trace,
-        subject=_line(clean, run.trace.subject),
-        outcome=_line(clean, run.outcome),
-        ended=run.trace.began + timedelta(seconds=seconds),
-        steps=tuple(steps),
-    )
-    note_trace(home, trace)
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    """Return non-zero counts as text: ``files: 3, turns: 1,204``."""
-    return ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)
-
-
-def cleaned(redactor: Redactor, step: Step) -> Step:
-    """Return a step without secrets, with input and output shortened to one line each."""
-    return replace(
-        step,
-        title=_line(redactor, step.title),
-        input=_line(redactor, step.input),
-        output=_line(redactor, step.output),
-        refs=tuple(redactor.clean(ref) for ref in step.refs),
-        more={
-            redactor.clean(name): redactor.clean(value) if isinstance(value, str) else value
-            for name, value in step.more.items()
-        },
-    )
-
-
-def _line(redactor: Redactor, text: str) -> str:
-    return shorten(redactor.clean(text), _MAX_LINE_CHARACTERS)
-
-
 # -- Budgets -------------------------------------------------------------------
 #
 # A background call reserves its maximum cost before it starts and records the actual cost
@@ -401,34 +285,62 @@ def _line(redactor: Redactor, text: str) -> str:
 # not limited.
 
 
-DAILY = "models.daily_budget_usd"
-TASKS = "models.task_budgets"
+DAILY, MONTHLY = "models.daily_budget_usd", "models.monthly_budget_usd"
 TOKENS, CHAT_TOKENS = "writer.tokens_per_day", "gateway.tokens_per_day"
-CALLS = "writer.calls_per_day"
+_CAPS = {"day": DAILY, "month": MONTHLY}
 
 
 _EXPECTED_ANSWER_TOKENS = 2_000
 """Output tokens assumed for an answer until it arrives."""
 
 _MAX_ERROR_CHARACTERS = 300
+_MAX_TEXT_CHARACTERS = 100_000
+"""Longest prompt or answer in a trace."""
 
 
 def resets_at(home: Home) -> datetime:
-    """Return the next local midnight, when the daily budgets reset."""
+    """Return the next local midnight, when the daily limits reset."""
     return day_interval(home.today())[1]
 
 
-def budget(home: Home, task: str | None = None) -> int | None:
-    """Return the daily background budget in millionths of a US dollar, or a task's share.
+def budgets(settings: Settings, spending: Spending, today: date) -> tuple[Budget, Budget]:
+    """Return the caps of background work today and this month, with the part that is used."""
+    first_days = {"day": today, "month": today.replace(day=1)}
+    daily, monthly = (
+        Budget(
+            period,
+            int(Decimal(str(settings[_CAPS[period]])) * DOLLAR),
+            spending.background_cost(since),
+        )
+        for period, since in first_days.items()
+    )
+    return daily, monthly
 
-    ``None`` means no limit.
-    """
-    return _limit(home.settings, task)
 
-
-def _limit(settings: Settings, task: str | None) -> int | None:
-    amount = settings[TASKS].get(task) if task else settings[DAILY]
-    return None if amount is None else int(Decimal(str(amount)) * DOLLAR)
+def over_budget(
+    limits: Iterable[Budget], cost: int, scope: str = "models"
+) -> BudgetSpentError | None:
+    """Return the error for a background call that would exceed a cap, or ``None``."""
+    for limit in limits:
+        key, period = _CAPS[limit.period], limit.period
+        if limit.most <= 0:
+            return BudgetSpentError(
+                f"{scope} may cost nothing in the background: {key} is 0",
+                hint=f"nacre config set {key} …",
+            )
+        if limit.spent + cost > limit.most:
+            resumes = "it goes on tomorrow" if period == "day" else "it goes on next month"
+            when = (
+                f"a {period} that holds such a call"
+                if cost > limit.most
+                else f"{resumes}; for more"
+            )
+            return BudgetSpentError(
+                f"{scope} may cost {dollars(limit.most)} a {period} in the background, "
+                f"{dollars(limit.spent)} are used, and a call may take {dollars(cost)}",
+                hint=f"{when}: nacre config set {key} …",
+            )
+    return None
 
 
 class OwnConnection:
@@ -482,10 +394,10 @@ class HomeBooks:
 
         Raises BudgetSpentError, UnavailableError if it is not allowed.
         """
-        run = current()
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
             raise BudgetSpentError(f"{model} is not asked now: {problem}", hint="nacre writer")
+        is_free = is_by_subscription(self._home.settings, model)
         call = Call(
             self._home.ids(),
             self._home.clock(),
@@ -493,56 +405,54 @@ class HomeBooks:
             prompt.task.value,
             model,
             self._background,
-            tokens=self._expected_tokens(model, prompt),
-            cost=most,
-            trace=run.trace.id if run else None,
+            tokens=reserved(self._home.settings, model, prompt) if is_free else Tokens(),
+            cost=0 if is_free else most,
         )
         if self._background:
             self._reserve(call)
         return call
 
-    def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """Record a completed call.
+    def end(self, call: Call, error: NacreError | None = None) -> None:
+        """Record a call that ended, with its actual or estimated cost.
 
-        If that fails, its reservation stays and the answer is still returned.
+        If that fails, its reservation stays. A call that was left stays ``open``: in the background
+        it keeps its reservation, because the provider may continue. A call by subscription is free,
+        even if the command reports a cost.
         """
-        done = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="done")
+        if is_by_subscription(self._home.settings, call.model):
+            call = replace(call, cost=0)
         if not self._background:
-            note_call(self._home, done)
-            return
-        with contextlib.suppress(NacreError), self._connection.writing() as spending:
-            spending.finish(done)
-            spending.recover(call.model)
+            is_open = call.outcome == "open"
+            note_call(self._home, replace(call, outcome="failed") if is_open else call)
+        elif call.outcome != "open":
+            with contextlib.suppress(NacreError), self._connection.writing() as spending:
+                spending.finish(call)
+                if error is None:
+                    spending.recover(call.model)
+                elif isinstance(error, ModelUnavailableError) or type(error) is ModelRefusedError:
+                    told = f"{error.message}; {error.hint}" if error.hint else error.message
+                    told = shorten(self._home.redactor.clean(told), _MAX_ERROR_CHARACTERS)
+                    spending.fail(Health(call.model, self._home.clock(), told))
 
-    def fail(
-        self, call: Call, tokens: Tokens, cost: int | None, seconds: float, error: NacreError | None
-    ) -> None:
-        """Record a failed call with its estimated cost, and whether the next call is likely to fail too.
-
-        A prompt that is too long is not a sign of that.
-        """
-        failed = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="failed")
-        if not self._background:
-            note_call(self._home, failed)
-            return
-        with contextlib.suppress(NacreError), self._connection.writing() as spending:
-            spending.finish(failed)
-            if isinstance(error, ModelUnavailableError) or type(error) is ModelRefusedError:
-                message = (
-                    f"{error.message}; {error.hint}"
-                    if error.hint and type(error) is ModelRefusedError
-                    else error.message
-                )
-                message = shorten(self._home.redactor.clean(message), _MAX_ERROR_CHARACTERS)
-                spending.fail(Health(call.model, self._home.clock(), message))
-
-    def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """Record a cancelled call.
-
-        A background call keeps its reservation, because the provider may continue.
-        """
-        if not self._background:
-            self.fail(call, tokens, cost, seconds, None)
+    def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
+        """Keep the texts of a call, without secrets."""
+        prompt_text, answer, error = (
+            self._home.redactor.clean(text)[:_MAX_TEXT_CHARACTERS]
+            for text in ("\n\n".join(filter(None, (prompt.shared, prompt.text))), answer, error)
+        )
+        trace = Trace(
+            call.id,
+            prompt.task,
+            call.at,
+            call.model,
+            prompt_text,
+            answer,
+            error,
+            call.tokens,
+            call.cost,
+            call.seconds,
+        )
+        note(self._home, trace)
 
     def close(self) -> None:
         """Close the connection."""
@@ -552,9 +462,7 @@ class HomeBooks:
         try:
             with self._connection.writing() as spending:
                 refused = self._obstacle(spending, call)
-                if refused:
-                    spending.refuse(call.day, call.task, call.model, refused[0])
-                else:
+                if refused is None:
                     spending.add(call)
         except NacreError as error:
             raise BudgetSpentError(
@@ -562,82 +470,39 @@ class HomeBooks:
                 hint=error.hint,
             ) from error
         if refused:
-            raise refused[1]
+            raise refused
 
-    def _obstacle(self, spending: Spending, call: Call) -> tuple[str, UnavailableError] | None:
-        """Return why a background call is not allowed, as a word and as an error."""
-        total, task_total = spending.in_background(
-            call.day, call.task, partial(is_priced, self._home.settings)
-        )
-        budgets = [("budget", None, total), ("task budget", call.task, task_total)]
-        if self._is_by_subscription(call.model):
-            if refused := self._token_obstacle(spending, call):
-                return refused
-            # A subscription's stated cost counts only within the task's own budget.
-            budgets = budgets[1:]
-        elif call.cost is None:
-            return "no price", unpriced(call.model)
-        cost = call.cost or 0
-        for reason, task, spent in budgets:
-            limit = _limit(self._permission.settings, task)
-            if limit is not None and (limit <= 0 or spent + cost > limit):
-                return reason, self._over_budget(task, spent, limit, cost)
-        return None
+    def _obstacle(self, spending: Spending, call: Call) -> BudgetSpentError | None:
+        """Return why a background call is not allowed."""
+        settings = self._permission.settings
+        if is_by_subscription(self._home.settings, call.model):
+            return self._token_obstacle(spending, call)
+        if call.cost is None:
+            return unpriced(call.model)
+        return over_budget(budgets(settings, spending, call.day), call.cost)
 
-    def _expected_tokens(self, model: str, prompt: Prompt) -> Tokens:
-        """Return the tokens to reserve for a call, which only subscriptions need."""
-        if not (self._background and self._is_by_subscription(model)):
-            return Tokens()
-        return reserved(self._home.settings, model, prompt)
-
-    def _is_by_subscription(self, model: str) -> bool:
-        return is_by_subscription(self._home.settings, model)
-
-    def _token_obstacle(
-        self, spending: Spending, call: Call
-    ) -> tuple[str, UnavailableError] | None:
+    def _token_obstacle(self, spending: Spending, call: Call) -> BudgetSpentError | None:
         is_chat = call.task == Task.CHAT
         key = CHAT_TOKENS if is_chat else TOKENS
         limit = self._permission.settings.whole(key)
-        used, calls_made = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
+        used, _ = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
         requested = call.tokens.input + call.tokens.output
+        command = f"nacre config set {key} …"
         if limit <= 0:
             writer = "nacre writer set says which writer may take how many tokens a day"
-            hint = f"{key} is 0: nacre config set {key} …" if is_chat else writer
-            return "no tokens", BudgetSpentError(
-                f"{call.model} may take no tokens by itself", hint=hint
-            )
-        calls = 0 if is_chat else self._permission.settings.whole(CALLS)
-        if calls and calls_made >= calls:
-            message = f"{call.model} may make {calls:,} calls a day, and has made them"
-            return "calls", BudgetSpentError(
-                message, hint=self._retry_hint(False, f"nacre config set {CALLS} …")
+            return BudgetSpentError(
+                f"{call.model} may take no tokens by itself",
+                hint=f"{key} is 0: {command}" if is_chat else writer,
             )
         if used + requested <= limit:
             return None
-        message = f"{call.model} may take {limit:,} tokens a day, {used:,} are taken, and a call may take {requested:,}"
-        return "tokens", BudgetSpentError(
-            message, hint=self._retry_hint(requested > limit, f"nacre config set {key} …")
+        when = (
+            "a day that holds such a call" if requested > limit else "it goes on tomorrow; for more"
         )
-
-    def _over_budget(self, task: str | None, spent: int, limit: int, cost: int) -> BudgetSpentError:
-        key = TASKS if task else DAILY
-        command = (
-            f"nacre config set {key} '{{{task} = …}}'" if task else f"nacre config set {key} …"
-        )
-        scope = f"{task} in the background" if task else "models in the background"
-        if limit <= 0:
-            return BudgetSpentError(f"{scope} may cost nothing: {key} is 0", hint=command)
         return BudgetSpentError(
-            f"{scope} may cost {dollars(limit)} a day, {dollars(spent)} are used, and a call may take {dollars(cost)}",
-            hint=self._retry_hint(cost > limit, command),
+            f"{call.model} may take {limit:,} tokens a day, {used:,} are taken, and a call may take {requested:,}",
+            hint=f"{when}: {command}",
         )
-
-    def _retry_hint(self, is_too_small: bool, command: str) -> str:
-        """Return the hint when the call becomes possible: the next day, or a larger budget."""
-        if is_too_small:
-            return f"a day that holds such a call: {command}"
-        return f"it goes on at {shown_minute(resets_at(self._home))}; for more: {command}"
 
 
 class HomeAnswers:
@@ -682,52 +547,9 @@ def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
     )
 
 
-def costs(home: Home, days: int = 30) -> CostReport:
-    """Return the costs of the last days, including today, and the rest of today's budgets.
-
-    Calls by subscription are free here, even if their command reports a cost.
-    """
-    fold_notes(home)
-    day = home.today()
-    since = day - timedelta(days=days - 1)
-    spending = home.spending
-    limits = {None: budget(home), **{task: budget(home, task) for task in home.settings[TASKS]}}
-    budgets = [
-        Budget(
-            task,
-            amount or 0,
-            spending.in_background(day, task or "", partial(is_priced, home.settings))[
-                1 if task else 0
-            ],
-        )
-        for task, amount in limits.items()
-    ]
-    return CostReport(
-        since,
-        day,
-        resets_at(home),
-        [_without_unpriced_cost(home.settings, spent) for spent in spending.since(since)],
-        spending.refusals(since),
-        budgets,
-        home.settings.flag("models.background"),
-    )
-
-
-def _without_unpriced_cost(settings: Settings, spent: Spent) -> Spent:
-    return (
-        spent
-        if is_priced(settings, spent.model)
-        else replace(spent, cost=0, unpriced=0, estimated=0)
-    )
-
-
-def left_today(home: Home, task: str) -> int:
-    """Return the rest of a task's background budget for today, in millionths of a US dollar."""
-    day = home.today()
-    total, task_total = home.spending.in_background(day, task, partial(is_priced, home.settings))
-    remaining = (budget(home) or 0) - total
-    task_budget = budget(home, task)
-    return max(0, remaining if task_budget is None else min(remaining, task_budget - task_total))
+def left_today(home: Home) -> int:
+    """Return the rest of the background budget for today, in millionths of a US dollar."""
+    return min(limit.left for limit in budgets(home.settings, home.spending, home.today()))
 
 
 def tokens_left(home: Home, model: str) -> int | None:
@@ -738,26 +560,12 @@ def tokens_left(home: Home, model: str) -> int | None:
     return max(0, home.settings.whole(TOKENS) - used)
 
 
-def calls_left(home: Home, model: str) -> int | None:
-    """Return a subscription's remaining background calls for today, or ``None`` if unlimited or priced."""
-    limit = home.settings.whole(CALLS)
-    if not (limit and is_by_subscription(home.settings, model)):
-        return None
-    _, calls_made = home.spending.tokens_in_background(home.today(), model)
-    return max(0, limit - calls_made)
-
-
 def is_by_subscription(settings: Settings, model: str) -> bool:
     """Return True if calls are paid by a subscription and not by an API key, so that tokens are counted."""
     with contextlib.suppress(ModelRefusedError):
         provider = provider_of(settings, model.partition(":")[0])
         return provider.subscription and not key_of_billing(settings, provider)
     return False
-
-
-def is_priced(settings: Settings, model: str) -> bool:
-    """Return True if a model's costs count towards the daily budget."""
-    return not is_by_subscription(settings, model)
 
 
 def _is_whole(text: str) -> bool:
@@ -772,51 +580,6 @@ def unpriced(model: str) -> BudgetSpentError:
         f"nobody knows what {model} costs, so no budget can hold it",
         hint=f"say it in US dollars for a million tokens, 0 where it is free: "
         f"nacre config set models.capabilities '{price}'",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """Totals of calls with the same task, model or day.
-
-    ``background`` counts background calls. See :class:`Spent`.
-    """
-
-    name: str
-    calls: int
-    background: int
-    failed: int
-    tokens: Tokens
-    cost: int
-    unpriced: int
-    seconds: float
-    estimated: int
-
-
-def added_up(spent: Sequence[Spent], by: str) -> list[Sum]:
-    """Return totals by ``task``, ``model`` or ``day``: most expensive first, days in order."""
-    groups: dict[str, list[Spent]] = {}
-    for item in spent:
-        groups.setdefault(str(getattr(item, by)), []).append(item)
-    totals = [summed(name, group) for name, group in groups.items()]
-    return sorted(
-        totals,
-        key=lambda total: total.name if by == "day" else (-total.cost, -total.calls, total.name),
-    )
-
-
-def summed(name: str, group: Sequence[Spent]) -> Sum:
-    """Return the total of some calls."""
-    return Sum(
-        name,
-        sum(item.calls for item in group),
-        sum(item.calls for item in group if item.is_background),
-        sum(item.failed for item in group),
-        sum((item.tokens for item in group), Tokens()),
-        sum(item.cost for item in group),
-        sum(item.unpriced for item in group),
-        sum(item.seconds for item in group),
-        sum(item.estimated for item in group),
     )
 
 
@@ -893,113 +656,29 @@ def is_final(answer: object) -> bool:
     return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLongError)
 
 
-# -- Requests ------------------------------------------------------------------
-
-
-class CostRequest(Request, frozen=True, kw_only=True):
-    """Show costs of the last days, including today."""
-
-    days: Annotated[int, Meta(description="Days, including today.", ge=1, le=3650)] = 30
-
-
 # -- Wrapped models ------------------------------------------------------------
 
 
-_MAX_QUESTION_CHARACTERS = 160
-
-
-_MAX_ANSWER_CHARACTERS = 300
-
-
 def wrapped(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
-    """Return a model with ledger, answer cache, trace and the owner's limits."""
+    """Return a model with ledger, answer cache, traces and the owner's limits."""
     connection = OwnConnection(home)
-    books = HomeBooks(home, connection, background=background)
-    call_trace = CallTrace(model.name, model.capabilities)
-    model = Metered(model, books)
+    model = Metered(model, HomeBooks(home, connection, background=background))
     if home.settings.whole("models.cache_days"):
         model = Cached(model, HomeAnswers(home, connection, background=background))
-    return TurnTaking(model, home.turn, call_trace, home.settings.number("models.timeout_seconds"))
-
-
-class CallTrace(local):
-    """Adds each attempt of a call to the current run, if any. State is per thread."""
-
-    def __init__(self, name: str, capabilities: Capabilities) -> None:
-        self._name = name
-        self._capabilities = capabilities
-        self._began = 0.0
-
-    def begin(self) -> None:
-        """Start timing an attempt."""
-        self._began = time.perf_counter()
-
-    def answered(self, prompt: Prompt, completion: Completion) -> None:
-        """Add a successful attempt."""
-        step = Step(
-            _title(prompt, completion),
-            _brief_prompt(prompt),
-            shorten(completion.text, _MAX_ANSWER_CHARACTERS)
-            + (" (cut off)" if completion.is_cut else ""),
-            seconds=self._restart_timer(),
-            model=self._name,
-            tokens=completion.tokens,
-            cost=cost_of(completion, self._capabilities),
-        )
-        self._add(step)
-
-    def failed(self, prompt: Prompt, error: NacreError) -> None:
-        """Add a failed attempt with its estimated usage."""
-        tokens, cost = of_failed(prompt, error, self._capabilities)
-        step = Step(
-            _title(prompt),
-            _brief_prompt(prompt),
-            shorten(error.message, _MAX_ANSWER_CHARACTERS),
-            "failed",
-            seconds=self._restart_timer(),
-            model=self._name,
-            tokens=tokens,
-            cost=cost,
-        )
-        self._add(step)
-
-    def _restart_timer(self) -> float:
-        """Return the seconds since the last call and restart the timer."""
-        before, self._began = self._began, time.perf_counter()
-        return self._began - before
-
-    def _add(self, step: Step) -> None:
-        run = current()
-        if run:
-            run.add(step)
-
-
-def _title(prompt: Prompt, completion: Completion | None = None) -> str:
-    if completion and completion.is_repeated:
-        return "takes an answer that was kept"
-    return "has an answer mended" if REPAIR in prompt.text else "asks the model"
-
-
-def _brief_prompt(prompt: Prompt) -> str:
-    return (
-        f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _MAX_QUESTION_CHARACTERS)}"
-    )
+    return TurnTaking(model, home.turn, home.settings.number("models.timeout_seconds"))
 
 
 class TurnTaking:
-    """A model whose calls are traced and let other threads of the home run; implements LanguageModel.
+    """A model whose calls let other threads of the home run; implements LanguageModel.
 
     ``seconds`` limits all prompts except conversations.
     """
 
-    def __init__(
-        self, model: LanguageModel, turn: Turn, call_trace: CallTrace, seconds: float
-    ) -> None:
+    def __init__(self, model: LanguageModel, turn: Turn, seconds: float) -> None:
         self.name = model.name
         self.capabilities: Capabilities = model.capabilities
         self._model = model
         self._turn = turn
-        self._call_trace = call_trace
         self._seconds = seconds
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -1009,19 +688,7 @@ class TurnTaking:
             seconds = self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
             prompt = replace(prompt, timeout_seconds=seconds)
         with self._turn.aside():
-            return self._complete_traced(prompt)
-
-    def _complete_traced(self, prompt: Prompt) -> Completion:
-        if current() is None:
             return self._model.complete(prompt)
-        self._call_trace.begin()
-        try:
-            completion = self._model.complete(prompt)
-        except NacreError as error:
-            self._call_trace.failed(prompt, error)
-            raise
-        self._call_trace.answered(prompt, completion)
-        return completion
 
     def close(self) -> None:
         """Close the model."""
@@ -1031,6 +698,13 @@ class TurnTaking:
 # -- Operations ----------------------------------------------------------------
 
 
-def show_costs(home: Home, request: CostRequest) -> CostReport:
-    """Show the costs of models and the rest of today's budgets."""
-    return costs(home, max(1, request.days))
+def show_costs(home: Home) -> CostReport:
+    """Show the costs of models today and this month, and the rest of the budgets."""
+    fold_notes(home)
+    today = home.today()
+    return CostReport(
+        today,
+        budgets(home.settings, home.spending, today),
+        tuple(home.spending.by_task(today.replace(day=1), today)),
+        home.settings.flag("models.background"),
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from nacre.values.memory import USUAL_STRENGTH, Candidate, Memory, Operation, Validity
-from nacre.values.models import Refusal, Spent, Trace
+from nacre.values.models import TaskCost
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
 from nacre.values.reports import Check
 from nacre.values.review import JudgedPair, Maturity, Usage
@@ -258,14 +257,6 @@ class FixResult:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceView:
-    """A trace with the names of the items it refers to."""
-
-    trace: Trace
-    names: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """A project and all known projects. ``is_known`` is false if no project has the name.
 
@@ -316,23 +307,28 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The daily background budget and what was used today, in millionths of a US dollar."""
+    """The cap of background work for a ``day`` or ``month``, and the part that is used.
 
-    task: str | None
+    Amounts are in millionths of a US dollar.
+    """
+
+    period: str
     most: int
     spent: int
+
+    @property
+    def left(self) -> int:
+        """The rest of the cap."""
+        return max(0, self.most - self.spent)
 
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """Costs of models since a day."""
+    """The cost of models today and this month, by task."""
 
-    since: date
     today: date
-    resets: datetime
-    spent: Sequence[Spent]
-    refused: Sequence[Refusal]
-    budgets: Sequence[Budget]
+    budgets: tuple[Budget, ...]
+    tasks: tuple[TaskCost, ...]
     is_background_on: bool
 
 

@@ -16,7 +16,7 @@ from msgspec import Meta, structs
 
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
-from nacre.base.text import count_tokens, normalise, written
+from nacre.base.text import normalise, written
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
@@ -36,10 +36,10 @@ from nacre.home.parsing import (
 )
 from nacre.home.parsing import read_files as parsing_read_files
 from nacre.home.reread import missing, read_archived
-from nacre.home.spending import MOST_REFS, counted, is_set, noting, rests
+from nacre.home.spending import is_set, rests
 from nacre.learn import discovery
 from nacre.learn.discovery import FoundFile
-from nacre.learn.estimate import Estimate, estimate_learning, estimate_vectors, foresee
+from nacre.learn.estimate import Estimate, estimate_learning, foresee
 from nacre.learn.explicit import is_refused, is_stated, is_taken_back
 from nacre.learn.learn import learn
 from nacre.learn.pasted import reads_as_rule
@@ -52,13 +52,12 @@ from nacre.memories.erasure import erase_written_bytes
 from nacre.memories.statements import adds, read
 from nacre.memories.store import Rehearsal, Said, fold_usage
 from nacre.memories.tombstones import Gate
-from nacre.memories.vectors import embed_pending, passages
+from nacre.memories.vectors import embed_pending
 from nacre.readers.adapter import Root
 from nacre.readers.conversation import memories_made
 from nacre.readers.registry import is_guess
 from nacre.store.sessions import TurnBatch
 from nacre.values.memory import Kind, SessionFilter, Source
-from nacre.values.models import Step, TraceKind
 from nacre.values.reports import (
     IngestPlan,
     IngestReport,
@@ -430,18 +429,7 @@ def ingest(
     options = options or IngestOptions()
     if options.older:
         check_older(home, options)
-    with noting(home, TraceKind.INDEX, _subject(options)) as trace:
-        report = _Ingest(home, run, options, on_progress or (lambda _: None)).complete()
-        counts = counted({**read_counts(report), **learned_counts(report)})
-        if counts:
-            trace.add(
-                Step("reads and learns", output=counts, refs=tuple(report.memories[:MOST_REFS]))
-            )
-        learned = counted({"sessions": report.sessions, "memories": len(report.memories)})
-        trace.outcome = (
-            learned or counted({"transcripts archived": report.archived.files}) or "nothing new"
-        )
-    return report
+    return _Ingest(home, run, options, on_progress or (lambda _: None)).complete()
 
 
 def check_older(home: Home, options: IngestOptions) -> None:
@@ -461,16 +449,6 @@ def check_older(home: Home, options: IngestOptions) -> None:
     if rests(home.settings):
         message = "the writer is paused, or waits for the mains: it reads no older sessions now"
         raise InvalidInputError(message, hint="nacre writer tells which")
-
-
-def _subject(options: IngestOptions) -> str:
-    """Describe the input, for the trace."""
-    if options.from_archive:
-        return "the archive"
-    if not options.paths:
-        return "what discovery finds" if options.reads else "what waits"
-    more = f" and {len(options.paths) - 1} more" if len(options.paths) > 1 else ""
-    return f"{options.paths[0]}{more}"
 
 
 class _Ingest:
@@ -735,16 +713,7 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
     findings = _findings(home, options)
     problems = list(findings.problems)
     jobs = jobs_for(home, findings.files, ReadTally(), force=options.force)
-    tokens = 0
-
-    def counted() -> Iterator[tuple[Session, Sequence[Turn]]]:
-        nonlocal tokens
-        for session, turns in unstored(home, jobs, problems):
-            tokens += sum(count_tokens(part) for turn in turns for part in passages(turn.text))
-            yield session, turns
-
-    result = estimate_learning(home, counted(), problems, older=options.older)
-    return replace(result, vectors=estimate_vectors(home, tokens))
+    return estimate_learning(home, unstored(home, jobs, problems), problems, older=options.older)
 
 
 def _findings(home: Home, options: IngestOptions) -> discovery.Findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, partial
@@ -33,7 +33,6 @@ from nacre.home.spending import (
     model_for,
     name_for,
     rests,
-    tracing,
 )
 from nacre.home.views import Extracted
 from nacre.learn import requests as learn_requests
@@ -81,7 +80,7 @@ from nacre.protocols import LanguageModel
 from nacre.readers.trust import shared
 from nacre.settings import Value
 from nacre.values.memory import BESIDE_PASTE, NODDED, Candidate, Kind, Memory, Source
-from nacre.values.models import Health, Step, TraceKind
+from nacre.values.models import Health
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import (
     Flag,
@@ -287,90 +286,28 @@ def is_left_alone(home: Home) -> bool:
 def ask_about(
     home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], options: Wanted
 ) -> Extraction:
-    """Ask a model about a session and record a trace. Holds no lock and no transaction meanwhile."""
-    with tracing(home, TraceKind.EXTRACTION, session.id) as run:
-        with home.turn.aside():  # the calls run in other threads
-            extraction = extract_with(model, session, turns, options)
-        run.add(_step(extraction, session.id))
-        run.outcome = count(len(extraction.memories), "memory", "memories")
-        return extraction
+    """Ask a model about a session. Holds no lock and no transaction meanwhile."""
+    with home.turn.aside():  # the calls run in other threads
+        return extract_with(model, session, turns, options)
 
 
 def ask_about_all(
     home: Home, caller: Caller, sessions: Sequence[Shown], options: Wanted
 ) -> Sequence[Extraction] | None:
-    """Ask a model about several sessions in one call and record a trace."""
-    with tracing(
-        home, TraceKind.EXTRACTION, f"{sessions[0].session.id} and {len(sessions) - 1} more"
-    ) as run:
-        with home.turn.aside():
-            extractions = extract_together(caller, sessions, options)
-        for shown, extraction in zip(sessions, extractions or (), strict=False):
-            run.add(_step(extraction, shown.session.id))
-        run.outcome = (
-            f"{sum(len(extraction.memories) for extraction in extractions)} memories"
-            if extractions
-            else "no answer"
-        )
-        return extractions
+    """Ask a model about several sessions in one call."""
+    with home.turn.aside():
+        return extract_together(caller, sessions, options)
 
 
 def ask_about_later(home: Home, caller: Caller, memories: Sequence[Held]) -> Sequence[Doubt] | None:
-    """Ask which memories later turns contradict, and record a trace; return ``None`` without an answer."""
+    """Ask which memories later turns contradict; return ``None`` without an answer."""
     checked = [item for item in memories if item.sayings]
     if not checked:
         return ()
     seconds = home.settings.number("models.timeout_seconds")
-    with tracing(
-        home, TraceKind.EXTRACTION, f"{len(checked)} memories beside what was said later"
-    ) as run:
-        with home.turn.aside():
-            answer = caller.ask(for_later(checked, caller.capabilities, seconds), Outdateds)
-        doubtful, dropped = (None, {}) if answer is None else doubts(checked, answer.memories)
-        run.outcome = (
-            "no answer"
-            if doubtful is None
-            else f"{len(doubtful)} may be out of date{_rejections(dropped)}"
-        )
-        sessions = dict.fromkeys(saying.session for item in checked for saying in item.sayings)
-        run.add(
-            Step(
-                "was shown excerpts",
-                f"of {count(len(sessions), 'session')}",
-                run.outcome,
-                refs=tuple(sessions),
-            )
-        )
-        return doubtful
-
-
-def _rejections(dropped: Mapping[str, int]) -> str:
-    """Describe the rejected proposals, by reason."""
-    reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
-    return f"; not taken: {reasons}" if reasons else ""
-
-
-def _step(extraction: Extraction, session: str) -> Step:
-    output = f"{len(extraction.memories)} taken{_rejections(extraction.dropped)}"
-    reasons = ", ".join(
-        dict.fromkeys(candidate.detail for candidate in extraction.candidates if candidate.held)
-    )
-    output += f"; held back: {reasons}" if reasons else ""
-    output += (
-        f"; {extraction.by_rules} of {extraction.parts} parts by rules: {extraction.problem}"
-        if extraction.by_rules
-        else ""
-    )
-    return Step(
-        "looks at the answers",
-        f"{extraction.proposed} memories proposed of {extraction.parts} parts",
-        output,
-        refs=(
-            session,
-            *dict.fromkeys(turn for candidate in extraction.candidates for turn in candidate.turns),
-        ),
-        more={**extraction.dropped, "by_rules": extraction.by_rules},
-    )
+    with home.turn.aside():
+        answer = caller.ask(for_later(checked, caller.capabilities, seconds), Outdateds)
+    return None if answer is None else doubts(checked, answer.memories)[0]
 
 
 @dataclass

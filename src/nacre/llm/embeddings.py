@@ -296,11 +296,8 @@ class Meter(Protocol):
     def begin(self, tokens: int) -> Call:
         """Register a call of about this many tokens. Raises EmbedderUnavailableError if it must not be made."""
 
-    def end(self, call: Call, tokens: int, seconds: float) -> None:
-        """Record an answered call and its tokens."""
-
-    def fail(self, call: Call, tokens: int, seconds: float) -> None:
-        """Record a failed call and the tokens that may be charged for it."""
+    def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
+        """Record a call and its tokens, or those that may be charged for a failed one."""
 
 
 @dataclass
@@ -487,7 +484,9 @@ class RemoteEmbedder:
         except NacreError as error:
             if self._meter and call:
                 may_cost = isinstance(error, ModelUnavailableError) and error.may_cost
-                self._meter.fail(call, sent if may_cost else 0, time.monotonic() - began)
+                self._meter.end(
+                    call, sent if may_cost else 0, time.monotonic() - began, failed=True
+                )
             raise
         used = result.tokens or sent
         if self._meter and call:

@@ -270,16 +270,14 @@ class Books(Protocol):
         Raises BudgetSpentError, ModelUnavailableError.
         """
 
-    def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """Record an answered call."""
+    def end(self, call: Call, error: NacreError | None = None) -> None:
+        """Record a call that ended, with the tokens and cost that it took or, ``failed``, may have taken.
 
-    def fail(
-        self, call: Call, tokens: Tokens, cost: int | None, seconds: float, error: NacreError
-    ) -> None:
-        """Record a failed call with the tokens and cost that it may have taken."""
+        A call that was left by the caller is still ``open``.
+        """
 
-    def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """Record a call that was cancelled on this side, with the tokens and cost that it may have taken."""
+    def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
+        """Keep the texts of a call."""
 
     def close(self) -> None:
         """Release resources."""
@@ -309,19 +307,23 @@ class Metered:
             completion = self._model.complete(prompt)
         except BaseException as error:
             tokens, cost = of_failed(prompt, error, self.capabilities)
-            seconds = self._now() - began
+            ended = self._ended(call, tokens, cost, self._now() - began)
             if isinstance(error, NacreError) and not self._is_closed:
-                self._books.fail(call, tokens, as_counted(cost), seconds, error)
+                ended = replace(ended, outcome="failed")
+                self._books.end(ended, error)
             else:
-                self._books.leave(call, tokens, as_counted(cost), seconds)
+                self._books.end(ended)
+            self._books.trace(ended, prompt, "", str(error) or type(error).__name__)
             raise
-        self._books.end(
-            call,
-            completion.tokens,
-            as_counted(cost_of(completion, self.capabilities)),
-            self._now() - began,
-        )
+        cost = cost_of(completion, self.capabilities)
+        ended = self._ended(call, completion.tokens, cost, self._now() - began)
+        self._books.end(replace(ended, outcome="done"))
+        self._books.trace(ended, prompt, completion.text, "")
         return completion
+
+    @staticmethod
+    def _ended(call: Call, tokens: Tokens, cost: Decimal | None, seconds: float) -> Call:
+        return replace(call, tokens=tokens, cost=as_counted(cost), seconds=seconds)
 
     def close(self) -> None:
         """Cancel the running calls. Their possible costs stay in the books."""

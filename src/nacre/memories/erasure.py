@@ -583,12 +583,13 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
 
 
 def clear_told(home: Home, quotes: Pattern) -> None:
-    """Delete traces and doubts that match, and all cached answers."""
+    """Delete questions and doubts that match, and all traces and cached answers."""
     _clear_traces(home, lambda text: quotes.search(text) is not None)
 
 
 def _clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
     with home.database.transaction():
+        home.traces.delete_calls()
         home.traces.delete_where(is_revealing)
         home.reviews.delete_where(is_revealing)
         home.spending.clear_answers()

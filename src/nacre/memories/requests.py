@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nacre.base.text import shorten
 from nacre.errors import EmbedderUnavailableError, NacreError
 from nacre.home import consent, home
-from nacre.home.spending import NONE, Answered, Run, ask_all, is_final, model_for, name_for, tracing
+from nacre.home.spending import NONE, Answered, ask_all, is_final, model_for, name_for
 from nacre.llm import calibration, failures
 from nacre.memories import placement
 from nacre.memories import vectors as memories_vectors
@@ -27,7 +26,6 @@ from nacre.memories.judge import (
     standing_for,
 )
 from nacre.protocols import LanguageModel
-from nacre.values import models
 from nacre.values.memory import Memory
 from nacre.values.session import Task
 
@@ -216,14 +214,10 @@ class _Vectors:
 def _decide(
     home: home.Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
 ) -> Decisions:
-    subject = shorten(doubtful[0].memory.subject, _MAX_TITLE_CHARACTERS)
-    suffix = f" and {len(doubtful) - 1:,} more" if len(doubtful) > 1 else ""
     result = Decisions(asked=len(doubtful))
-    with tracing(home, models.TraceKind.DEDUP, subject + suffix) as run:
-        session = _Deciding(home, model, seconds, result, run)
-        for item, answer in zip(doubtful, session.ask(doubtful), strict=True):
-            session.take(item, answer)
-        run.outcome = _outcome(result)
+    session = _Deciding(home, model, seconds, result)
+    for item, answer in zip(doubtful, session.ask(doubtful), strict=True):
+        session.take(item, answer)
     if seconds is not None and result.note is None and len(result.made) < len(doubtful):
         result.note = (
             f"{model.name} did not answer within {seconds:g} seconds (dedup.model_seconds)"
@@ -244,13 +238,11 @@ class _Deciding:
         model: LanguageModel,
         seconds: float | None,
         result: Decisions,
-        run: Run,
     ) -> None:
         longest = home.settings.number("models.timeout_seconds")
         self._home = home
         self._model = model
         self._result = result
-        self._run = run
         self._until = None if seconds is None else time.monotonic() + seconds
         self._seconds_each = longest if seconds is None else min(seconds, longest)
         self._outcomes = _Outcomes()
@@ -296,18 +288,10 @@ class _Deciding:
     def _decision_of(self, item: Doubtful, answer: _Answer) -> Decision | None:
         if not isinstance(answer, Answered):
             self._result.note = self._result.note or (_note(answer) if answer else None)
-            step = (
-                _step(item, answer.message, "failed")
-                if answer
-                else _step(item, "not answered", "skipped")
-            )
-            self._run.add(step)
             return None
         decision = decide(answer.value, item.memory, item.near, self._model.name)
         clean = self._home.redactor.clean
-        decision = replace(decision, reason=clean(decision.reason), merged=clean(decision.merged))
-        self._run.add(_step(item, f"{decision.action}: {decision.reason}"))
-        return decision
+        return replace(decision, reason=clean(decision.reason), merged=clean(decision.merged))
 
 
 class _Outcomes:
@@ -356,24 +340,6 @@ class _Outcomes:
         to = self.of(to)
         if to.id != memory.id:
             self._as[memory.id] = to
-
-
-def _step(item: Doubtful, output: str, status: str = "done") -> models.Step:
-    """Return the step that records an answer. The model call is a separate step with time and cost."""
-    return models.Step(
-        "decide",
-        shorten(item.memory.content, _MAX_TITLE_CHARACTERS),
-        output,
-        status,
-        (item.memory.id, *(other.id for other in item.near)),
-    )
-
-
-def _outcome(result: Decisions) -> str:
-    counts = count_by_action(result.made.values())
-    missing = result.asked - len(result.made)
-    parts = [f"{number} {action}" for action, number in counts.items()]
-    return ", ".join([*parts, f"{missing} unanswered"] if missing else parts)
 
 
 def count_by_action(made: Iterable[Decision]) -> Mapping[str, int]:

@@ -36,14 +36,13 @@ from nacre.home.consent import (
     embedder_in_use,
     embedder_of,
     hold,
-    note_held,
     place_of,
     say_yes,
     wants_yes,
 )
 from nacre.home.home import BUNDLED, Home
 from nacre.home.spending import left_today
-from nacre.known_settings import VECTORS, check
+from nacre.known_settings import check
 from nacre.llm.calibration import is_measured, probes, seen_by
 from nacre.memories.compare import settle
 from nacre.protocols import Embedder, RemoteEmbedder
@@ -234,7 +233,6 @@ class _Work:
         )
         if isinstance(error, EmbedderHeldError):
             self.note = f"{error.message}; {error.hint}"
-            note_held(self._home, self._home.settings.text("embedding.model"), error)
 
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
         """Compute the missing vectors of a model. Raises EmbedderUnavailableError."""
@@ -485,7 +483,7 @@ def plan(home: Home, name: str) -> Plan:
         tokens,
         cost,
         wants_yes=wants_yes(home.settings, setting) is not None,
-        left=left_today(home, VECTORS),
+        left=left_today(home),
     )
 
 

@@ -22,11 +22,11 @@ from nacre.errors import (
     UnusableAnswerError,
 )
 from nacre.home.home import Home
-from nacre.home.spending import model_for, tracing
+from nacre.home.spending import model_for
 from nacre.llm.failures import ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.recall.lanes import ScoredMemory, rescored
-from nacre.values.models import Capabilities, Completion, Prompt, TraceKind
+from nacre.values.models import Capabilities, Completion, Prompt
 from nacre.values.recall import Lane, LaneState
 from nacre.values.session import Task, Trust
 
@@ -256,7 +256,7 @@ def advised(
 def phrased(home: Home, question: str) -> tuple[list[str], Lane]:
     """Return other phrasings of a question, and the lane that reports them."""
     clean = home.redactor.clean(question)
-    with tracing(home, TraceKind.RECALL, clean), advised(home, SECONDS) as adviser:
+    with advised(home, SECONDS) as adviser:
         phrasings = other_phrasings(adviser, clean)
         if phrasings is None:
             return [], _unavailable_lane("expansion", adviser)
@@ -286,7 +286,7 @@ def regraded(
 ) -> tuple[list[ScoredMemory], Lane]:
     """Return hits in the order of a model's grades, with scores by position, and the lane that reports the grading."""
     clean = home.redactor.clean(question)
-    with tracing(home, TraceKind.RECALL, clean), advised(home, SECONDS) as adviser:
+    with advised(home, SECONDS) as adviser:
         order = graded(adviser, clean, ranked)
         if order is None:
             return list(ranked), _unavailable_lane("reranker", adviser)

@@ -23,18 +23,18 @@ from nacre.home.change import page_text
 from nacre.home.home import Home
 from nacre.home.location import with_dependencies
 from nacre.home.projects import without_what_is_over
-from nacre.home.spending import name_for, tracing
+from nacre.home.spending import name_for
 from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
 from nacre.memories.store import spool_use
 from nacre.recall.advice import Adviser, advised, prompt_of
 from nacre.recall.question import Question, asks, read_question
-from nacre.recall.ranking import note_deep_case
+from nacre.recall.ranking import note_question
 from nacre.recall.recall import check, recall
 from nacre.recall.requests import DeepQuery
 from nacre.recall.scoring import BORDER
 from nacre.values.memory import Kind, Memory, Scope
-from nacre.values.models import Step, TraceKind
+from nacre.values.models import NOTHING_FOUND
 from nacre.values.recall import (
     Candidate,
     DecidedBy,
@@ -516,7 +516,13 @@ def deep_recall(
         spool_use(home, [hit.memory.id for hit in result.hits], session=query.session)
     result = replace(result, query=text, took_ms=(time.perf_counter() - started) * 1000)
     if query.update:
-        note_deep_case(home, query, result)
+        clarify = (
+            f"asks which project: {', '.join(result.clarify)}" if result.clarify else NOTHING_FOUND
+        )
+        hits = (
+            f"{count(len(result.hits), 'memory', 'memories')} of {result.project or 'no project'}"
+        )
+        note_question(home, query, hits if result.hits else clarify)
     return result
 
 
@@ -567,20 +573,7 @@ def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:
         query.text, now=home.now(), projects=[project.slug for project in projects]
     )
     run = _Run(home, query, adviser, question, projects)
-    with tracing(home, TraceKind.RECALL, query.text) as trace:
-        outcome = _find(run)
-        if model:
-            for step in run.steps:
-                trace.add(
-                    Step(
-                        step.name,
-                        query.text[:200],
-                        step.problem or step.outcome,
-                        "failed" if step.problem else "done",
-                        more={"by": step.by.value},
-                    )
-                )
-            trace.outcome = outcome.project or outcome.route.value
+    outcome = _find(run)
     return replace(outcome, steps=tuple(run.steps), lanes=run.lanes, model=model)
 
 

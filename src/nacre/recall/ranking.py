@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,7 +16,6 @@ from nacre.base.text import count, excerpt, one_line, shorten, words
 from nacre.base.times import Window, day_interval
 from nacre.home import spending
 from nacre.home.home import Home
-from nacre.memories import store
 from nacre.recall import question as recall_question
 from nacre.recall import requests
 from nacre.recall.lanes import (
@@ -34,7 +32,6 @@ from nacre.store import memories
 from nacre.values import models
 from nacre.values.memory import Memory, Scope
 from nacre.values.recall import (
-    DeepResult,
     Filter,
     LaneState,
     Mode,
@@ -42,7 +39,7 @@ from nacre.values.recall import (
     RecallResult,
     TurnHit,
 )
-from nacre.values.review import Judged, Verdict
+from nacre.values.review import Verdict
 from nacre.values.session import Action, Trust, Turn
 
 _HIT_CHARACTERS = 120
@@ -138,115 +135,23 @@ _NARROWING_FILTERS = (
 _VERDICT_WORDS = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "corrected"}
 
 
-def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
-    """Record a question and its answer as one line in the spool, without a database write."""
-    if not home.settings.whole("traces.keep_days"):
-        return
-    steps = [
-        models.Step(
-            f"{lane.name} lane",
-            output=lane.note or lane.state.value,
-            status=_STATUS.get(lane.state, "skipped"),
-        )
-        for lane in result.lanes
-    ]
-    shown = {hit.memory.id: hit.score for hit in result.hits}
-    shown |= {f"{hit.session.id}#{hit.turn.id}": hit.score for hit in result.turns}
-    _note(home, query, steps, shown, _outcome(result), result.took_ms)
-
-
-def note_deep_case(home: Home, query: requests.DeepQuery, result: DeepResult) -> None:
-    """Record a deep question and its answer, with the actor of each step."""
-    if not home.settings.whole("traces.keep_days"):
-        return
-    steps = [
-        models.Step(
-            step.name,
-            output=step.problem or step.outcome,
-            status="failed" if step.problem else "done",
-            more={"by": step.by.value},
-        )
-        for step in result.steps
-    ]
-    shown = {hit.memory.id: hit.score for hit in result.hits}
-    if shown:
-        outcome = f"{count(len(shown), 'memory', 'memories')} of {result.project or 'no project'}"
-    elif result.clarify:
-        outcome = f"asks which project: {', '.join(result.clarify)}"
-    else:
-        outcome = models.NOTHING_FOUND
-    _note(home, query, steps, shown, outcome, result.took_ms)
-
-
-def _note(
-    home: Home,
-    query: RecallQuery | requests.DeepQuery,
-    steps: Sequence[models.Step],
-    shown: Mapping[str, float],
-    outcome: str,
-    took_ms: float,
-) -> None:
-    ended, took = home.clock(), timedelta(milliseconds=took_ms)
-    answer = models.Step(
-        "answer", output=outcome, refs=tuple(shown), seconds=took.total_seconds(), more=shown
-    )
+def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: str) -> None:
+    """Record a question and its outcome as one line in the spool, without a database write."""
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
-    session = store.session_name(query.session) if query.session else ""
     criteria = query.filter
-    names = [name for name in _NARROWING_FILTERS if getattr(criteria, name)]
-    names += ["scope"] if criteria.scope is not Scope.PRIVATE else []
-    more = {models.PROJECTS: ",".join(criteria.projects), models.NARROWED: ",".join(names)}
-    about = home.actor.in_words
-    if criteria.projects:
-        about += f"; of {', '.join(criteria.projects)}"
-    all_steps = (
-        models.Step(
-            "asked", output=about, more={name: value for name, value in more.items() if value}
-        ),
-        *steps,
-        answer,
+    is_narrowed = criteria.scope is not Scope.PRIVATE or any(
+        getattr(criteria, name) for name in _NARROWING_FILTERS
     )
-    spending.note_trace(
+    spending.note(
         home,
-        models.Trace(
-            home.ids(),
-            models.TraceKind.CASE,
-            question,
-            ended - took,
-            ended,
-            outcome,
-            all_steps,
-            session=session,
+        models.AskedQuestion(
+            home.ids(), home.clock(), question, outcome, criteria.projects, is_narrowed
         ),
     )
 
 
-def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> None:
-    """Record the usefulness of memories in the latest questions that showed them."""
-    since = home.now() - _VERDICT_PERIOD
-    by_case: Mapping[str, list[Judged]] = defaultdict(list)
-    for item in judged:
-        case = home.traces.case_of(
-            item.memory_id, store.session_name(session) if session else None, since
-        )
-        if case:
-            by_case[case].append(item)
-    with home.database.transaction():
-        for case, items in by_case.items():
-            summary = "; ".join(
-                f"{words}: {sum(item.verdict is verdict for item in items)}"
-                for verdict, words in _VERDICT_WORDS.items()
-                if any(item.verdict is verdict for item in items)
-            )
-            more = {item.memory_id: _VERDICT_WORDS[item.verdict] for item in items}
-            home.traces.add_step(
-                case,
-                models.Step("hears back", output=summary, refs=tuple(more), more=more),
-                summary,
-            )
-
-
-def _outcome(result: RecallResult) -> str:
+def outcome_of(result: RecallResult) -> str:
+    """Return the outcome of a question, as it is recorded."""
     if not result.is_answered:
         return models.NOT_SURE if result.hits or result.turns else models.NOTHING_FOUND
     return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"

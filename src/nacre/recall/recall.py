@@ -73,8 +73,8 @@ from nacre.recall.ranking import (
     engine_of,
     most_of,
     newest_first,
-    note_case,
-    note_verdicts,
+    note_question,
+    outcome_of,
     rank_memories,
     ranking_of,
     window_of,
@@ -264,7 +264,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     )
     if query.update and query.mode is not Mode.BROWSE:
         _note_use(home, query, sure, hits)
-        note_case(home, query, result)
+        note_question(home, query, outcome_of(result))
     return with_further_spaces(home, original, result, recall)
 
 
@@ -675,7 +675,6 @@ def feedback(
             home.session_uses.judge(name, [item.memory_id for item in judged])
             used = [item.memory_id for item in judged if item.verdict is Verdict.USED]
             use_together(home, name, used, today(home))
-        note_verdicts(home, judged, session)
     return FeedbackReport(judged, measure.borders.name)
 
 
@@ -690,7 +689,6 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
         for memory in memories if not good else ():
             at = to_ms(home.now()) or 0
             home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
-        note_verdicts(home, judged, None)
     return FeedbackReport(judged, "person")
 
 

@@ -11,13 +11,13 @@ from nacre.errors import EditConflictError, ModelRefusedError, UnavailableError,
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import redacted
-from nacre.home.spending import model_for, tracing
+from nacre.home.spending import model_for
 from nacre.llm.failures import ask, schema_of
 from nacre.memories.compare import MOST_HINTS, ClaimAnswer, claim_of, claim_prompt
 from nacre.memories.edit import catch_up
 from nacre.protocols import LanguageModel
 from nacre.values.memory import Claim, Memory
-from nacre.values.models import Prompt, Tokens, TraceKind
+from nacre.values.models import Prompt, Tokens
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Task
 
@@ -128,10 +128,9 @@ class _BackfillRun:
     def batch(self, ids: Sequence[str]) -> None:
         """Extract claims of a batch, and save them even if interrupted."""
         try:
-            with tracing(self.home, TraceKind.CLAIMS, f"claims of {len(ids)} memories"):
-                for memory in self.home.memories.in_any_state(ids):
-                    if self.note is None:
-                        self.extract(memory)
+            for memory in self.home.memories.in_any_state(ids):
+                if self.note is None:
+                    self.extract(memory)
         finally:
             self.keep()
 

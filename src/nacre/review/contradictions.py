@@ -38,7 +38,6 @@ from nacre.home.spending import (
     is_final,
     may_judge,
     model_for,
-    tracing,
     waits_for_models,
 )
 from nacre.home.views import Choice, Pair, PendingKind
@@ -79,7 +78,6 @@ from nacre.review import claims
 from nacre.review import judgements as review_judgements
 from nacre.store.review import Due
 from nacre.values.memory import DROP, Claim, Confirmation, HeldCandidate, Link, Memory, Retirement
-from nacre.values.models import Step, TraceKind
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 from nacre.values.review import JudgedPair, Reason, Relates
 from nacre.values.session import Speaker, Task, Trust
@@ -290,28 +288,13 @@ def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
 
     Later memories see earlier ones; each pair is judged once.
     """
-    with tracing(
-        home, TraceKind.CONTRADICTION, ", ".join(item.memory.id for item in looked)
-    ) as trace:
-        _extract_claims(home, looked, models)
-        questions = _Asking(home, models)
-        for item in looked:
-            if item.is_open:
-                questions.about_rivals(item)
-                questions.about_todos(item)
-        questions.ask()
-        for item in looked:
-            for finding in item.found:
-                judged = finding.judged
-                verdict = f"{judged.bearing.value} ({judged.confidence:.2f}): {judged.explanation}"
-                trace.add(
-                    Step(
-                        "judged",
-                        finding.other.subject,
-                        f"{verdict} → {finding.outcome.value}",
-                        refs=(item.memory.id, finding.other.id),
-                    )
-                )
+    _extract_claims(home, looked, models)
+    questions = _Asking(home, models)
+    for item in looked:
+        if item.is_open:
+            questions.about_rivals(item)
+            questions.about_todos(item)
+    questions.ask()
 
 
 def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> None:

@@ -19,7 +19,7 @@ from nacre.base.times import shown_day
 from nacre.errors import ModelRefusedError
 from nacre.home.home import Home
 from nacre.home.projects import REFERENCE_CHARACTERS, as_line, references_of, rests_on_what_holds
-from nacre.home.spending import NONE, name_for, tracing
+from nacre.home.spending import NONE, name_for
 from nacre.learn.extract import is_covered, may_be_shown
 from nacre.llm.failures import ask
 from nacre.llm.providers import describe
@@ -63,7 +63,7 @@ from nacre.review.relations import (
     words_of,
 )
 from nacre.values.memory import Kind, Memory
-from nacre.values.models import DOLLAR, Prompt, Tokens, TraceKind
+from nacre.values.models import DOLLAR, Prompt, Tokens
 from nacre.values.reports import OnProgress
 from nacre.values.review import Usage
 from nacre.values.session import Speaker, Task
@@ -503,13 +503,12 @@ def consulted(
         if model is None:
             return Consulted({}, note=why_not)
         name = name_for(home, Task.DREAM)
-        with tracing(home, TraceKind.DREAM, "pages and links"):
-            wanted = wanted_pages(home, memories, project, name)
-            pages = asked_for_pages(home, model, wanted, on_progress)
-            if pages.note:
-                return pages
-            pairs = wanted_pairs(home, memories, settled, name)
-            links = asked_for_relations(home, model, pairs, on_progress)
+        wanted = wanted_pages(home, memories, project, name)
+        pages = asked_for_pages(home, model, wanted, on_progress)
+        if pages.note:
+            return pages
+        pairs = wanted_pairs(home, memories, settled, name)
+        links = asked_for_relations(home, model, pairs, on_progress)
     unasked = pages.unasked + links.unasked
     return replace(
         pages, steps=links.steps, settled=links.settled, unasked=unasked, note=links.note
@@ -561,8 +560,7 @@ def asked_of_writer(
         seconds = home.settings.number("models.timeout_seconds")
         consultation = Consultation(model, home.redactor, usage, seconds)
         questions = [partial(consultation.about, part) for part in batches(chosen)]
-        with tracing(home, TraceKind.DREAM, f"{len(chosen)} clusters"):
-            results, problem = answers(home, questions, on_progress)
+        results, problem = answers(home, questions, on_progress)
     outcomes = [outcome for outcome in results if outcome]
     whole = Outcome(
         tuple(step for outcome in outcomes for step in outcome.steps),

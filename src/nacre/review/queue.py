@@ -59,7 +59,7 @@ from nacre.review.contradictions import (
     target_of,
 )
 from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation
-from nacre.values.models import NARROWED, NOT_SURE, PROJECTS, Trace
+from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import OnProgress, StoreOutcome
 from nacre.values.review import (
@@ -720,12 +720,12 @@ class _Wording:
     """A wording of a question, with its cases, the latest first."""
 
     text: str
-    cases: tuple[Trace, ...]
+    cases: tuple[AskedQuestion, ...]
 
     @property
     def projects(self) -> Counter[str]:
         """Number of cases by project."""
-        return Counter(name for case in self.cases for name in _values(case, PROJECTS))
+        return Counter(name for case in self.cases for name in case.projects)
 
     @property
     def key(self) -> str:
@@ -798,18 +798,12 @@ def _groups(
 def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wording]:
     """Yield the unanswered wordings, the latest first."""
     fold_notes(home)
-    cases: dict[str, list[Trace]] = {}
+    cases: dict[str, list[AskedQuestion]] = {}
     for case in home.traces.unanswered(home.now() - since):
-        if not _values(case, NARROWED) and (project is None or project in _values(case, PROJECTS)):
-            cases.setdefault(" ".join(case.subject.lower().split()), []).append(case)
+        if not case.is_narrowed and (project is None or project in case.projects):
+            cases.setdefault(" ".join(case.text.lower().split()), []).append(case)
     for same in cases.values():
-        yield _Wording(same[0].subject, tuple(same))
-
-
-def _values(case: Trace, name: str) -> list[str]:
-    """Return a comma-separated value of a case's first step."""
-    value = case.steps[0].more.get(name) if case.steps else None
-    return value.split(",") if isinstance(value, str) else []
+        yield _Wording(same[0].text, tuple(same))
 
 
 class _Recheck:
@@ -848,7 +842,7 @@ def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
     """Describe a group by its most frequent, then latest wording."""
     ranked = _ranked(wordings)
     cases = sorted(
-        (case for wording in wordings for case in wording.cases), key=lambda case: case.began
+        (case for wording in wordings for case in wording.cases), key=lambda case: case.at
     )
     projects = sum((wording.projects for wording in wordings), Counter[str]())
     return UnansweredQuestion(
@@ -856,8 +850,8 @@ def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
         ranked[0].text,
         len(cases),
         sum(case.outcome == NOT_SURE for case in cases),
-        cases[0].began,
-        cases[-1].began,
+        cases[0].at,
+        cases[-1].at,
         tuple(name for name, _ in projects.most_common()),
         tuple(wording.text for wording in ranked[1:]),
     )
@@ -866,7 +860,7 @@ def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
 def _ranked(wordings: Sequence[_Wording]) -> list[_Wording]:
     """Sort wordings by frequency, then recency."""
     return sorted(
-        wordings, key=lambda wording: (len(wording.cases), wording.cases[0].began), reverse=True
+        wordings, key=lambda wording: (len(wording.cases), wording.cases[0].at), reverse=True
     )
 
 

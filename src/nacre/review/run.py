@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from nacre.home.change import Change, follow_pages
 from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.home.operations import subject_of
-from nacre.home.spending import MOST_REFS, NONE, Run, counted, name_for, tracing
+from nacre.home.spending import NONE, name_for
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.projects import merge_within
 from nacre.memories.store import fold_usage
@@ -69,8 +68,6 @@ from nacre.review.pages_by_writer import (
 )
 from nacre.review.relations import Outcome, link_objection, settled_mark
 from nacre.values.memory import Intent, Memory
-from nacre.values.models import Step as TraceStep
-from nacre.values.models import TraceKind
 from nacre.values.reports import OnProgress
 from nacre.values.review import Reason, Usage
 from nacre.values.session import Task
@@ -375,13 +372,12 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     Raises NotFoundError, StoreBusyError, OwnerOnlyError, ModelRefusedError.
     """
     home.actor.require_owner("nacre dream")
-    about = f"tier {request.tier}" + (f", {request.project}" if request.project else "")
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
-    with lock, tracing(home, TraceKind.DREAM, about) as run:
+    with lock:
         plan_ = _plan(home, request, on_progress)
         if request.steps is not None:
             plan_ = _restrict(plan_, request.steps)
-        return _record_trace(run, _dream(home, plan_, may_act=request.first))
+        return _dream(home, plan_, may_act=request.first)
 
 
 def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
@@ -404,27 +400,8 @@ def dream_unasked(home: Home) -> DreamReport | None:
     ):
         return None
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
-    with lock, tracing(home, TraceKind.DREAM, "the night's") as run:
-        return _record_trace(run, _dream(home, _planned_unasked(home), may_act=False))
-
-
-def _record_trace(run: Run, report: DreamReport) -> DreamReport:
-    """Record the report in the dream's trace."""
-    summary = counted(Counter(step.action.value for step in report.plan.steps))
-    if report.is_first and summary:
-        run.outcome = f"planned only: {summary}"
-    else:
-        run.outcome = summary if report.operation else "nothing to do"
-    named = (
-        memory_id
-        for step in report.plan.steps
-        for memory_id in (*step.ends, step.into)
-        if memory_id
-    )
-    details = {"operation": report.operation} if report.operation else {}
-    refs = tuple(dict.fromkeys(named))[:MOST_REFS]
-    run.add(TraceStep("dreams", output=run.outcome, refs=refs, more=details))
-    return report
+    with lock:
+        return _dream(home, _planned_unasked(home), may_act=False)
 
 
 def _planned_unasked(home: Home) -> DreamPlan:

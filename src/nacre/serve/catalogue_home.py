@@ -238,20 +238,18 @@ MODELS = (
         "memories.vectors:Embedded",
         **LONG,
     ),
-    Operation(
-        "cost", "home.spending:show_costs", "home.spending:CostRequest", "home.views:CostReport"
-    ),
+    Operation("cost", "home.spending:show_costs", NOTHING, "home.views:CostReport"),
     Operation(
         "traces",
-        "care.health:list_traces_answers",
+        "care.health:list_traces",
         "care.health:TracesRequest",
         "list[values.models:Trace]",
     ),
     Operation(
         "trace",
-        "care.health:show_trace_answers",
+        "care.health:show_trace",
         "care.health:TraceRequest",
-        "home.views:TraceView",
+        "values.models:Trace",
     ),
 )
 

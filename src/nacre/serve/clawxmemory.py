@@ -13,88 +13,12 @@ from nacre.base import files, ids
 from nacre.base.text import one_line, shorten
 from nacre.data.export import FORMAT, entry_file, project_id_of, write_snapshot
 from nacre.errors import ConflictError, InvalidInputError
-from nacre.serve.compatibility import Call, Handler, reference_of, route
+from nacre.serve.compatibility import Call, reference_of, route
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind, Memory
-from nacre.values.models import Step, Trace
 from nacre.vault import documents
 
 _MAX_ITEMS = 200
-_STATUS = {"done": "success", "failed": "error", "skipped": "skipped"}
-
-
-def trace_routes(base: str) -> list[Route]:
-    """Return the routes of traces: a list and a single trace of each kind."""
-    routes = []
-    for path, kind, name in (
-        ("cases", "case", "caseId"),
-        ("index-traces", "index", "indexTraceId"),
-        ("dream-traces", "dream", "dreamTraceId"),
-    ):
-        routes += [
-            route("GET", f"{base}/{path}", _list_handler(kind, name)),
-            route("GET", f"{base}/{path}/{{trace}}", _trace_handler(name)),
-        ]
-    return routes
-
-
-def _list_handler(kind: str, name: str) -> Handler:
-    async def traces(call: Call) -> Any:
-        """List the latest traces of a kind."""
-        runs = await call.read(
-            "traces", kind=kind, limit=call.number("limit", 5 if kind == "case" else 12, _MAX_ITEMS)
-        )
-        return [_run(run, name) for run in runs]
-
-    return traces
-
-
-def _trace_handler(name: str) -> Handler:
-    async def trace(call: Call) -> Any:
-        """Return a trace. Raises NotFoundError."""
-        return _run((await call.read("trace", reference=call.path["trace"])).trace, name)
-
-    return trace
-
-
-def _run(trace: Trace, name: str) -> dict[str, Any]:
-    failed = any(step.status == "failed" for step in trace.steps)
-    record = {
-        name: trace.id,
-        "sessionKey": trace.session,
-        "startedAt": stamp(trace.began),
-        "finishedAt": stamp(trace.ended) if trace.ended else None,
-        "status": "error" if failed else "completed" if trace.ended else "running",
-    }
-    steps = [_step(number, step) for number, step in enumerate(trace.steps)]
-    if name != "caseId":
-        return record | {
-            "trigger": "scheduled",
-            "steps": steps,
-            "outcome": {"summary": trace.outcome},
-        }
-    inner = {"traceId": trace.id, "query": trace.subject, "mode": "auto", "steps": steps}
-    retrieval = {"injected": bool(steps), "contextPreview": trace.outcome, "trace": inner}
-    return record | {
-        "query": trace.subject,
-        "retrieval": retrieval,
-        "toolEvents": [],
-        "assistantReply": "",
-    }
-
-
-def _step(number: int, step: Step) -> dict[str, Any]:
-    return {
-        "stepId": str(number),
-        "kind": step.title.replace(" ", "_"),
-        "title": step.title,
-        "status": _STATUS.get(step.status, "info"),
-        "inputSummary": step.input,
-        "outputSummary": step.output,
-        "refs": {"ids": step.refs},
-        "metrics": {"seconds": step.seconds, **step.more},
-        "details": [],
-    }
 
 
 # -- Routes of entries -----------------------------------------------------------------------------
@@ -129,7 +53,6 @@ def clawxmemory_routes() -> list[Route]:
         route("POST", f"{_BASE}/clear", clear),
         route("GET", f"{_BASE}/export", export),
         route("POST", f"{_BASE}/import", import_),
-        *trace_routes(_BASE),
     ]
 
 
@@ -138,21 +61,11 @@ async def overview(call: Call) -> Any:
     memories = await _memories(call)
     checks = (await call.read("overview")).checks
     problems = [item for item in checks if item.state != "ok"]
-    traces = {
-        kind: await call.read("traces", kind=kind, limit=30) for kind in ("case", "index", "dream")
-    }
-    last = {kind: runs[0] if runs else None for kind, runs in traces.items()}
     return {
         "pendingSessions": 0,
         "formalProjectCount": len({item.project for item in memories if item.project}),
         "userProfileCount": sum(_type(item) == "user" for item in memories),
         "tmpTotalFiles": sum(item.inbox for item in memories),
-        "recentRecallTraceCount": len(traces["case"]),
-        "recentIndexTraceCount": len(traces["index"]),
-        "recentDreamTraceCount": len(traces["dream"]),
-        "lastIndexedAt": _ended(last["index"]),
-        "lastDreamAt": _ended(last["dream"]),
-        "lastDreamSummary": last["dream"].outcome if last["dream"] else None,
         "dashboardStatus": "warning" if problems else "healthy",
         "dashboardWarning": f"{problems[0].name}: {problems[0].detail}" if problems else None,
         "dashboardDiagnostics": {
@@ -160,10 +73,6 @@ async def overview(call: Call) -> Any:
             "conflictingFiles": [],
         },
     }
-
-
-def _ended(run: Any) -> str | None:
-    return stamp(run.ended) if run and run.ended else None
 
 
 async def settings(call: Call) -> Any:

@@ -391,11 +391,9 @@ class Look:
 
     def _spent_by_task(self, day: date) -> dict[str, tuple[int, int]]:
         """Return calls and costs in millionths of a US dollar, by task."""
-        spent: dict[str, tuple[int, int]] = {}
-        for row in self._home.spending.since(day):
-            calls, cost = spent.get(row.task, (0, 0))
-            spent[row.task] = calls + row.calls, cost + row.cost
-        return spent
+        return {
+            entry.task: (entry.calls, entry.cost) for entry in self._home.spending.by_task(day, day)
+        }
 
 
 # -- Observation -----------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ from nacre.errors import (
 )
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
-from nacre.home.spending import MOST_REFS, counted, noting
 from nacre.hosts import own_memory
 from nacre.learn.ingest import find_session, read_beside, read_recent, read_session
 from nacre.learn.learn import Lessons, learn
@@ -41,7 +40,6 @@ from nacre.memories.store import fold_usage, session_name
 from nacre.memories.vectors import embed_pending
 from nacre.recall.recall import feedback
 from nacre.setup import requests
-from nacre.values.models import Step, TraceKind
 from nacre.values.reports import OnProgress
 from nacre.values.session import (
     ChoresReport,
@@ -113,17 +111,10 @@ def learn_now(
     if not home.settings.flag("extraction.enabled"):
         return None
     report = notify or (lambda _: None)
-    subject = session.session.id if session else "the pending work"
-    with noting(home, TraceKind.INDEX, subject) as trace, home.run("ingest") as run:
+    with home.run("ingest") as run:
         lessons = learn(
             home, report, only=session.row if session else None, is_over=is_over, run=run
         )
-        counts = {"memories": len(lessons.memories), "candidates": lessons.candidates}
-        trace.outcome = counted(counts)
-        if trace.outcome:
-            trace.add(
-                Step("learns", output=trace.outcome, refs=tuple(lessons.memories[:MOST_REFS]))
-            )
     embed_pending(home, report, seconds=VECTOR_SECONDS)
     return lessons
 

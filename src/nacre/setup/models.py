@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
@@ -34,7 +33,6 @@ from nacre.errors import (
 from nacre.home import consent
 from nacre.home.home import Home
 from nacre.home.spending import (
-    CALLS,
     DAILY,
     NONE,
     TOKENS,
@@ -48,7 +46,6 @@ from nacre.home.spending import (
     resets_at,
     rests,
     set_for,
-    tracing,
     unpriced,
 )
 from nacre.known_settings import CHOICES, KEYS, check, known
@@ -77,7 +74,7 @@ from nacre.memories import projects
 from nacre.readers import registry
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, Value, load_settings, unwrite_setting, write_setting
-from nacre.values.models import DOLLAR, Capabilities, Prompt, Tokens, TraceKind
+from nacre.values.models import DOLLAR, Capabilities, Prompt, Tokens
 from nacre.values.session import Task
 
 Provider = Annotated[str, Meta(description="The provider's name.", min_length=1)]
@@ -347,8 +344,6 @@ TOKENS_A_DAY = 100_000
 """The suggested daily limit for a writer paid by a subscription."""
 
 MODEL = f"models.{Task.EXTRACTION}"
-_MAX_CALL_TOKENS = 31_000
-"""Tokens for reading the largest session twice, with the prompts. With fewer left, a refused session keeps waiting."""
 
 STATES: Mapping[str, str] = {
     "ready": "writes after each session",
@@ -362,9 +357,6 @@ STATES: Mapping[str, str] = {
 }
 """Descriptions of a writer's states."""
 
-_SPENT = frozenset({"tokens", "calls", "budget", "task budget"})
-"""Reasons for refusal that end with the day."""
-
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
@@ -373,9 +365,9 @@ class WriterStatus:
     ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
     daily limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem`` and
     ``hint`` give the reason and the remedy, or, for a writer not called today, note that nobody seems to be signed in.
-    ``limit`` is tokens a day under a subscription, and ``most_calls`` calls; ``None`` if unlimited: then dollars are
-    the limit. ``waiting`` counts sessions still to be shown to it. ``kept_here`` has the model of each of last week's
-    sessions that the writer is not shown, because it may run on the user's machine; only :func:`status` sets it.
+    ``limit`` is tokens a day under a subscription; ``None`` if dollars are the limit. ``waiting`` counts sessions still
+    to be shown to it. ``kept_here`` has the model of each of last week's sessions that the writer is not shown, because
+    it may run on the user's machine; only :func:`status_writer` sets it.
     """
 
     writer: str = NONE
@@ -387,7 +379,6 @@ class WriterStatus:
     waiting: int = 0
     problem: str | None = None
     hint: str | None = None
-    most_calls: int | None = None
     kept_here: tuple[str, ...] = ()
 
 
@@ -414,7 +405,6 @@ def status_as_it_is(home: Home) -> WriterStatus:
     state, problem, hint = _faring(home, name, (tokens, calls), limit)
     if state == "ready" and not calls:  # otherwise it has answered, however it is signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
-    most_calls = settings.whole(CALLS) or None if limit is not None else None
     return WriterStatus(
         name,
         state,
@@ -425,7 +415,6 @@ def status_as_it_is(home: Home) -> WriterStatus:
         waiting,
         problem,
         hint,
-        most_calls,
     )
 
 
@@ -445,10 +434,8 @@ def _faring(
     if failing:
         hint = f"it is retried automatically; to retry now: nacre writer models test {name}"
         return "failing", failing.told, hint
-    most = home.settings.whole(CALLS)
-    has_called = limit is not None and 0 < most <= usage[1]
-    if has_called or _is_spent(home, name, usage[0], limit):
-        key = CALLS if has_called else DAILY if limit is None else TOKENS
+    if _is_spent(home, name, usage[0], limit):
+        key = DAILY if limit is None else TOKENS
         until = shown_minute(resets_at(home))
         hint = f"it continues at {until}; to raise the limit: nacre config set {key} …"
         return "spent", None, hint
@@ -458,15 +445,10 @@ def _faring(
 
 
 def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
-    """Return True if a writer has reached today's limit, or was refused a session that exceeds the rest."""
-    is_refused = any(
-        refusal.model == name
-        for refusal in home.spending.refusals(home.today())
-        if refusal.reason in _SPENT
-    )
-    if limit is not None:
-        return tokens >= limit or (is_refused and limit - tokens < _MAX_CALL_TOKENS)
-    return is_refused and left_today(home, Task.EXTRACTION) < DOLLAR // 100
+    """Return True if the rest of today's limit is too small for a call about a small session."""
+    if limit is None:
+        return left_today(home) < DOLLAR // 100
+    return limit - tokens < estimate.least_call(home.settings, name)
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
@@ -547,7 +529,7 @@ def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
     """Return the problem with a daily limit that is too small for a small session, or ``None``."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
-    least = estimate.least_day(settings, name, llm_providers.describe(settings, name)[1])
+    least = estimate.least_day(settings, name)
     message = f"{tokens:,} tokens a day are too few for one small session with {name}; it needs at least {least:,}"
     return message if tokens < least else None
 
@@ -637,7 +619,7 @@ class Offer:
 class Trial:
     """A test call: the answer, its duration in seconds, and its tokens.
 
-    ``cost`` is in US dollars; ``None`` if unknown or ``is_by_subscription``.
+    ``cost`` is in millionths of a US dollar; ``None`` if unknown.
     """
 
     name: str
@@ -645,7 +627,7 @@ class Trial:
     answer: str
     seconds: float
     tokens: Tokens
-    cost: Decimal | None
+    cost: int | None
     is_by_subscription: bool = False
 
 
@@ -694,19 +676,19 @@ def try_model(home: Home, name: str = "") -> Trial:
             "no model is set", hint="nacre writer setup, or nacre writer models test provider:model"
         )
     try:
-        with tracing(home, TraceKind.TEST, model.name) as run:
-            began = time.perf_counter()
-            completion = model.complete(_PROMPT)
-            seconds = time.perf_counter() - began
-            answer = read(completion, _Metal, model.name)
-            run.outcome = "answered"
+        began = time.perf_counter()
+        completion = model.complete(_PROMPT)
+        seconds = time.perf_counter() - began
+        answer = read(completion, _Metal, model.name)
     finally:
         model.close()
     if is_set(home) and model.name == name_for(home, Task.EXTRACTION):
         with suppress(NacreError):  # the answer is paid for
             home.sessions.ask_again()
     price, is_by = model.capabilities.price, is_by_subscription(home.settings, model.name)
-    cost = Decimal(0) if is_by else completion.tokens.cost(price) if price else None
+    cost = (
+        0 if is_by else llm_providers.as_counted(completion.tokens.cost(price)) if price else None
+    )
     return Trial(
         model.name, completion.model, answer.metal, seconds, completion.tokens, cost, is_by
     )

@@ -13,12 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from nacre.base.text import STOP_WORDS, count, count_tokens, shorten
+from nacre.base.text import STOP_WORDS, count_tokens, shorten
 from nacre.base.times import day_of, find_window, shown_day
 from nacre.errors import ModelRefusedError
 from nacre.home.change import likely_project
 from nacre.home.home import Home, open_home
-from nacre.home.spending import CALLS, DAILY, NONE, is_by_subscription
+from nacre.home.spending import DAILY, NONE, is_by_subscription
 from nacre.known_settings import known
 from nacre.learn import discovery, prompts
 from nacre.learn import ingest as planning
@@ -135,16 +135,12 @@ def _has_key(settings: Settings, provider: Provider) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WriterProposal:
-    """A proposed writer with limits and expected use, and the alternatives.
-
-    ``calls`` is the maximum per day under a subscription; 0 is unlimited.
-    """
+    """A proposed writer with limits and expected use, and the alternatives."""
 
     writer: FoundWriter
     request: WriterRequest
     foreseen: Foreseen
     others: tuple[FoundWriter, ...] = ()
-    calls: int = 0
 
     @property
     def bound(self) -> str:
@@ -169,8 +165,7 @@ class WriterProposal:
     def terms(self) -> str:
         """Return the limit and the payer as a clause."""
         if self.request.tokens_per_day is not None:
-            calls = f" or {count(self.calls, 'call')}" if self.calls else ""
-            most = f"{self.request.tokens_per_day:,} tokens{calls} a day"
+            most = f"{self.request.tokens_per_day:,} tokens a day"
             return f"stops at {most} (the last answer may exceed this slightly)"
         if self.writer.is_free:
             return "costs nothing"
@@ -189,9 +184,7 @@ def proposal_of(
 ) -> WriterProposal:
     """Return a writer with proposed limits."""
     able = tuple(other for other in others or () if other != writer and not other.is_refused)
-    return WriterProposal(
-        writer, _bounded(settings, writer, foreseen), foreseen, able, settings.whole(CALLS)
-    )
+    return WriterProposal(writer, _bounded(settings, writer, foreseen), foreseen, able)
 
 
 def proposal_as_named(
@@ -200,9 +193,7 @@ def proposal_as_named(
     """Return the writer that the user named, with the limits that apply to it."""
     if not is_by_subscription(settings, request.writer):
         request = WriterRequest(writer=request.writer, dollars_per_day=settings.number(DAILY))
-    return WriterProposal(
-        writer_named(settings, request.writer), request, foreseen, calls=settings.whole(CALLS)
-    )
+    return WriterProposal(writer_named(settings, request.writer), request, foreseen)
 
 
 def _bounded(settings: Settings, writer: FoundWriter, foreseen: Foreseen) -> WriterRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from nacre import __version__
@@ -23,6 +23,7 @@ from nacre.values.memory import (
     Tombstone,
     TombstoneKind,
 )
+from nacre.values.session import Task
 
 if TYPE_CHECKING:
     import msgspec
@@ -493,17 +494,10 @@ class Spending:
             outcome=call.outcome,
         )
 
-    def in_background(
-        self, day: date, task: str, is_priced: Callable[[str], bool] = lambda _: True
-    ) -> tuple[int, int]:
-        """Return the cost of a day's background calls: of all models with a price, and of all calls for a task.
-
-        Running calls count with their maximum cost.
-        """
-        rows = self._db.all("sum_background_cost", day=day.isoformat(), task=task)
-        return sum(cost for model, cost, _ in rows if is_priced(model)), sum(
-            of_task for _, _, of_task in rows
-        )
+    def background_cost(self, since: date) -> int:
+        """Return the cost of background calls since a day. Running calls count with their maximum cost."""
+        row = self._db.one("sum_background_cost", since=since.isoformat())
+        return row[0] if row else 0
 
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
@@ -518,45 +512,10 @@ class Spending:
         )
         return (row[0], row[1]) if row else (0, 0)
 
-    def since(self, day: date) -> list[models.Spent]:
-        """Return calls since a day, grouped by day, task, model and whether they ran in the background."""
-        return [
-            models.Spent(
-                date.fromisoformat(on),
-                task,
-                model,
-                bool(background),
-                calls,
-                failed,
-                models.Tokens(read, written, from_cache, to_cache),
-                *sums,
-            )
-            for on, task, model, background, calls, failed, read, written, from_cache, to_cache, *sums in self._db.all(
-                "sum_model_calls", since=day.isoformat()
-            )
-        ]
-
-    def usual(self, task: str, model: str) -> tuple[int, float, float, float]:
-        """Return the number of a task's recent calls, and the mean of tokens read, tokens written and seconds."""
-        count, read, written, seconds = self._db.one(
-            "mean_model_calls", task=task, model=model
-        ) or (0, 0, 0, 0)
-        return count, read or 0.0, written or 0.0, seconds or 0.0
-
-    def refuse(self, day: date, task: str, model: str, reason: str) -> None:
-        """Count a call that was refused."""
-        self._db.run(
-            "count_model_refusal", day=day.isoformat(), task=task, model=model, reason=reason
-        )
-
-    def refusals(self, day: date) -> list[models.Refusal]:
-        """Return the refused calls since a day."""
-        return [
-            models.Refusal(date.fromisoformat(on), task, model, reason, times)
-            for on, task, model, reason, times in self._db.all(
-                "list_model_refusals", since=day.isoformat()
-            )
-        ]
+    def by_task(self, since: date, today: date) -> list[models.TaskCost]:
+        """Return the costs of each task since a day, the most expensive first."""
+        rows = self._db.all("sum_costs_by_task", since=since.isoformat(), today=today.isoformat())
+        return [models.TaskCost(*row) for row in rows]
 
     def health(self, model: str) -> models.Health | None:
         """Return the state of a model whose last call failed."""
@@ -592,7 +551,6 @@ class Spending:
     def prune(self, calls_before: date, answers_since: datetime) -> None:
         """Delete calls before a day, answers before a time, and the oldest answers over the limits."""
         self._db.run("prune_model_calls", before=calls_before.isoformat())
-        self._db.run("prune_model_refusals", before=calls_before.isoformat())
         self._db.run(
             "prune_model_answers",
             since=to_ms(answers_since),
@@ -616,121 +574,82 @@ def _row(call: models.Call) -> dict[str, Any]:
         "cost": call.cost,
         "seconds": call.seconds,
         "outcome": call.outcome,
-        "trace": call.trace,
     }
 
 
-# -- Traces of runs and answered questions ------------------------------------
+# -- Traces of calls, and questions --------------------------------------------
 
 
+QUESTION = "question"
 _TRACES_AT_ONCE = 500
 
 
 class Traces:
-    """Reads and writes traces."""
+    """Reads and writes traces of model calls, and the questions to recall, which are kept in the same table."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def add(self, trace: models.Trace) -> None:
-        """Store a trace, unless stored."""
-        seconds = (trace.ended - trace.began).total_seconds() if trace.ended else 0.0
-        self._db.run(
-            "insert_trace",
-            id=trace.id,
-            kind=trace.kind.value,
-            subject=trace.subject,
-            session=trace.session or None,
-            began=to_ms(trace.began),
-            seconds=seconds,
-            outcome=trace.outcome,
-            steps=_encode(trace.steps),
-        )
+        """Store the trace of a call, unless stored."""
+        self._add(trace.id, trace.task.value, trace.at, trace.model, trace)
+
+    def add_question(self, question: models.AskedQuestion) -> None:
+        """Store a question, unless stored."""
+        self._add(question.id, QUESTION, question.at, question.outcome, question)
+
+    def _add(self, id: str, kind: str, at: datetime, outcome: str, record: object) -> None:  # noqa: A002 - the column
+        body = msgspec.json.encode(record).decode()
+        self._db.run("insert_trace", id=id, kind=kind, at=to_ms(at), outcome=outcome, body=body)
 
     def latest(
-        self, kind: models.TraceKind | None = None, since: datetime | None = None, limit: int = 20
+        self, task: Task | None = None, since: datetime | None = None, limit: int = 20
     ) -> list[models.Trace]:
-        """Return traces, latest first."""
+        """Return the traces of calls, latest first."""
         rows = self._db.all(
-            "list_traces", kind=kind.value if kind else None, since=to_ms(since), limit=limit
+            "list_traces", kind=task.value if task else None, since=to_ms(since), limit=limit
         )
-        return [_trace(row) for row in rows]
+        return [json_values.parse_json_tree(body, models.Trace) for (body,) in rows]
 
-    def unanswered(self, since: datetime) -> list[models.Trace]:
+    def unanswered(self, since: datetime) -> list[models.AskedQuestion]:
         """Return questions without an answer, latest first."""
         outcomes = json.dumps([models.NOTHING_FOUND, models.NOT_SURE])
-        rows = self._db.all("list_unanswered_cases", since=to_ms(since), outcomes=outcomes)
-        return [_trace(row) for row in rows]
+        rows = self._db.all("list_unanswered_questions", since=to_ms(since), outcomes=outcomes)
+        return [json_values.parse_json_tree(body, models.AskedQuestion) for (body,) in rows]
 
     def find(self, reference: str) -> list[models.Trace]:
         """Return traces whose id begins or ends with a reference."""
-        return [_trace(row) for row in self._db.all("find_traces", reference=reference)]
+        rows = self._db.all("find_traces", reference=reference)
+        return [json_values.parse_json_tree(body, models.Trace) for (body,) in rows]
 
-    def case_of(self, memory: str, session: str | None, since: datetime) -> str | None:
-        """Return the latest question for which a memory was shown."""
-        row = self._db.one("list_cases_of", memory=memory, session=session, since=to_ms(since))
-        return row[0] if row else None
-
-    @in_transaction
-    def add_step(self, trace_id: str, step: models.Step, outcome: str) -> None:
-        """Append a later step to a trace and update its outcome."""
-        for trace in self.find(trace_id):
-            steps = _encode((*trace.steps, step))
-            self._db.run("update_trace_steps", id=trace.id, steps=steps, outcome=outcome)
+    def delete_calls(self) -> None:
+        """Delete the traces of all calls."""
+        self._db.run("delete_traces_of_calls")
 
     def delete_where(self, matches: Callable[[str], bool]) -> int:
-        """Delete the traces whose text matches, and return their number."""
+        """Delete the traces and questions whose text matches, and return their number."""
         matching = [trace_id for trace_id, text in self._texts() if matches(text)]
         self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in matching])
         return len(matching)
 
     def count_where(self, matches: Callable[[str], bool]) -> int:
-        """Count the traces whose text matches."""
+        """Count the traces and questions whose text matches."""
         return sum(1 for _, text in self._texts() if matches(text))
 
-    def prune(self, before: datetime, most: int) -> None:
-        """Delete traces before a time, and the oldest over the limit."""
-        self._db.run("prune_traces", before=to_ms(before), most=most)
+    def prune(self, before: datetime, most_traces: int, most_questions: int) -> None:
+        """Delete what is older than a time, and the oldest over the limits."""
+        self._db.run(
+            "prune_traces", before=to_ms(before), traces=most_traces, questions=most_questions
+        )
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the text of each trace, with its steps decoded from JSON."""
+        """Yield the decoded texts of each trace and question."""
         after = ""
         while rows := self._db.all("list_trace_texts", after=after, limit=_TRACES_AT_ONCE):
-            for trace_id, subject, outcome, steps in rows:
-                yield trace_id, "\n".join((subject, outcome, *_strings(msgspec.json.decode(steps))))
+            for trace_id, body in rows:
+                texts = msgspec.json.decode(body).values()
+                yield trace_id, "\n".join(text for text in texts if isinstance(text, str))
             after = rows[-1][0]
-
-
-def _encode(steps: tuple[models.Step, ...]) -> str:
-    return msgspec.json.encode(steps).decode()
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-
-
-def _trace(row: tuple[Any, ...]) -> models.Trace:
-    trace_id, kind, subject, session, began, seconds, outcome, steps = row
-    start = at_ms(began)
-    parsed_steps = json_values.parse_json_tree(steps, tuple[models.Step, ...])
-    return models.Trace(
-        trace_id,
-        models.TraceKind(kind),
-        subject,
-        start,
-        start + timedelta(seconds=seconds),
-        outcome,
-        parsed_steps,
-        session=session or "",
-    )
 
 
 # -- Tombstones and standing retirements from the ledger ----------------------

@@ -28,10 +28,9 @@ _MEMORY_EXISTS = "{0} IN (SELECT id FROM main.memories)"
 
 CARRIED = {
     "model_calls": ("what models cost", "true"),
-    "model_refusals": ("which calls the budget stopped", "true"),
     "model_health": ("which models failed", "true"),
     "model_answers": ("what models answered", "true"),
-    "traces": ("traces", "json_valid(steps)"),
+    "traces": ("traces", "json_valid(body)"),
     "candidates": ("candidates", "true"),
     "usage": ("how memories were used", _MEMORY_EXISTS.format("memory")),
     "uses": ("when memories were used", _MEMORY_EXISTS.format("memory")),
@@ -462,7 +461,6 @@ TABLES = (
     "transcript_cursors",
     "ingest_log",
     "model_calls",
-    "model_refusals",
     "model_health",
     "model_answers",
     "traces",

@@ -735,14 +735,14 @@ class Activity:
         """Return (day, recalls)."""
         return self._db.all("count_recalls_by_day", **period._moments)
 
-    def questions(self, period: Period, kind: str, unanswered: Collection[str]) -> list[Row]:
-        """Return (day, was answered, questions) of traces of a kind.
+    def questions(self, period: Period, unanswered: Collection[str]) -> list[Row]:
+        """Return (day, was answered, questions).
 
         ``unanswered`` lists the outcomes without an answer.
         """
         moments = {"since": to_ms(period.since), "until": to_ms(period.until)}
         return self._db.all(
-            "count_questions_by_day", kind=kind, unanswered=json.dumps(list(unanswered)), **moments
+            "count_questions_by_day", unanswered=json.dumps(list(unanswered)), **moments
         )
 
     def calls(self, first: date, last: date) -> list[Row]:

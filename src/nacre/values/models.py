@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +146,7 @@ class Call:
 
     ``cost`` is in millionths of a US dollar, None if the price is unknown. ``outcome`` is ``open``
     (running, or its process ended; the cost is then the maximum), ``done`` or ``failed`` (tokens
-    and cost are then estimates). ``trace`` is its run.
+    and cost are then estimates).
     """
 
     id: str
@@ -160,41 +159,23 @@ class Call:
     cost: int | None = None
     seconds: float = 0.0
     outcome: str = "open"
-    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """The sum of calls of one day, task and model. ``cost`` excludes the ``unpriced`` calls.
+class TaskCost:
+    """A task's calls and cost today and this month, in millionths of a US dollar, and the month's tokens.
 
-    ``estimated`` is the estimated part of the cost: of failed calls, and of calls without a
-    recorded end.
+    The cost excludes ``unpriced`` calls, whose price is unknown. Calls by subscription cost nothing.
     """
 
-    day: date
     task: str
-    model: str
-    is_background: bool
+    calls_today: int
+    cost_today: int
     calls: int
     failed: int
-    tokens: Tokens
+    tokens: int
     cost: int
     unpriced: int
-    seconds: float
-    estimated: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Background calls that were not made, and the reason: ``budget``, ``task budget``, ``no
-    price``, ``tokens``, ``no tokens`` or ``calls``.
-    """
-
-    day: date
-    task: str
-    model: str
-    reason: str
-    times: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,68 +198,44 @@ def dollars(counted: int) -> str:
     return f"{sign}${amount:,.{digits}f}"
 
 
-# -- Traces of a model's run or of an answered question ------------------------
+# -- Traces of calls, and questions ---------------------------------------------
 
 
 NOTHING_FOUND = "nothing found"
 NOT_SURE = "nothing that is sure enough to be shown"
-"""Outcomes of a case whose question was not answered."""
-
-PROJECTS = "projects"
-NARROWED = "narrowed"
-"""Keys of the filter in a case: the projects, and the names of other filters."""
-
-
-class TraceKind(StrEnum):
-    """The type of run. A ``case`` is one answered question, ``index`` the reading of transcripts."""
-
-    CASE = "case"
-    INDEX = "index"
-    EXTRACTION = "extraction"
-    DEDUP = "dedup"
-    CLAIMS = "claims"
-    CONTRADICTION = "contradiction"
-    TODOS = "todos"
-    RECALL = "recall"
-    HANDOFF = "handoff"
-    DREAM = "dream"
-    CHAT = "chat"
-    TEST = "test"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step: its input and output in one line each, the ids it refers to, and its duration.
-
-    A step with a model call has its name, tokens and cost in US dollars (None if the price is
-    unknown).
-    """
-
-    title: str
-    input: str = ""
-    output: str = ""
-    status: str = "done"
-    """``done``, ``failed`` or ``skipped``."""
-    refs: tuple[str, ...] = ()
-    seconds: float = 0.0
-    model: str = ""
-    tokens: Tokens = Tokens()
-    cost: Decimal | None = None
-    more: Mapping[str, str | int | float] = field(default_factory=dict)
+"""Outcomes of questions that were not answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run. ``subject`` is a session's id or a question.
+    """One model call, whole: without secrets, and without the instructions in the prompt's file.
 
-    For a question, ``session`` is a hash of the id of the host's session.
+    ``error`` is empty for an answered call. ``cost`` is in millionths of a US dollar, None if
+    unknown.
     """
 
     id: str
-    kind: TraceKind
-    subject: str
-    began: datetime
-    ended: datetime | None = None
-    outcome: str = ""
-    steps: tuple[Step, ...] = ()
-    session: str = ""
+    task: Task
+    at: datetime
+    model: str
+    prompt: str
+    answer: str = ""
+    error: str = ""
+    tokens: Tokens = Tokens()
+    cost: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """One question to recall and its outcome.
+
+    ``is_narrowed`` is set if it had other filters than ``projects``.
+    """
+
+    id: str
+    at: datetime
+    text: str
+    outcome: str
+    projects: tuple[str, ...] = ()
+    is_narrowed: bool = False

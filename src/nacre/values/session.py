@@ -480,7 +480,7 @@ class FileUse:
 
 
 class Task(StrEnum):
-    """The purpose of a model call. Each may have a model and a budget of its own."""
+    """The purpose of a model call. Each may have a model of its own."""
 
     EXTRACTION = "extraction"
     DEDUP = "dedup"

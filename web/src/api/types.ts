@@ -121,7 +121,7 @@ export interface BroughtBack {
 }
 
 export interface Budget {
-  task: string | null;
+  period: string;
   most: number;
   spent: number;
 }
@@ -373,12 +373,9 @@ export interface ContextItem {
 }
 
 export interface CostReport {
-  since: string;
   today: string;
-  resets: string;
-  spent: Array<Spent>;
-  refused: Array<Refusal>;
   budgets: Array<Budget>;
+  tasks: Array<TaskCost>;
   is_background_on: boolean;
 }
 
@@ -1461,14 +1458,6 @@ export interface Reflection {
   total: number;
 }
 
-export interface Refusal {
-  day: string;
-  task: string;
-  model: string;
-  reason: string;
-  times: number;
-}
-
 export interface Rehearsal {
   outcome: StoreOutcome;
   memory: Memory;
@@ -1718,20 +1707,6 @@ export type SpaceKind = "organisation" | "person" | "team";
 
 export type Speaker = "agent" | "owner" | "system" | "tool";
 
-export interface Spent {
-  day: string;
-  task: string;
-  model: string;
-  is_background: boolean;
-  calls: number;
-  failed: number;
-  tokens: NacreValuesModelsTokens;
-  cost: number;
-  unpriced: number;
-  seconds: number;
-  estimated: number;
-}
-
 export interface StaleFile {
   path: string;
   edits: number;
@@ -1864,16 +1839,15 @@ export interface Synced {
 
 export type Task = "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
 
-export interface TaskEstimate {
-  task: Task;
-  model: string;
+export interface TaskCost {
+  task: string;
+  calls_today: number;
+  cost_today: number;
   calls: number;
-  tokens: NacreValuesModelsTokens;
-  cost: number | null;
-  seconds: number;
-  is_measured: boolean;
-  most: number;
-  is_by_subscription: boolean;
+  failed: number;
+  tokens: number;
+  cost: number;
+  unpriced: number;
 }
 
 export interface Today {
@@ -1934,20 +1908,15 @@ export interface Topic {
 
 export interface Trace {
   id: string;
-  kind: TraceKind;
-  subject: string;
-  began: string;
-  ended: string | null;
-  outcome: string;
-  steps: Array<NacreValuesModelsStep>;
-  session: string;
-}
-
-export type TraceKind = "case" | "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "index" | "recall" | "test" | "todos";
-
-export interface TraceView {
-  trace: Trace;
-  names: Record<string, string>;
+  task: Task;
+  at: string;
+  model: string;
+  prompt: string;
+  answer: string;
+  error: string;
+  tokens: NacreValuesModelsTokens;
+  cost: number | null;
+  seconds: number;
 }
 
 export interface Traversal {
@@ -2067,14 +2036,6 @@ export interface Validity {
   until: string | null;
 }
 
-export interface VectorEstimate {
-  model: string;
-  tokens: number;
-  cost: number | null;
-  left: number;
-  held: string | null;
-}
-
 export type Verdict = "corrected" | "unused" | "used";
 
 export interface Version {
@@ -2149,7 +2110,6 @@ export interface WriterStatus {
   waiting: number;
   problem: string | null;
   hint: string | null;
-  most_calls: number | null;
   kept_here: Array<string>;
 }
 
@@ -2208,14 +2168,15 @@ export interface NacreHomeViewsStep {
 export interface NacreLearnEstimateEstimate {
   waiting: number;
   trivial: number;
-  tasks: Array<TaskEstimate>;
+  model: string;
+  calls: number;
+  tokens: number;
+  cost: number | null;
   left: number;
-  is_background_on: boolean;
-  problems: Array<Problem>;
-  vectors: VectorEstimate | null;
   tokens_left: number | null;
+  is_background_on: boolean;
   is_older: boolean;
-  calls_left: number | null;
+  problems: Array<Problem>;
 }
 
 export interface NacreLlmCredentialsPlace {
@@ -2277,7 +2238,7 @@ export interface NacreSetupModelsTrial {
   answer: string;
   seconds: number;
   tokens: NacreValuesModelsTokens;
-  cost: string | null;
+  cost: number | null;
   is_by_subscription: boolean;
 }
 
@@ -2313,19 +2274,6 @@ export interface NacreValuesMemorySource {
   session: string | null;
   turns: Array<string>;
   file: string | null;
-}
-
-export interface NacreValuesModelsStep {
-  title: string;
-  input: string;
-  output: string;
-  status: string;
-  refs: Array<string>;
-  seconds: number;
-  model: string;
-  tokens: NacreValuesModelsTokens;
-  cost: string | null;
-  more: Record<string, string | number>;
 }
 
 export interface NacreValuesModelsTokens {
@@ -2497,10 +2445,6 @@ export interface ContextRequest {
   parts?: Array<Part>;
   alone?: boolean;
   signals?: SignalLimits | null;
-}
-
-export interface CostRequest {
-  days?: number;
 }
 
 export interface CreateKeyRequest {
@@ -3283,7 +3227,7 @@ export interface TraceRequest {
 }
 
 export interface TracesRequest {
-  kind?: TraceKind | null;
+  task?: Task | null;
   since?: string | null;
   limit?: number;
 }
@@ -3560,9 +3504,9 @@ export interface Operations {
   "embed-try": [ModelRequest, NacreMemoriesVectorsTrial];
   "embed-switch": [ModelRequest, Embedded];
   "embed-resume": [Record<string, never>, Embedded];
-  "cost": [CostRequest, CostReport];
+  "cost": [Record<string, never>, CostReport];
   "traces": [TracesRequest, Array<Trace>];
-  "trace": [TraceRequest, TraceView];
+  "trace": [TraceRequest, Trace];
   "today": [TodayRequest, Today];
   "activity": [ActivityRequest, Activity];
   "status": [Record<string, never>, Status];

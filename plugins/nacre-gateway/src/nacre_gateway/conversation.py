@@ -26,7 +26,7 @@ from nacre.errors import (
     NotFoundError,
 )
 from nacre.home.home import Home
-from nacre.home.spending import NONE, name_for, tracing, wrapped
+from nacre.home.spending import NONE, name_for, wrapped
 from nacre.llm.credentials import provider_of
 from nacre.llm.providers import cost_of, full_name
 from nacre.protocols import LanguageModel
@@ -36,7 +36,7 @@ from nacre.sessions.search import search
 from nacre.settings import Settings, load_settings
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairing, Sender
-from nacre.values.models import Capabilities, Completion, Prompt, Step, TraceKind
+from nacre.values.models import Capabilities, Completion, Prompt
 from nacre.values.session import Task
 from nacre_gateway.channels import Channel, options_of
 
@@ -491,10 +491,7 @@ class ModelResponder:
 
     def _answer(self, prompt: Prompt, pieces: _Pieces) -> Answer:
         try:
-            with tracing(self._home, TraceKind.CHAT, self.name) as run:
-                completion = self._model.complete(prompt)
-                for step in completion.more.get("steps", ()):
-                    run.add(Step("used a tool", output=step))
+            completion = self._model.complete(prompt)
         except ModelUnavailableError as error:
             error.hint = (error.hint or "").replace(_MODELS_SECONDS, _OWN_SECONDS)
             raise

@@ -9,12 +9,12 @@ from threading import Event, Thread
 
 import pytest
 
-from nacre.care.health import list_traces
+from nacre.care.health import TracesRequest, list_traces
 from nacre.errors import BudgetSpentError, ModelRefusedError, ModelUnavailableError, NacreError
 from nacre.home.home import Home, open_home
-from nacre.home.spending import costs
+from nacre.home.spending import show_costs
 from nacre.settings import load_settings
-from nacre.values.models import TraceKind
+from nacre.values.session import Task
 from nacre_gateway.conversation import Question, Responder, responder_for
 from tests.fakes.provider import FakeProvider, Reply, Request
 
@@ -65,11 +65,12 @@ def test_the_model_of_the_chat_answers_and_is_counted(opens: Opens, respond: Res
         answer = responder.answer(ASKED)
     assert (responder.name, answer.text, answer.model) == ("fake:m", SAID, "fake:m")
     assert min(answer.input_tokens, answer.output_tokens, answer.cost) > 0
-    [spent] = costs(home).spent
-    assert (spent.task, spent.is_background, spent.calls, spent.failed) == ("chat", True, 1, 0)
-    assert spent.cost == round(answer.cost * 1_000_000)
-    [trace] = list_traces(home, TraceKind.CHAT)
-    assert trace.subject == "fake:m"
+    report = show_costs(home)
+    [spent] = report.tasks
+    assert (spent.task, spent.calls, spent.failed) == ("chat", 1, 0)
+    assert spent.cost == report.budgets[0].spent == round(answer.cost * 1_000_000)
+    [trace] = list_traces(home, TracesRequest(task=Task.CHAT))
+    assert (trace.model, trace.answer) == ("fake:m", SAID)
 
 
 def test_a_channel_may_have_a_model_of_its_own(opens: Opens, respond: Responds) -> None:
@@ -118,7 +119,7 @@ def test_an_answer_of_nothing_is_none(opens: Opens, respond: Responds) -> None:
     ("budget", "told"),
     [
         ("daily_budget_usd = 0.01", "a day"),
-        ("task_budgets = {chat = 0.0}", "chat in the background may cost nothing"),
+        ("monthly_budget_usd = 0.01", "a month"),
     ],
 )
 def test_a_budget_that_is_spent_is_told_and_nobody_is_asked(
@@ -150,22 +151,6 @@ def test_tokens_of_a_subscription_are_bounded_apart_from_the_writers(
     with pytest.raises(BudgetSpentError) as refused:
         responder.answer(ASKED)
     assert "gateway.tokens_per_day" in (refused.value.hint or "")
-    assert costs(home).refused[0].reason == "tokens"
-
-
-def test_a_budget_for_conversations_holds_a_subscription_as_well(
-    opens: Opens, respond: Responds, tmp_path: Path
-) -> None:
-    program = tmp_path / "claude"
-    said = {"type": "result", "result": "Hi", "total_cost_usd": 0.02}
-    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(said)}'\n")
-    program.chmod(0o755)
-    home = opens('[models]\nchat = "claude-cli:"\ntask_budgets = {chat = 0.01}\n')
-    home.settings.environ["PATH"] = f"{tmp_path}:/usr/bin:/bin"  # type: ignore[index]
-    responder = respond(home)
-    assert responder.answer(ASKED).text == "Hi"
-    with pytest.raises(BudgetSpentError, match=r"chat in the background may cost \$0\.01"):
-        responder.answer(ASKED)
 
 
 def test_an_answer_that_takes_too_long_names_the_setting_of_the_gateway(

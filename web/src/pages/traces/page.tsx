@@ -1,5 +1,5 @@
 import { useOperation } from "../../api/cache";
-import type { Trace, TraceKind } from "../../api/types";
+import type { Task, Trace } from "../../api/types";
 import { type PageProps, titles } from "../../app/pages";
 import { query, setQuery } from "../../app/router";
 import { Badge, Select } from "../../ui/controls";
@@ -9,22 +9,23 @@ import { Empty, Show } from "../../ui/states";
 import { Text } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { Detail } from "./detail";
-import { failed, seconds, titleOf } from "./figures";
+import { dollars, duration } from "./figures";
 import { t } from "./strings";
 import "./page.css";
 
 const MOST = 500;
+const SHOWN = 200;
 
 export default function Traces({ params }: PageProps) {
   return params.id ? <Detail id={params.id} /> : <All />;
 }
 
 function All() {
-  const kind = query.value.get("kind") ?? "";
+  const task = query.value.get("task") ?? "";
   const state = query.value.get("state") ?? "";
   const traces = useOperation(
     "traces",
-    { kind: (kind || null) as TraceKind | null, limit: MOST },
+    { task: (task || null) as Task | null, limit: MOST },
     { keep: true, on: ["trace"] },
   );
   return (
@@ -32,10 +33,10 @@ function All() {
       <search class="traces-bar">
         <Select
           bare
-          label={t.value.kind}
-          value={kind}
-          options={[["", t.value.allKinds], ...Object.entries(t.value.kinds)]}
-          onPick={(picked) => setQuery({ kind: picked })}
+          label={t.value.task}
+          value={task}
+          options={[["", t.value.allTasks], ...Object.entries(t.value.tasks)]}
+          onPick={(picked) => setQuery({ task: picked })}
         />
         <Select
           bare
@@ -44,21 +45,15 @@ function All() {
           options={[
             ["", t.value.anyState],
             ["failed", t.value.failedOnly],
-            ["asked", t.value.askedOnly],
           ]}
           onPick={(picked) => setQuery({ state: picked })}
         />
       </search>
       <Show of={traces} lines={12}>
-        {(found) => <Rows found={found.filter((one) => fits(one, state))} isFiltered={Boolean(kind || state)} />}
+        {(found) => <Rows found={found.filter((trace) => !state || trace.error)} isFiltered={Boolean(task || state)} />}
       </Show>
     </Page>
   );
-}
-
-function fits(trace: Trace, state: string): boolean {
-  if (state === "failed") return failed(trace);
-  return state !== "asked" || trace.steps.some((step) => step.model);
 }
 
 function Rows({ found, isFiltered }: { found: readonly Trace[]; isFiltered: boolean }) {
@@ -82,23 +77,21 @@ function Rows({ found, isFiltered }: { found: readonly Trace[]; isFiltered: bool
 }
 
 function Row({ trace }: { trace: Trace }) {
-  const models = trace.steps.filter((step) => step.model).length;
   return (
     <a class="traces-row" href={`/traces/${trace.id}`}>
-      <span class="traces-kind">{t.value.kinds[trace.kind]}</span>
+      <span class="traces-kind">{t.value.tasks[trace.task]}</span>
       <span class="traces-subject" dir="auto">
-        <Text>{titleOf(trace)}</Text>
+        <Text>{trace.prompt.slice(0, SHOWN)}</Text>
       </span>
       <span class="traces-outcome">
-        {failed(trace) && <Badge tone="bad">{t.value.failed}</Badge>}
-        {models > 0 && <Badge>{t.value.calls(models)}</Badge>}
+        {trace.error && <Badge tone="bad">{t.value.failed}</Badge>}
         <span>
-          <Text>{trace.outcome || t.value.running}</Text>
+          <Text>{[trace.model, dollars(trace), trace.error].filter(Boolean).join(" · ")}</Text>
         </span>
       </span>
       <span class="traces-when">
-        <span>{seconds(trace)}</span>
-        <Time at={trace.began} />
+        <span>{duration(trace.seconds)}</span>
+        <Time at={trace.at} />
       </span>
     </a>
   );

@@ -1,7 +1,6 @@
 import { change, useOperation } from "../../api/cache";
 import { me } from "../../api/me";
 import type { CostReport, WriterStatus } from "../../api/types";
-import { language } from "../../i18n/index";
 import { Button } from "../../ui/controls";
 import { Facts, Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
@@ -12,9 +11,9 @@ import { t } from "./strings";
 
 const MICRO = 1e6;
 
-/** Today's budget and costs of models, and the state of the writer. */
+/** The budgets of models, and the state of the writer. */
 export function Now() {
-  const cost = useOperation("cost", { days: 1 }, { on: ["cost", "operation"] });
+  const cost = useOperation("cost", {}, { on: ["cost", "operation"] });
   const writer = useOperation("writer", {}, { on: ["cost", "operation", "session"] });
   return (
     <Section title={t.value.now}>
@@ -31,29 +30,21 @@ export function Now() {
 }
 
 function Budgets({ report }: { report: CostReport }) {
-  const resets = new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit" }).format(
-    new Date(report.resets),
-  );
   return (
     <div class="usage-part">
       <h3>{t.value.budget}</h3>
-      {report.budgets.map((one) => {
-        const told = t.value.ofBudget(money(one.spent / MICRO), money(one.most / MICRO));
+      {report.budgets.map((budget) => {
+        const told = t.value.ofBudget(money(budget.spent / MICRO), money(budget.most / MICRO));
         return (
-          <p key={one.task ?? ""} class="usage-budget">
+          <p key={budget.period} class="usage-budget">
             <span>
-              {told} {one.task && t.value.task(one.task)}
+              {told} {t.value.spans[budget.period]}
             </span>
-            <meter min={0} max={Math.max(one.most, 1)} value={one.spent} aria-label={told} />
+            <meter min={0} max={Math.max(budget.most, 1)} value={budget.spent} aria-label={told} />
           </p>
         );
       })}
-      <p class="usage-note">{report.is_background_on ? t.value.budgetNote(resets) : t.value.backgroundOff}</p>
-      {report.refused.map((one) => (
-        <p key={`${one.day} ${one.task} ${one.reason}`} class="usage-warning">
-          {t.value.refused(one.task, t.value.reasons[one.reason] ?? one.reason, one.times)}
-        </p>
-      ))}
+      <p class="usage-note">{report.is_background_on ? t.value.budgetNote : t.value.backgroundOff}</p>
     </div>
   );
 }

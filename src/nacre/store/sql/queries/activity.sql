@@ -57,10 +57,10 @@ FROM active_memories m JOIN usage u ON u.memory = m.id, json_each(u.recall_inter
 WHERE CAST(r.value AS BIGINT) >= :since AND CAST(r.value AS BIGINT) < :until AND (:project IS NULL OR m.project = :project) GROUP BY day ORDER BY day;
 
 -- count_questions_by_day --
--- Answered (1) and unanswered (0) questions whose traces are kept.
-SELECT date(began / 1000, 'unixepoch', 'localtime') AS day, outcome NOT IN (SELECT value FROM json_each(:unanswered)) AS answered,
+-- Answered (1) and unanswered (0) questions that are kept.
+SELECT date(at / 1000, 'unixepoch', 'localtime') AS day, outcome NOT IN (SELECT value FROM json_each(:unanswered)) AS answered,
     count(*)
-FROM traces WHERE kind = :kind AND began >= :since AND began < :until GROUP BY day, answered ORDER BY day, answered;
+FROM traces WHERE kind = 'question' AND at >= :since AND at < :until GROUP BY day, answered ORDER BY day, answered;
 
 -- count_calls_by_day --
 -- Usage of models: tokens of all kinds, and millionths of a US dollar.

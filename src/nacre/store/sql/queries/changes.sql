@@ -74,7 +74,7 @@ SELECT memory FROM review_queue WHERE status = 'pending' UNION SELECT memory FRO
 
 -- last_trace --
 -- Ids are ordered by time.
-SELECT max(id) FROM traces;
+SELECT max(id) FROM traces WHERE kind <> 'question';
 
 -- give_pages_back --
 -- Free the memory used by reading.

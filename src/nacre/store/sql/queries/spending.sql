@@ -1,9 +1,9 @@
 -- insert_model_call --
 -- Before the call, or afterwards if no caller waits for it. Repeated inserts count once.
 INSERT INTO model_calls
-    (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome, trace)
+    (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome)
 VALUES
-    (:id, :at, :day, :task, :model, :background, :input, :output, :cached, :written, :cost, :seconds, :outcome, :trace)
+    (:id, :at, :day, :task, :model, :background, :input, :output, :cached, :written, :cost, :seconds, :outcome)
 ON CONFLICT DO NOTHING;
 
 -- finish_model_call --
@@ -13,9 +13,8 @@ UPDATE model_calls SET input = :input, output = :output, cached = :cached, writt
 WHERE id = :id;
 
 -- sum_background_cost --
--- The day's background cost of each model: total, and for one task.
-SELECT model, coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0)
-FROM model_calls WHERE day = :day AND background = 1 GROUP BY model;
+-- Of all models since a day.
+SELECT coalesce(sum(cost), 0) FROM model_calls WHERE day >= :since AND background = 1;
 
 -- sum_background_tokens --
 -- The day's background tokens of a provider's models: for conversations, or for all else.
@@ -24,27 +23,12 @@ FROM model_calls WHERE day = :day AND background = 1
     AND (model = :provider OR substr(model, 1, length(:provider) + 1) = :provider || ':')
     AND CASE WHEN task = 'chat' THEN 1 ELSE 0 END = :is_chat;
 
--- sum_model_calls --
--- Since a day.
-SELECT day, task, model, background, count(*), count(*) FILTER (WHERE outcome = 'failed'), sum(input), sum(output), sum(cached), sum(written),
-    coalesce(sum(cost), 0), count(*) FILTER (WHERE cost IS NULL), sum(seconds), coalesce(sum(cost) FILTER (WHERE outcome <> 'done'), 0)
-FROM model_calls WHERE day >= :since GROUP BY day, task, model, background ORDER BY day, task, model, background;
-
--- mean_model_calls --
--- The mean usage of recent calls of a task and a model.
-SELECT count(*), avg(input + cached + written), avg(output), avg(seconds) FROM (
-    SELECT input, cached, written, output, seconds FROM model_calls
-    WHERE task = :task AND model = :model AND outcome = 'done' ORDER BY at DESC LIMIT 500
-);
-
--- count_model_refusal --
--- One more refused call.
-INSERT INTO model_refusals (day, task, model, reason, times) VALUES (:day, :task, :model, :reason, 1)
-ON CONFLICT (day, task, model, reason) DO UPDATE SET times = model_refusals.times + 1;
-
--- list_model_refusals --
--- Since a day.
-SELECT day, task, model, reason, times FROM model_refusals WHERE day >= :since ORDER BY day, task, model, reason;
+-- sum_costs_by_task --
+-- Since a day, and today.
+SELECT task, count(*) FILTER (WHERE day = :today), coalesce(sum(cost) FILTER (WHERE day = :today), 0), count(*),
+    count(*) FILTER (WHERE outcome = 'failed'), sum(input + output + cached + written), coalesce(sum(cost), 0),
+    count(*) FILTER (WHERE cost IS NULL)
+FROM model_calls WHERE day >= :since GROUP BY task ORDER BY 7 DESC, 4 DESC, task;
 
 -- get_model_health --
 -- Of a model that failed.
@@ -88,7 +72,3 @@ DELETE FROM model_answers WHERE at < :since OR key IN (
 -- prune_model_calls --
 -- Too old to be shown.
 DELETE FROM model_calls WHERE day < :before;
-
--- prune_model_refusals --
--- As above.
-DELETE FROM model_refusals WHERE day < :before;
