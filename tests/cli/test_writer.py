@@ -434,7 +434,7 @@ def test_estimate_counts_remaining_subscription_tokens(
     nacre("config", "set", "models.daily_budget_usd", "0")
     session("0123two0-0000", timedelta(minutes=45))
     few = nacre("ingest", "--estimate")
-    assert "1,000 tokens of the writer's daily limit is left today" in few.out
+    assert "Left today: 1,000 tokens of the writer's daily limit" in few.out
     assert "on the next days" in few.out
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert nacre("ingest", "--estimate", "--json").json["now"] == 1
@@ -457,7 +457,7 @@ def test_estimate_counts_each_session_alone_and_explains_the_rest(
     nacre("config", "set", "writer.tokens_per_day", "5000")
     told = " ".join(nacre("ingest", "--older", "--estimate").out.split())
     assert "by subscription" in told
-    assert "and the others with the next nacre ingest --older" in told
+    assert "and from the others with the next nacre ingest --older" in told
     assert (
         "and 5,000 tokens of the writer's daily limit are left today"
         in nacre("ingest", "--older", "--yes").err

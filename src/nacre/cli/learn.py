@@ -51,10 +51,10 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
             "The price is unknown: rules learn from them until models.capabilities has the price."
         )
     elif estimate.now >= estimate.waiting:
-        note = f"{estimate.limit} is left today, which is enough."
+        note = f"Left today: {estimate.limit}, which is enough."
     else:
         note = (
-            f"{estimate.limit} is left today: a model learns from at least {estimate.now:,} of them, "
+            f"Left today: {estimate.limit}. A model learns from at least {estimate.now:,} of them, "
             f"and from the others {estimate.rest}."
         )
     paper.line(note)

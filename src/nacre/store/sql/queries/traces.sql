@@ -39,5 +39,5 @@ DELETE FROM traces WHERE at < :before OR id IN (
     SELECT id FROM (
         SELECT id, kind = 'question' AS is_question,
             row_number() OVER (PARTITION BY kind = 'question' ORDER BY at DESC, id DESC) AS place FROM traces
-    ) WHERE place > CASE WHEN is_question THEN :questions ELSE :traces END
+    ) WHERE is_question AND place > :questions OR NOT is_question AND place > :traces
 );
