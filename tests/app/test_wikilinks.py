@@ -22,5 +22,5 @@ def keel(nacre: Nacre) -> str:
     return str(
         nacre(
             "store", "The keel is made of ash wood.", "--subject", "Keel of the dinghy", "--json"
-        ).json["id"]
+        ).json["memory_id"]
     )

@@ -220,16 +220,16 @@ def test_a_budget_cuts_the_answer_and_says_so(nacre: Nacre) -> None:
 def test_recall_can_leave_usage_as_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
     memory = nacre("recall", QUESTION, "--no-update", "--json").json["hits"][0]["id"]
     nacre("store", "folds usage in")
-    assert nacre("show", memory, "--json").json["recall_count"] == 0
+    assert nacre("show", memory, "--json").json["usage"]["recall_count"] == 0
     nacre("recall", QUESTION)
     nacre("store", "folds usage in again")
-    assert nacre("show", memory, "--json").json["recall_count"] == 1
+    assert nacre("show", memory, "--json").json["usage"]["recall_count"] == 1
 
 
 def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, Any]) -> None:
     nacre("store", "Told by hand")
     answer = nacre("list", "--json").json
-    assert set(answer) == {"memories", "total", "limit", "offset"}
+    assert set(answer) == {"memories", "total"}
     by_hand, *heard = answer["memories"]
     assert set(by_hand) >= {
         "id",
@@ -240,14 +240,11 @@ def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, A
         "project",
         "tags",
         "created",
-        "session_id",
-        "session",
-        "tool",
+        "source",
     }
     assert by_hand["content"] == "Told by hand"
-    assert by_hand["session_id"] is by_hand["session"] is by_hand["tool"] is None
-    assert {memory["session_id"] for memory in heard} == {SESSION}
-    assert {memory["session"] for memory in heard} == {f"claude-code:{SESSION}"}
+    assert by_hand["source"]["session"] is None
+    assert {memory["source"]["session"] for memory in heard} == {f"claude-code:{SESSION}"}
     assert answer["total"] == len(answer["memories"]) == len(learned["memories"]) + 1
 
 
@@ -265,7 +262,7 @@ def test_the_ids_that_are_shown_are_understood(nacre: Nacre, learned: dict[str, 
     shown = line.split()[0]
     assert memory["id"].endswith(shown)
     for reference in (shown, memory["id"], memory["id"][:18], memory["subject"]):
-        assert nacre("show", reference, "--json").json["id"] == memory["id"]
+        assert nacre("show", reference, "--json").json["memory"]["id"] == memory["id"]
 
 
 def test_show_tells_all_about_a_memory(nacre: Nacre, learned: dict[str, Any]) -> None:
@@ -279,8 +276,8 @@ def test_show_tells_all_about_a_memory(nacre: Nacre, learned: dict[str, Any]) ->
 
 
 def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
-    first = nacre("store", "The barn holds hay", "--json").json["id"]
-    second = nacre("store", "We use PostgreSQL now", "--json").json["id"]
+    first = nacre("store", "The barn holds hay", "--json").json["memory_id"]
+    second = nacre("store", "We use PostgreSQL now", "--json").json["memory_id"]
     path = Path(nacre("show", second, "--json").json["path"])
     path.write_text(
         path.read_text(encoding="utf-8").replace(
@@ -291,13 +288,13 @@ def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
     assert nacre("show", second, "--json").json["links"] == [
         {
             "rel": "builds_on",
-            "id": first,
+            "other": first,
             "subject": "The barn holds hay",
-            "direction": "out",
+            "is_outgoing": True,
             "origin": "manual",
             "reason": None,
             "strength": 0.5,
-            "valid": {"from": None, "to": None},
+            "valid": {"since": None, "until": None},
         }
     ]
     assert "← builds_on" in nacre("show", first).out
@@ -329,7 +326,7 @@ def test_a_memory_that_may_be_meant_is_a_weak_hit(nacre: Nacre) -> None:
     asked = ("recall", "test runner I prefer")
     assert re.search(r"Prefers pytest over unittest\n +weak", nacre(*asked).out)
     (hit,) = nacre(*asked, "--json").json["hits"]
-    assert (hit["id"], hit["confidence"]) == (stored["id"], "weak")
+    assert (hit["id"], hit["confidence"]) == (stored["memory_id"], "weak")
     assert nacre("recall", "do we use kafka?", "--json").json["hits"] == []
 
 

@@ -49,7 +49,7 @@ def test_a_backup_comes_back_as_it_was(
     after = nacre("show", "Deploys", "--no-update", "--json").json
     assert after.pop("path").removeprefix(str(other)) == before.pop("path").removeprefix(str(kept))
     assert after == before
-    assert before["recall_count"] == 1
+    assert before["usage"]["recall_count"] == 1
     assert nacre("list", "--json").json == listed
     assert nacre("admin", "doctor", "--deep", "--all", "--json").json["findings"] == []
 
@@ -101,7 +101,7 @@ def test_interrupted_restore_is_finished_on_next_open(
     kept.rename(kept.with_name(".nacre.before-restore"))
     nacre("store", "The key of the shed is pier-1234", "--subject", "Shed")
     assert (
-        "[REDACTED" in nacre("show", "Shed", "--json").json["content"]
+        "[REDACTED" in nacre("show", "Shed", "--json").json["memory"]["content"]
     )  # also the settings came back in time
     subjects = {one["subject"] for one in nacre("list", "--json").json["memories"]}
     assert "Deploys" in subjects
@@ -118,7 +118,7 @@ def test_a_home_that_waits_for_its_place_takes_no_other_ones(
     waiting = kept.with_name("..nacre.restored")
     nacre("data", "backup", "restore", str(out), "--to", str(waiting))
     nacre("store", "The home in use knows this", "--subject", "In use")
-    assert nacre("show", "In use", "--json").json["subject"] == "In use"
+    assert nacre("show", "In use", "--json").json["memory"]["subject"] == "In use"
     nacre(
         "data", "backup", "restore", str(out), "--force"
     )  # what waited was of a restore that was cut short: it goes

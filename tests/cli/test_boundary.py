@@ -122,7 +122,7 @@ def test_a_database_of_a_newer_nacre_is_left_alone(nacre: Nacre, user_home: Path
 
 
 def test_invalid_database_is_reported_and_can_be_rebuilt(nacre: Nacre, user_home: Path) -> None:
-    memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
+    memory = nacre("store", "Deploy on Fridays", "--json").json["memory_id"]
     for file in (user_home / ".nacre").glob("nacre.db*"):
         file.write_bytes(os.urandom(5000))
     answer = nacre("recall", "deploy", code=1)
@@ -184,7 +184,9 @@ def test_a_broken_memory_file_never_stops_recall_and_is_not_written_over(
 
 
 def test_an_id_that_means_several_memories_is_a_conflict(nacre: Nacre) -> None:
-    ids = [nacre("store", f"Memory number {number}", "--json").json["id"] for number in range(2)]
+    ids = [
+        nacre("store", f"Memory number {number}", "--json").json["memory_id"] for number in range(2)
+    ]
     answer = nacre("show", ids[0][:6], code=4)
     assert "matches several memories" in answer.err
     assert ids[0] in answer.err

@@ -196,7 +196,9 @@ def test_a_rebuild_says_that_candidates_cannot_be_read_any_more(
 
 
 def test_candidate_says_why_it_waits(nacre: Nacre) -> None:
-    found = nacre("store", "The exports are compressed before the upload.", "--json").json["id"]
+    found = nacre("store", "The exports are compressed before the upload.", "--json").json[
+        "memory_id"
+    ]
     with closing(open_home(load_settings())) as home:
         memory = home.memories.find(found)
         assert memory

@@ -185,10 +185,10 @@ def test_rebuild_leaves_unlearned_sessions_to_the_next_ingest(
 
 
 def test_a_rebuild_from_nothing_but_the_vault_works(nacre: Nacre, user_home: Path) -> None:
-    memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
+    memory = nacre("store", "Deploy on Fridays", "--json").json["memory_id"]
     (user_home / ".nacre" / "nacre.db").unlink()
     assert "1 memory" in nacre("admin", "db", "rebuild").out
-    assert nacre("show", memory, "--json").json["content"] == "Deploy on Fridays"
+    assert nacre("show", memory, "--json").json["memory"]["content"] == "Deploy on Fridays"
 
 
 def test_a_rebuild_names_the_files_it_could_not_read(nacre: Nacre, user_home: Path) -> None:

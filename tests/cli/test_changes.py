@@ -13,8 +13,8 @@ from tests.cli.conftest import Nacre
 @pytest.fixture
 def changed(nacre: Nacre) -> tuple[str, str]:
     """The ids of a memory and of the one that took its place."""
-    old = nacre("store", "The gate listens on port 8080", "--json").json["id"]
-    new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
+    old = nacre("store", "The gate listens on port 8080", "--json").json["memory_id"]
+    new = nacre("store", "The gate now listens on port 8443", "--json").json["memory_id"]
     return old, new
 
 
@@ -26,9 +26,9 @@ def test_store_says_what_it_supersedes(nacre: Nacre) -> None:
 
 
 def test_store_reports_similar_memories_and_force_ignores_them(nacre: Nacre) -> None:
-    first = nacre("store", "Backups of the ledger lie in Zurich", "--json").json["id"]
+    first = nacre("store", "Backups of the ledger lie in Zurich", "--json").json["memory_id"]
     again = nacre("store", "Backups of the ledger lie in Zurich!", "--json").json
-    assert (again["action"], again["id"]) == ("known", first)
+    assert (again["action"], again["memory_id"]) == ("known", first)
     assert "--force stores it beside" in nacre("store", "Backups of the ledger lie in Zurich").out
     forced = nacre("store", "Backups of the ledger lie in Zurich", "--force", "--json").json
     assert forced["action"] == "stored"
@@ -59,16 +59,18 @@ def test_show_tells_that_a_memory_was_superseded(nacre: Nacre, changed: tuple[st
 def test_the_history_is_the_same_from_either_end(nacre: Nacre, changed: tuple[str, str]) -> None:
     for one in changed:
         steps = nacre("show", one, "--history", "--json").json["history"]
-        assert [step["id"] for step in steps] == list(changed)
+        assert [step["memory"]["id"] for step in steps] == list(changed)
         assert [step["reason"] for step in steps] == ["8080 → 8443", None]
-        assert [step["asked"] for step in steps] == [step["id"] == one for step in steps]
+        assert [step["is_asked"] for step in steps] == [
+            step["memory"]["id"] == one for step in steps
+        ]
     told = nacre("show", changed[0], "--history").out
     assert "superseded by" in told
     assert "8080 → 8443" in told
 
 
 def test_the_history_of_what_never_changed_says_so(nacre: Nacre) -> None:
-    stored = nacre("store", "The lamp is green", "--json").json["id"]
+    stored = nacre("store", "The lamp is green", "--json").json["memory_id"]
     assert "nothing superseded it" in nacre("show", stored, "--history").out
 
 
@@ -82,9 +84,9 @@ def test_list_and_recall_answer_for_a_day_in_the_past(
 
 def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
     assert (
-        nacre("retire", "--restore", "The gate listens on port 8080", "--json").json["unretired"][
-            0
-        ]["superseded_by"]
+        nacre("retire", "--restore", "The gate listens on port 8080", "--json").json["memories"][0][
+            "superseded_by"
+        ]
         is None
     )
     assert {one["id"] for one in nacre("list", "--json").json["memories"]} == set(changed)
@@ -95,8 +97,8 @@ def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str,
 
 @pytest.mark.embedding
 def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[str, Any]) -> None:
-    old = nacre("store", "The gate listens on port 8080", "--json").json["id"]
-    new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
+    old = nacre("store", "The gate listens on port 8080", "--json").json["memory_id"]
+    new = nacre("store", "The gate now listens on port 8443", "--json").json["memory_id"]
     for command in (("retire", new), ("retire", "--restore", new), ("retire", "--restore", old)):
         nacre(*command)
         assert _vectors(nacre) == "ok", command
@@ -113,7 +115,7 @@ def test_what_a_review_brings_back_has_its_vector_again(
     nacre: Nacre, learned: dict[str, Any]
 ) -> None:
     nacre("store", "The gate listens on port 8080")
-    new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
+    new = nacre("store", "The gate now listens on port 8443", "--json").json["memory_id"]
     nacre("review", "feedback", new, "--bad")
     nacre("review", "drop", new, "--yes")
     assert _vectors(nacre) == "ok"
@@ -124,8 +126,8 @@ def test_what_a_review_brings_back_has_its_vector_again(
 def test_what_a_review_keeps_has_its_vector_again(
     nacre: Nacre, user_home: Path, learned: dict[str, Any], settled: str
 ) -> None:
-    old = nacre("store", "The kiln burns at night", "--json").json["id"]
-    new = nacre("store", "Bread is baked at dawn", "--json").json["id"]
+    old = nacre("store", "The kiln burns at night", "--json").json["memory_id"]
+    new = nacre("store", "Bread is baked at dawn", "--json").json["memory_id"]
     (file,) = (user_home / ".nacre" / "vault").rglob("bread-is-baked-at-dawn.md")
     doubt = f"links: [{{rel: contradicts, to: {old}}}]"
     file.write_text(

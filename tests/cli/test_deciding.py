@@ -45,7 +45,7 @@ def update(merged: str = BOTH) -> dict[str, Any]:
 @pytest.fixture
 def old(nacre: Nacre) -> str:
     """The id of a memory that is there."""
-    return str(nacre("store", OLD, "--json").json["id"])
+    return str(nacre("store", OLD, "--json").json["memory_id"])
 
 
 def test_a_dry_run_says_what_would_happen_and_why(nacre: Nacre, old: str, asked: Ask) -> None:
@@ -55,9 +55,10 @@ def test_a_dry_run_says_what_would_happen_and_why(nacre: Nacre, old: str, asked:
     assert BOTH in told.out
     assert "fake:m: adds the paper" in told.out
     assert nacre("list", "--json").json["total"] == 1
-    assert nacre("show", old, "--json").json["content"] == OLD
+    assert nacre("show", old, "--json").json["memory"]["content"] == OLD
     record = nacre("store", "The kettle is blue", "--dry-run", "--json").json
-    assert (record["action"], record["decided_by"], record["dry_run"]) == ("stored", "rules", True)
+    outcome = record["outcome"]
+    assert (outcome["action"], outcome["decided_by"]) == ("stored", None)
 
 
 def test_store_and_show_tell_which_model_decided_and_why(
@@ -65,7 +66,7 @@ def test_store_and_show_tell_which_model_decided_and_why(
 ) -> None:
     provider = asked(update(), rest='\n[models.capabilities."fake:m"]\nanswers = "tool"\n')
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--json").json
-    assert (told["action"], told["id"], told["decided_by"], told["reason"]) == (
+    assert (told["action"], told["memory_id"], told["decided_by"], told["reason"]) == (
         "updated",
         old,
         "fake:m",
@@ -89,7 +90,7 @@ def test_store_and_show_tell_which_part_of_a_memory_has_ended(
     assert f"ends a part of: {left}" in told.out
     shown = nacre("show", old)
     assert "by fake:m: it moved" in shown.out
-    assert nacre("show", old, "--json").json["content"] == left
+    assert nacre("show", old, "--json").json["memory"]["content"] == left
     assert "ends a part of" in nacre("log", "--json").json["operations"][0]["operation"]["why"]
 
 

@@ -320,7 +320,11 @@ def test_files_that_do_not_say_when_they_were_made_are_no_finding(nacre: Nacre, 
     note = kept / "vault/global/fact/tides.md"
     note.write_text("Low water is at noon\n", encoding="utf-8")
     os.utime(note, (1_700_000_000, 1_700_000_000))
-    assert nacre("show", "Tides", "--no-update", "--json").json["created"].startswith("2023-11-14")
+    assert (
+        nacre("show", "Tides", "--no-update", "--json")
+        .json["memory"]["created"]
+        .startswith("2023-11-14")
+    )
     assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 

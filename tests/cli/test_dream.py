@@ -101,8 +101,8 @@ def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(
 def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(
     nacre: Nacre, user_home: Path
 ) -> None:
-    label = nacre("store", "The label is yellow.", "--json").json["memory"]["id"]
-    jar = nacre("store", "Honey is sold in jars.", "--json").json["memory"]["id"]
+    label = nacre("store", "The label is yellow.", "--json").json["memory_id"]
+    jar = nacre("store", "Honey is sold in jars.", "--json").json["memory_id"]
     vault = user_home / ".nacre/vault"
     (path,) = [one for one in vault.rglob("*.md") if jar in one.read_text()]
     path.write_text(

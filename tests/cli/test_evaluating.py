@@ -22,7 +22,7 @@ def stored(nacre: Nacre) -> dict[str, str]:
         ("flour", "We decided to mill our own rye flour for the bakery.", "decision"),
         ("yeast", "Order fresh yeast before the holidays.", "todo"),
     ):
-        found[name] = nacre("store", content, "--kind", kind, "--json").json["id"]
+        found[name] = nacre("store", content, "--kind", kind, "--json").json["memory_id"]
     return found
 
 
@@ -46,7 +46,9 @@ def test_bundled_queries_cover_start_decisions_and_todos(
     assert ids(found["recent-decisions"]) == [stored["flour"]]
     assert ids(found["active-todos"]) == [stored["yeast"]]
     assert ids(found["preferences"]) == []
-    prefers = nacre("store", "Never knead by hand", "--kind", "preference", "--json").json["id"]
+    prefers = nacre("store", "Never knead by hand", "--kind", "preference", "--json").json[
+        "memory_id"
+    ]
     assert ids(answers(nacre)["preferences"]) == [prefers]
 
 
@@ -61,7 +63,7 @@ def test_asking_counts_as_no_use(nacre: Nacre, stored: dict[str, str]) -> None:
     nacre("admin", "eval", "add", "how is the oven cleaned?", "--id", "oven")
     assert ids(answers(nacre)["oven"])[0] == stored["oven"]
     nacre("ingest")  # takes in what was noted about use
-    assert nacre("show", stored["oven"], "--json").json["recall_count"] == 0
+    assert nacre("show", stored["oven"], "--json").json["usage"]["recall_count"] == 0
 
 
 def test_queries_that_say_what_they_expect_are_measured(
@@ -120,7 +122,7 @@ def test_what_moved_since_the_baseline_is_told(
     nacre("admin", "eval", "--save-baseline")
     new = nacre(
         "store", "We decided to bake on Tuesdays only.", "--kind", "decision", "--json"
-    ).json["id"]
+    ).json["memory_id"]
     nacre("todo", "done", stored["yeast"])
     found = answers(nacre, "--compare")
     decided = {move["id"]: move for move in found["recent-decisions"]["moves"]}

@@ -65,7 +65,9 @@ def test_a_person_reads_what_changed_by_its_subject(
     nacre: Nacre, hearing: Callable[..., Hearing]
 ) -> None:
     heard = hearing()
-    memory = nacre("store", "The mill stands on the left bank of the river", "--json").json["id"]
+    memory = nacre("store", "The mill stands on the left bank of the river", "--json").json[
+        "memory_id"
+    ]
     line = heard.until("stored: ")
     assert "The mill stands on the left bank" in line
     assert memory[-8:] in line
@@ -89,7 +91,9 @@ def test_a_person_reads_what_happens_in_chats(
 
 def test_a_script_reads_an_object_a_line(nacre: Nacre, hearing: Callable[..., Hearing]) -> None:
     heard = hearing("--json")
-    memory = nacre("store", "The mill stands on the left bank of the river", "--json").json["id"]
+    memory = nacre("store", "The mill stands on the left bank of the river", "--json").json[
+        "memory_id"
+    ]
     told: dict[str, Any] = json.loads(heard.until('"memory"'))
     assert (told["kind"], told["change"], told["ids"]) == ("memory", "stored", [memory])
     nacre("admin", "db", "rebuild", "--yes")

@@ -25,7 +25,7 @@ def test_retire_wants_a_yes_where_one_name_means_several(nacre: Nacre) -> None:
 def test_what_is_retired_is_listed_and_brought_back(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lamp = nacre("store", "The lamp is broken", "--subject", "Lamp", "--json").json["id"]
+    lamp = nacre("store", "The lamp is broken", "--subject", "Lamp", "--json").json["memory_id"]
     nacre("store", "The clock is slow", "--subject", "Clock")
     nacre("retire", lamp, "--reason", "mended", "--persist")
     shown = nacre("retire", "--list").out
@@ -103,7 +103,7 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
 def test_slow_regular_expression_is_given_up_without_changes(
     nacre: Nacre,
 ) -> None:
-    memory = nacre("store", f"The key of the shed is {'a' * 60}!", "--json").json["memory"]["id"]
+    memory = nacre("store", f"The key of the shed is {'a' * 60}!", "--json").json["memory_id"]
     refused = nacre("forget", "--match", "(a|aa)+$", "--regex", "--yes", code=2)
     assert "took more than" in refused.err
     assert nacre("show", memory).out
@@ -121,11 +121,11 @@ def test_misspelt_or_reordered_subject_is_retired_if_requested(
 ) -> None:
     lamp = nacre(
         "store", "The lamp burns red", "--subject", "Lamp of the lighthouse", "--json"
-    ).json["id"]
+    ).json["memory_id"]
     nacre("store", "The clock is slow", "--subject", "Clock of the town hall")
     assert nacre("retire", "Lamp of the lighthuose", code=3).code == 3
     for text in ("lamp of teh lighthuose", "The lighthouse of lamp"):
-        found = nacre("retire", "--like", text, "--dry-run", "--json").json["would_retire"]
+        found = nacre("retire", "--like", text, "--dry-run", "--json").json["memories"]
         assert [memory["id"] for memory in found] == [lamp]
     assert (
         "--dry-run"
@@ -141,9 +141,9 @@ def test_misspelt_or_reordered_subject_is_retired_if_requested(
 
 
 def test_a_subject_that_looks_like_an_id_is_named_as_a_subject(nacre: Nacre) -> None:
-    lamp = nacre("store", "The lamp burns red", "--json").json["id"]
-    named = nacre("store", "The clock is slow", "--subject", lamp[-8:], "--json").json["id"]
-    found = nacre("retire", "--subject", lamp[-8:], "--dry-run", "--json").json["would_retire"]
+    lamp = nacre("store", "The lamp burns red", "--json").json["memory_id"]
+    named = nacre("store", "The clock is slow", "--subject", lamp[-8:], "--json").json["memory_id"]
+    found = nacre("retire", "--subject", lamp[-8:], "--dry-run", "--json").json["memories"]
     assert [memory["id"] for memory in found] == [named]
 
 

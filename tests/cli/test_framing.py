@@ -99,15 +99,15 @@ def test_what_is_stored_in_an_agents_shell_is_the_agents_word(
     record = nacre(
         "store", "We no longer deploy the billing service on Thursdays, but on Fridays.", "--json"
     ).json
-    assert record["memory"]["speaker"] == "agent"
+    stored = nacre("show", record["memory_id"], "--json").json["memory"]
+    assert stored["speaker"] == "agent"
     assert record["supersedes"] == [], "an agent ends nothing that the owner said"
-    assert (
-        nacre("todo", "add", "Water the plants of the office", "--json").json["todo"]["speaker"]
-        == "agent"
-    )
+    todo = nacre("todo", "add", "Water the plants of the office", "--json").json["memory_id"]
+    assert nacre("show", todo, "--json").json["memory"]["speaker"] == "agent"
 
 
 def test_a_person_stores_as_the_owner(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", "/code/codex")
     record: Any = nacre("store", "We deploy the billing service on Thursdays.", "--json").json
-    assert record["memory"]["speaker"] == "owner"
+    stored = nacre("show", record["memory_id"], "--json").json["memory"]
+    assert stored["speaker"] == "owner"

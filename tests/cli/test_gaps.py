@@ -83,7 +83,8 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 ) -> None:
     asked(nacre, PORT, options=("--project", "hive"))
     (gap,) = gaps(nacre)
-    made = nacre("review", "gaps", "todo", gap["id"], "--json").json["todo"]
+    stored = nacre("review", "gaps", "todo", gap["id"], "--json").json["memory_id"]
+    made = nacre("show", stored, "--json").json["memory"]
     assert (made["content"], made["kind"], made["project"]) == (
         f"Write down: {PORT}",
         "todo",

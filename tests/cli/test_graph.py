@@ -23,7 +23,7 @@ def ids(nacre: Nacre) -> dict[str, str]:
     return {
         name: str(
             nacre("store", words, "--subject", name.title(), "--project", "pottery", "--json").json[
-                "id"
+                "memory_id"
             ]
         )
         for name, words in WORDS.items()
@@ -52,7 +52,7 @@ def test_a_link_is_drawn_by_subjects_ids_and_their_ends(nacre: Nacre, ids: dict[
         in nacre("graph", "link", "Glaze", "depends_on", "Kiln", "--strength", "0.9").out
     )
     (link,) = nacre("show", ids["kiln"], "--json").json["links"]
-    assert (link["rel"], link["direction"], link["strength"]) == ("depends_on", "in", 0.9)
+    assert (link["rel"], link["is_outgoing"], link["strength"]) == ("depends_on", False, 0.9)
 
 
 def test_the_tree_shows_each_memory_once_with_what_is_not_usual(

@@ -23,7 +23,7 @@ def vault(user_home: Path) -> Path:
 @pytest.fixture
 def lamp(nacre: Nacre) -> str:
     """A memory that was stored and changed."""
-    memory_id: str = nacre("store", GREEN, "--subject", "Lamp", "--json").json["id"]
+    memory_id: str = nacre("store", GREEN, "--subject", "Lamp", "--json").json["memory_id"]
     nacre("edit", memory_id, "--content", BLUE, "--tag", "light")
     return memory_id
 
@@ -97,7 +97,11 @@ def test_what_was_changed_since_in_another_place_stays(nacre: Nacre, lamp: str) 
         "change back"
     ]
     shown = nacre("show", lamp, "--json").json
-    assert (shown["content"], shown["tags"], shown["importance"]) == (GREEN, [], 9)
+    assert (shown["memory"]["content"], shown["memory"]["tags"], shown["memory"]["importance"]) == (
+        GREEN,
+        [],
+        9,
+    )
 
 
 def test_later_change_in_the_same_place_is_refused_or_copied(nacre: Nacre, lamp: str) -> None:
@@ -106,7 +110,7 @@ def test_later_change_in_the_same_place_is_refused_or_copied(nacre: Nacre, lamp:
     refused = nacre("undo", update, "--json", code=4).error
     assert "Lamp (content)" in refused["message"]
     assert "--force" in refused["hint"]
-    assert nacre("show", lamp, "--json").json["content"].endswith("broken")
+    assert nacre("show", lamp, "--json").json["memory"]["content"].endswith("broken")
     nacre("undo", update, "--force")
     contents = {one["content"] for one in nacre("list", "--json").json["memories"]}
     assert contents == {"The lamp in the hall is broken", GREEN}
@@ -117,14 +121,16 @@ def test_later_change_in_the_same_place_is_refused_or_copied(nacre: Nacre, lamp:
 def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
     nacre: Nacre, is_committed: bool
 ) -> None:
-    old = nacre("store", "The ledger stores its rows in MongoDB", "--json").json["id"]
-    new = nacre("store", "We moved the ledger from MongoDB to PostgreSQL", "--json").json["id"]
+    old = nacre("store", "The ledger stores its rows in MongoDB", "--json").json["memory_id"]
+    new = nacre("store", "We moved the ledger from MongoDB to PostgreSQL", "--json").json[
+        "memory_id"
+    ]
     assert operations(nacre)[0]["why"] == "replaces The ledger stores its rows in MongoDB"
     if is_committed:
         nacre("admin", "commit")
     nacre("undo", operations(nacre)[0]["id"], "--yes")
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
-    assert nacre("show", new, "--json").json["retired"]
+    assert nacre("show", new, "--json").json["memory"]["retired"]
     nacre("retire", old, "--yes")
     if is_committed:
         nacre("admin", "commit")
@@ -154,9 +160,9 @@ def test_an_undo_asks_first_on_a_terminal(terminal: Nacre, nacre: Nacre, lamp: s
     update = last(nacre, "update")
     asked = terminal("undo", update, typed="n\n")
     assert "reverts Lamp" in asked.out or "restores Lamp" in asked.out
-    assert nacre("show", lamp, "--json").json["content"] == BLUE
+    assert nacre("show", lamp, "--json").json["memory"]["content"] == BLUE
     terminal("undo", update, typed="y\n")
-    assert nacre("show", lamp, "--json").json["content"] == GREEN
+    assert nacre("show", lamp, "--json").json["memory"]["content"] == GREEN
 
 
 def test_doctor_names_a_secret_that_is_kept_out_of_history(

@@ -299,7 +299,7 @@ def test_the_session_a_memory_came_from_can_be_read(
 ) -> None:
     memory = nacre("list", "--json").json["memories"][0]
     assert (
-        nacre("sessions", "show", memory["session"], "--json").json["session"]["session"][
+        nacre("sessions", "show", memory["source"]["session"], "--json").json["session"]["session"][
             "native_id"
         ]
         == SESSION

@@ -52,11 +52,11 @@ def test_unknown_repository_becomes_a_project_with_its_first_memory(
     assert nacre(*told, "--dry-run").json["memory"]["project"] == "hivelog"
     page = user_home / ".nacre" / "vault" / "projects" / "hivelog" / "project.md"
     assert not page.exists()
-    assert nacre(*told).json["memory"]["project"] == "hivelog"
+    assert nacre(*told).json["action"] == "stored"
     assert "host.example/ada/hivelog" in page.read_text()
     assert nacre("list", "--project", ".", "--json").json["total"] == 1
-    other = nacre("store", "The scale is read at noon", "--json").json["id"]
-    assert nacre("edit", other, "--project", ".", "--json").json["memory"]["project"] == "hivelog"
+    other = nacre("store", "The scale is read at noon", "--json").json["memory_id"]
+    assert nacre("edit", other, "--project", ".", "--json").json["project"] == "hivelog"
     monkeypatch.chdir(user_home)
     assert (
         "belongs to no known project"
@@ -67,10 +67,12 @@ def test_unknown_repository_becomes_a_project_with_its_first_memory(
 def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
     stored = nacre("store", "Tabs, not spaces", "--json").json
     assert stored["action"] == "stored"
-    assert stored["memory"]["id"] == stored["id"]
+    assert (
+        nacre("show", stored["memory_id"], "--json").json["memory"]["content"] == "Tabs, not spaces"
+    )
     again = nacre("store", "Tabs, not spaces", "--json").json
     assert again["action"] == "known"
-    assert again["id"] == stored["id"]
+    assert again["memory_id"] == stored["memory_id"]
     assert nacre("store", "Tabs, not spaces").out.startswith("Known already: ")
     assert nacre("store", "Tabs, not spaces", "--force", "--json").json["action"] == "stored"
 
@@ -78,12 +80,12 @@ def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
 def test_a_canonical_key_is_held_by_one_memory(nacre: Nacre) -> None:
     nacre("store", "Indent with tabs", "--key", "style/indent")
     second = nacre("store", "Indent with two spaces", "--key", "style/indent", "--json").json
-    assert [one["content"] for one in second["supersedes"]] == ["Indent with tabs"]
+    assert [item["memory"]["content"] for item in second["supersedes"]] == ["Indent with tabs"]
 
 
 def test_content_comes_from_standard_input_for_a_dash(nacre: Nacre) -> None:
     nacre("store", "-", "--subject", "Checklist", stdin="one\ntwo\n")
-    assert nacre("show", "Checklist", "--json").json["content"] == "one\ntwo"
+    assert nacre("show", "Checklist", "--json").json["memory"]["content"] == "one\ntwo"
 
 
 def test_content_that_is_not_utf8_is_kept_as_far_as_it_goes(process: Nacre) -> None:
@@ -107,12 +109,17 @@ def test_secrets_do_not_reach_the_vault(nacre: Nacre, user_home: Path) -> None:
 def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
     memory = nacre(
         "store", "Deploy on Fridays", "--tag", "ops", "--project", "acme", "--json"
-    ).json["memory"]
-    assert nacre("edit", memory["id"], "--importance", "9", "--kind", "decision").out.startswith(
+    ).json["memory_id"]
+    assert nacre("edit", memory, "--importance", "9", "--kind", "decision").out.startswith(
         "Saved: decision "
     )
-    now = nacre("show", memory["id"], "--json").json
-    assert (now["importance"], now["kind"], now["tags"], now["project"]) == (
+    now = nacre("show", memory, "--json").json
+    assert (
+        now["memory"]["importance"],
+        now["memory"]["kind"],
+        now["memory"]["tags"],
+        now["memory"]["project"],
+    ) == (
         9,
         "decision",
         ["ops"],
@@ -120,7 +127,7 @@ def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
     )
     nacre(
         "edit",
-        memory["id"],
+        memory,
         "--project",
         "",
         "--tag",
@@ -129,31 +136,38 @@ def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
         "-",
         stdin="Deploy on Mondays",
     )
-    now = nacre("show", memory["id"], "--json").json
-    assert (now["content"], now["tags"], now["project"]) == ("Deploy on Mondays", ["release"], None)
+    now = nacre("show", memory, "--json").json
+    assert (now["memory"]["content"], now["memory"]["tags"], now["memory"]["project"]) == (
+        "Deploy on Mondays",
+        ["release"],
+        None,
+    )
     assert "/global/decision/" in now["path"]
 
 
 def test_generated_title_follows_the_content_and_given_titles_stay(
     nacre: Nacre,
 ) -> None:
-    made = nacre("store", "Staging is rebuilt every Sunday night", "--json").json["id"]
+    made = nacre("store", "Staging is rebuilt every Sunday night", "--json").json["memory_id"]
     given = nacre(
         "store", "Releases leave on Mondays", "--subject", "Days of releases", "--json"
-    ).json["id"]
+    ).json["memory_id"]
     nacre("edit", made, "--content", "Staging is rebuilt every Monday night")
     nacre("edit", given, "--content", "Releases leave on Tuesdays")
     assert "Sunday" not in nacre("show", made).out
-    assert nacre("show", given, "--json").json["subject"] == "Days of releases"
+    assert nacre("show", given, "--json").json["memory"]["subject"] == "Days of releases"
 
 
 def test_edit_sets_the_event_date_and_permanent_expiry(
     nacre: Nacre,
 ) -> None:
-    memory = nacre("store", "The office is in the old mill", "--json").json["memory"]["id"]
+    memory = nacre("store", "The office is in the old mill", "--json").json["memory_id"]
     nacre("edit", memory, "--valid", "2026-01-01..", "--evergreen", "--suppress", "session-start")
     now = nacre("show", memory, "--json").json
-    assert (now["valid"], now["evergreen"]) == ({"from": "2026-01-01", "to": None}, True)
+    assert (now["memory"]["valid"], now["memory"]["evergreen"]) == (
+        {"since": "2026-01-01", "until": None},
+        True,
+    )
     assert "old mill" not in nacre("context").out
     shown = nacre("show", memory).out
     assert "evergreen" in shown
@@ -162,15 +176,18 @@ def test_edit_sets_the_event_date_and_permanent_expiry(
     nacre("edit", memory, "--valid", "..2099-06-30", "--no-evergreen", "--suppress", "")
     assert "evergreen" not in nacre("show", memory).out
     now = nacre("show", memory, "--json").json
-    assert (now["valid"], now["evergreen"]) == ({"from": None, "to": "2099-06-30"}, False)
+    assert (now["memory"]["valid"], now["memory"]["evergreen"]) == (
+        {"since": None, "until": "2099-06-30"},
+        False,
+    )
     assert "old mill" in nacre("context").out
     nacre("edit", memory, "--valid", "")
-    assert nacre("show", memory, "--json").json["valid"] == {"from": None, "to": None}
+    assert nacre("show", memory, "--json").json["memory"]["valid"] == {"since": None, "until": None}
 
 
 @pytest.mark.parametrize("period", ["2026-01-01", "2026-05-01..2026-04-01", "soon.."])
 def test_a_period_that_is_none_is_refused_with_how_to_write_one(nacre: Nacre, period: str) -> None:
-    memory = nacre("store", "The office is in the old mill", "--json").json["memory"]["id"]
+    memory = nacre("store", "The office is in the old mill", "--json").json["memory_id"]
     assert nacre("edit", memory, "--valid", period, "--json", code=2).error["code"] == "usage"
 
 
@@ -178,7 +195,9 @@ def test_two_memories_with_one_key_follow_each_other_whatever_they_say(nacre: Na
     key = ("--kind", "preference", "--key", "deploy-day-rule")
     nacre("store", "Deploy on Fridays only after 15:00", *key)
     told = nacre("store", "Deploy on Mondays", *key, "--json").json
-    assert [one["content"] for one in told["supersedes"]] == ["Deploy on Fridays only after 15:00"]
+    assert [item["memory"]["content"] for item in told["supersedes"]] == [
+        "Deploy on Fridays only after 15:00"
+    ]
     assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [
         "Deploy on Mondays"
     ]
@@ -195,7 +214,7 @@ def test_edit_opens_the_file_in_the_editor_and_reads_it_again(
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     shown = terminal("edit", "Deploys", environ={"EDITOR": "sed -i s/Fridays/Mondays/"})
     assert shown.code == 0, shown.out
-    assert nacre("show", "Deploys", "--json").json["content"] == "Deploy on Mondays"
+    assert nacre("show", "Deploys", "--json").json["memory"]["content"] == "Deploy on Mondays"
 
 
 def test_broken_edit_is_reported_and_the_old_version_stays(nacre: Nacre, terminal: Nacre) -> None:
@@ -211,7 +230,7 @@ def test_broken_edit_is_reported_and_the_old_version_stays(nacre: Nacre, termina
 def test_a_retired_memory_is_never_recalled_and_its_file_is_kept(
     nacre: Nacre, user_home: Path
 ) -> None:
-    memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
+    memory = nacre("store", "Deploy on Fridays", "--json").json["memory_id"]
     answer = nacre("retire", memory[-8:], "--reason", "we moved to Mondays", "--json").json
     assert [item["id"] for item in answer["retired"]] == [memory]
     assert nacre("recall", "deploy", "--json").json["hits"] == []
@@ -235,12 +254,12 @@ def test_retire_asks_on_a_terminal(
 def test_todos_are_added_listed_and_done(nacre: Nacre) -> None:
     assert "Nothing to do." in nacre("todo").out
     todo = nacre("todo", "add", "Rotate", "the", "staging", "keys", "--json").json
-    assert todo["todo"]["kind"] == "todo"
+    assert nacre("show", todo["memory_id"], "--json").json["memory"]["kind"] == "todo"
     nacre("todo", "add", "Upgrade PostgreSQL", "--project", "acme", "--importance", "8")
     assert "Rotate the staging keys" in nacre("todo").out
     assert nacre("todo", "--json").json["total"] == 2
     assert nacre("todo", "--project", "acme", "--json").json["total"] == 1
-    assert nacre("todo", "done", todo["id"][-8:]).out == "Done: Rotate the staging keys\n"
+    assert nacre("todo", "done", todo["memory_id"][-8:]).out == "Done: Rotate the staging keys\n"
     assert nacre("todo", "--json").json["total"] == 1
 
 
@@ -249,7 +268,7 @@ def test_a_todo_is_done_by_words_of_its_subject(nacre: Nacre) -> None:
     nacre("todo", "add", "Rotate the logs")
     nacre("todo", "done", "rotate", code=4)
     nacre("todo", "done", "staging")
-    assert [todo["content"] for todo in nacre("todo", "--json").json["todos"]] == [
+    assert [todo["content"] for todo in nacre("todo", "--json").json["memories"]] == [
         "Rotate the logs"
     ]
     nacre("todo", "done", "kubernetes", code=3)
@@ -302,7 +321,7 @@ def test_what_is_stored_next_is_compared_by_meaning_also_without_a_daemon(nacre:
     nacre("store", first, "--kind", "decision")
     again = "We chose PostgreSQL for the invoice service, since its ledger needs transactions."
     told = nacre("store", again, "--kind", "decision", "--json").json
-    links = nacre("show", told["id"], "--json").json["links"]
+    links = nacre("show", told["memory_id"], "--json").json["links"]
     assert [(one["origin"], one["subject"]) for one in links] == [("auto", first.removesuffix("."))]
 
 
@@ -326,7 +345,7 @@ def test_where_the_embedding_model_is_not_there_a_store_works_by_words(
     assert nacre("store", "The ledger is kept for seven years.", "--json").json["action"] == "known"
     assert (
         nacre("recall", "how long is the ledger kept?", "--json").json["hits"][0]["id"]
-        == first["id"]
+        == first["memory_id"]
     )
 
 
@@ -382,12 +401,12 @@ def test_a_memory_expires_on_its_day_and_comes_back_by_an_edit(nacre: Nacre) -> 
     stored = nacre(
         "store", "Staging runs on the spare cluster", "--expires-on", "2100-01-02", "--json"
     ).json
-    assert "expires on  2100-01-02" in nacre("show", stored["id"]).out
+    assert "expires on  2100-01-02" in nacre("show", stored["memory_id"]).out
     assert nacre("recall", "spare cluster", "--json").json["hits"]
-    nacre("edit", stored["id"], "--expires-on", "2020-01-02")
+    nacre("edit", stored["memory_id"], "--expires-on", "2020-01-02")
     assert not nacre("recall", "spare cluster", "--json").json["hits"]
     assert "expired 2020-01-02: Staging runs" in nacre("list").out
-    nacre("edit", stored["id"], "--expires-on", "")
+    nacre("edit", stored["memory_id"], "--expires-on", "")
     assert nacre("recall", "spare cluster", "--json").json["hits"]
     assert nacre("list", "--json").json["memories"][0]["expires_on"] is None
 

@@ -89,7 +89,7 @@ def merge(_: str) -> dict[str, Any]:
 def test_concurrent_change_is_checked_before_applying_a_decision(
     nacre: Nacre, user_home: Path, start: Start, change: str
 ) -> None:
-    old = nacre("store", OLD, "--json").json["id"]
+    old = nacre("store", OLD, "--json").json["memory_id"]
     thinking = Provider(merge, NEW)
     with FakeProvider(thinking) as provider:
         configure(user_home, provider)
@@ -177,7 +177,7 @@ def test_a_judge_that_is_killed_leaves_the_queue_to_the_next_one(
         thinking.may_answer.set()
         report = nacre("review", "judge", "--json").json
     assert (report["superseded"], report["waiting"]) == (1, 0)
-    assert nacre("show", old, "--json").json["superseded_by"]
+    assert nacre("show", old, "--json").json["memory"]["superseded_by"]
 
 
 def stored_both(nacre: Nacre, user_home: Path, provider: FakeProvider) -> str:
@@ -185,7 +185,7 @@ def stored_both(nacre: Nacre, user_home: Path, provider: FakeProvider) -> str:
     (user_home / ".nacre").mkdir(exist_ok=True)
     more = 'background = true\ndedup = "none"\n'
     configure(user_home, provider, more)
-    old = nacre("store", OLD, "--json").json["id"]
+    old = nacre("store", OLD, "--json").json["memory_id"]
     nacre("store", NEW)
     return str(old)
 

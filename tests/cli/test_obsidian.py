@@ -67,7 +67,7 @@ def subjects(nacre: Nacre) -> set[str]:
 
 def linked(nacre: Nacre, reference: str) -> set[tuple[str, str]]:
     links = nacre("show", reference, "--no-update", "--json").json["links"]
-    return {(link["direction"], link["subject"]) for link in links}
+    return {("out" if link["is_outgoing"] else "in", link["subject"]) for link in links}
 
 
 def test_notes_in_memory_folders_are_memories_and_all_else_is_left_alone(
@@ -110,10 +110,10 @@ def test_properties_aliases_and_words_of_a_note_stay_as_they_were_written(
     nacre: Nacre, vault: Path
 ) -> None:
     note = nacre("show", "Invoice numbers", "--no-update", "--json").json
-    assert note["tags"] == ["billing", "billing/invoices"]
-    assert note["extra"] == {"aliases": ["Bill numbers"], "cssclasses": ["wide"]}
+    assert note["memory"]["tags"] == ["billing", "billing/invoices"]
+    assert note["memory"]["extra"] == {"aliases": ["Bill numbers"], "cssclasses": ["wide"]}
     text = (vault / "global/fact/Invoice numbers.md").read_text()
-    assert text == INVOICES.replace("---\n", f"---\nid: {note['id']}\n", 1)
+    assert text == INVOICES.replace("---\n", f"---\nid: {note['memory']['id']}\n", 1)
 
 
 def test_links_between_notes_and_memories_work_in_both_directions(
@@ -135,11 +135,15 @@ def test_what_the_property_editor_rewrites_in_its_own_style_means_the_same(
     text = file.read_text().replace(
         "subject: Database of billing", 'subject: "Database of billing: which"'
     )
-    block = f"tags:\n  - postgres\nlinks:\n  - rel: depends_on\n    to: {note['id']}\nvalid:\n  from: 2026-02-01\n"
+    to = note["memory"]["id"]
+    block = f"tags:\n  - postgres\nlinks:\n  - rel: depends_on\n    to: {to}\nvalid:\n  from: 2026-02-01\n"
     file.write_text(text.replace("confidence: extracted\n", f"confidence: extracted\n{block}"))
     shown = nacre("show", "Database of billing: which", "--no-update", "--json").json
-    assert (shown["tags"], shown["valid"]["from"]) == (["postgres"], "2026-02-01")
-    out = [(link["rel"], link["origin"]) for link in shown["links"] if link["direction"] == "out"]
+    assert (shown["memory"]["tags"], shown["memory"]["valid"]["since"]) == (
+        ["postgres"],
+        "2026-02-01",
+    )
+    out = [(link["rel"], link["origin"]) for link in shown["links"] if link["is_outgoing"]]
     assert out == [("depends_on", "manual")]
 
 
@@ -154,10 +158,10 @@ def test_renamed_note_keeps_its_memory_and_links(nacre: Nacre, vault: Path, link
         file.write_text(
             file.read_text().replace("[[invoice-numbers]]", "[[How bills are numbered]]")
         )
-    after = nacre("show", before["id"], "--no-update", "--json").json
+    after = nacre("show", before["memory"]["id"], "--no-update", "--json").json
     assert after["path"].endswith("How bills are numbered.md")
-    assert "in" in {link["direction"] for link in after["links"]}
-    assert len(after["extra"]["aliases"]) == (1 if links == "changed with it" else 2)
+    assert not all(link["is_outgoing"] for link in after["links"])
+    assert len(after["memory"]["extra"]["aliases"]) == (1 if links == "changed with it" else 2)
 
 
 def test_a_note_that_is_thrown_away_is_retired_and_can_come_back(nacre: Nacre, vault: Path) -> None:

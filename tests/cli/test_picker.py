@@ -90,7 +90,9 @@ def test_enter_shows_one_whole_and_keys_lead_to_the_next(
     assert terminal.press("q").end() == 0
     nacre("admin", "doctor")  # what was looked at is counted then
     ids = [one["id"] for one in nacre("list", "--json").json["memories"]]
-    assert all(nacre("show", one, "--no-update", "--json").json["access_count"] for one in ids)
+    assert all(
+        nacre("show", one, "--no-update", "--json").json["usage"]["access_count"] for one in ids
+    )
 
 
 def test_one_is_opened_in_the_editor_and_shown_as_it_is_then(

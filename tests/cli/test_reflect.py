@@ -13,7 +13,8 @@ WANTS = "Since the move tools/read_scale.py wants the serial port as an argument
 @pytest.fixture
 def scale(nacre: Nacre) -> tuple[str, str]:
     first, second = (
-        nacre("store", one, "--project", "hive", "--json").json["id"] for one in (READS, WANTS)
+        nacre("store", one, "--project", "hive", "--json").json["memory_id"]
+        for one in (READS, WANTS)
     )
     return str(first), str(second)
 
@@ -31,7 +32,7 @@ def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
     done = nacre("review", "reflect", "answer", question_id, "--link", "depends_on").out
     assert done.startswith("Linked")
     (link,) = nacre("show", scale[1], "--json").json["links"]
-    assert (link["rel"], link["id"], link["origin"]) == ("depends_on", scale[0], "reflect")
+    assert (link["rel"], link["other"], link["origin"]) == ("depends_on", scale[0], "reflect")
     assert "Nothing to ask" in nacre("review", "reflect").out
 
 
@@ -54,8 +55,8 @@ def test_reflection_keys_draw_links_in_either_direction(
 ) -> None:
     assert "1 of 1" in terminal("review", "reflect", typed=f"{typed}\n").out
     links = nacre("show", scale[leads[0]], "--json").json["links"]
-    assert [(one["rel"], one["id"], one["direction"]) for one in links] == [
-        (rel, scale[leads[1]], "out")
+    assert [(link["rel"], link["other"], link["is_outgoing"]) for link in links] == [
+        (rel, scale[leads[1]], True)
     ]
 
 

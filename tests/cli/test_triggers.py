@@ -17,7 +17,7 @@ def told(nacre: Nacre, prompt: str, folder: Path, *options: str) -> str:
 
 
 def stored(nacre: Nacre, text: str, *options: str) -> str:
-    return str(nacre("store", text, *options, "--json").json["id"])
+    return str(nacre("store", text, *options, "--json").json["memory_id"])
 
 
 @pytest.mark.parametrize("lanes", [(), ("--lexical",)])
@@ -41,7 +41,7 @@ def test_it_says_which_trigger_it_was_and_show_names_them(nacre: Nacre, tmp_path
         nacre, "roll out the new dashboard", tmp_path, "--explain"
     )
     assert "roll out" in nacre("show", memory).out
-    assert nacre("show", memory, "--json").json["triggers"] == ["roll out"]
+    assert nacre("show", memory, "--json").json["memory"]["triggers"] == ["roll out"]
 
 
 def test_a_trigger_opens_neither_the_gate_nor_the_budget_nor_another_project(

@@ -15,13 +15,15 @@ REPLY = "I looked it up: the falcon lands on the north tower, so the camera has 
 def falcon(nacre: Nacre) -> str:
     found: str = nacre(
         "store", "The falcon lands on the north tower.", "--kind", "lesson", "--json"
-    ).json["id"]
+    ).json["memory_id"]
     return found
 
 
 @pytest.fixture
 def kettle(nacre: Nacre) -> str:
-    found: str = nacre("store", "The kettle in the kitchen is called heron.", "--json").json["id"]
+    found: str = nacre("store", "The kettle in the kitchen is called heron.", "--json").json[
+        "memory_id"
+    ]
     return found
 
 
@@ -103,7 +105,10 @@ def test_bad_memory_waits_for_review_and_is_kept_or_retired(
     ]
     retired = nacre("review", "drop", kettle[-8:], "--json").json["dropped"]
     assert [item["id"] for item in retired] == [kettle]
-    assert nacre("show", kettle, "--json").json["retired_reason"] == "review: you called it bad"
+    assert (
+        nacre("show", kettle, "--json").json["memory"]["retired"]["reason"]
+        == "review: you called it bad"
+    )
     assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
     assert (
         "is not waiting for review"
@@ -116,7 +121,7 @@ def test_a_terminal_is_asked_before_a_review_retires(
 ) -> None:
     nacre("review", "feedback", falcon, "--bad")
     assert "Retire?" in terminal("review", "drop", falcon, typed="n\n").out
-    assert nacre("show", falcon, "--json").json["retired"] is None
+    assert nacre("show", falcon, "--json").json["memory"]["retired"] is None
     assert "Dropped" in terminal("review", "drop", falcon, "--yes").out
 
 
@@ -128,15 +133,20 @@ def test_show_tells_maturity_quality_and_what_is_used_together(
         nacre("show", kettle, "--session", str(number))
     nacre("review", "feedback", falcon, "--good")
     answer = nacre("show", falcon, "--no-update", "--json").json
-    assert (answer["recall_count"], answer["access_count"], answer["maturity"]) == (
+    assert (
+        answer["usage"]["recall_count"],
+        answer["usage"]["access_count"],
+        answer["maturity"],
+    ) == (
         3,
         3,
         "candidate",
     )
-    assert answer["quality"] == 0.75
-    assert [(item["id"], item["weight"], item["sessions"]) for item in answer["used_together"]] == [
-        (kettle, 0.3, 3)
-    ]
+    assert answer["usage"]["quality"] == 0.75
+    assert [
+        (item["memory"]["id"], round(item["weight"], 4), item["sessions"])
+        for item in answer["together"]
+    ] == [(kettle, 0.3, 3)]
     shown = nacre("show", falcon).out
     assert "candidate (3 uses)" in shown
     assert "Used or learned together with" in shown
@@ -159,7 +169,7 @@ def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(
     reply = "Point the camera at the northern tower; that is where the bird comes down in the evening, as you told me."
     anew = nacre(
         "store", "The heron is the name of the coffee machine, not of the kettle.", "--json"
-    ).json["id"]
+    ).json["memory_id"]
     answer = nacre(
         "review", "feedback", falcon, kettle, "--stored", anew, "--json", stdin=reply
     ).json

@@ -17,7 +17,9 @@ def links(nacre: Nacre, reference: str) -> list[tuple[str, str | None]]:
     """Direction and subject of the links at a memory that bodies make."""
     found: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json["links"]
     return sorted(
-        (link["direction"], link["subject"]) for link in found if link["origin"] == "body"
+        ("out" if link["is_outgoing"] else "in", link["subject"])
+        for link in found
+        if link["origin"] == "body"
     )
 
 
@@ -32,7 +34,7 @@ def write(user_home: Path, path: str, text: str) -> Path:
 def keel(nacre: Nacre) -> Path:
     """The file of a memory that others link."""
     answer = nacre("store", "The keel is made of ash wood.", "--subject", KEEL, "--json").json
-    shown = nacre("show", answer["memory"]["id"], "--no-update", "--json").json
+    shown = nacre("show", answer["memory_id"], "--no-update", "--json").json
     return Path(shown["path"])
 
 
@@ -56,7 +58,7 @@ def test_links_by_subject_file_or_path_work_both_ways(
     nacre("store", body, "--subject", "Ballast", "--json")
     assert links(nacre, "Ballast") == [("out", KEEL)]
     assert links(nacre, KEEL) == [("in", "Ballast")]
-    assert nacre("show", "Ballast", "--no-update", "--json").json["content"] == body
+    assert nacre("show", "Ballast", "--no-update", "--json").json["memory"]["content"] == body
 
 
 def test_unresolved_link_stays_text_until_the_memory_exists(nacre: Nacre, user_home: Path) -> None:
@@ -97,7 +99,7 @@ def test_rename_keeps_links_through_rebuild_and_undo(
         write(user_home, "global/decision/backbone.md", text)
     assert links(nacre, "Ballast") == [("out", "Backbone")]
     shown = nacre("show", "Backbone", "--no-update", "--json").json
-    (alias,) = shown["extra"]["aliases"]
+    (alias,) = shown["memory"]["extra"]["aliases"]
     assert alias.lower().replace(" ", "-") == "keel-of-the-dinghy"
     assert "/global/decision/" in shown["path"]
     nacre("admin", "db", "rebuild", "--yes")
@@ -107,12 +109,12 @@ def test_rename_keeps_links_through_rebuild_and_undo(
         for operation in nacre("log", "--json").json["operations"][:2]:
             nacre("undo", operation["operation"]["id"], "--yes")
         assert links(nacre, "Ballast") == [("out", KEEL)]
-        assert "aliases" not in nacre("show", KEEL, "--no-update", "--json").json["extra"]
+        assert "aliases" not in nacre("show", KEEL, "--no-update", "--json").json["memory"]["extra"]
 
 
 def test_a_name_that_nobody_links_leaves_no_alias(nacre: Nacre, keel: Path) -> None:
     nacre("edit", KEEL, "--subject", "Backbone")
-    assert nacre("show", "Backbone", "--no-update", "--json").json["extra"] == {}
+    assert nacre("show", "Backbone", "--no-update", "--json").json["memory"]["extra"] == {}
 
 
 def test_ambiguous_link_prefers_its_project_or_leads_nowhere(
@@ -138,7 +140,7 @@ def test_ambiguous_link_prefers_its_project_or_leads_nowhere(
     nacre("store", "Tar smells of pine, as a [[Mast]] does.", "--subject", "Tar")
     shown = nacre("show", "Shrouds", "--no-update", "--json").json
     (link,) = [link for link in shown["links"] if link["origin"] == "body"]
-    assert "yawl" in nacre("show", link["id"], "--no-update", "--json").json["content"]
+    assert "yawl" in nacre("show", link["other"], "--no-update", "--json").json["memory"]["content"]
     assert links(nacre, "Tar") == []
 
 
@@ -153,7 +155,9 @@ def test_a_name_that_something_untrusted_took_does_not_draw_the_owners_link(
     assert nacre("data", "import", str(fact.parent), "--json").json["added"] == 1
     shown = nacre("show", "Ballast", "--no-update", "--json").json
     (link,) = [link for link in shown["links"] if link["origin"] == "body"]
-    assert nacre("show", link["id"], "--no-update", "--json").json["trust"] == "trusted"
+    assert (
+        nacre("show", link["other"], "--no-update", "--json").json["memory"]["trust"] == "trusted"
+    )
 
 
 def test_with_the_last_name_in_a_body_its_links_go(nacre: Nacre, keel: Path) -> None:

@@ -309,7 +309,7 @@ def test_a_database_that_is_made_anew_is_answered_from(
     before = same(asked("list"))
     process("admin", "db", "rebuild", "--yes", code=None)
     assert same(asked("list")) == before
-    stored = process("store", "The weir is opened at six", "--json").json["id"]
+    stored = process("store", "The weir is opened at six", "--json").json["memory_id"]
     assert asked("get", {"reference": stored})["id"] == stored
 
 

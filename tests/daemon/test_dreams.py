@@ -43,4 +43,4 @@ def test_a_daemon_at_rest_dreams_once_it_may(nacre: Nacre) -> None:
         thread.join()
         homes.close()
     assert told == ["dreamt: memories that end: 1, links dropped: 0"]
-    assert nacre("show", over.id, "--json").json["retired"]
+    assert nacre("show", over.id, "--json").json["memory"]["retired"]

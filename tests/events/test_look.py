@@ -55,7 +55,7 @@ def changes(events: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
 
 
 def store(nacre: Nacre, content: str) -> str:  # noqa: F811 - the fixture
-    found: str = nacre("store", content, "--json").json["id"]
+    found: str = nacre("store", content, "--json").json["memory_id"]
     return found
 
 

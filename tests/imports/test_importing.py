@@ -193,7 +193,7 @@ def test_a_statement_that_was_edited_here_keeps_its_words(nacre: Nacre, put: Put
         {"MEMORY.md": "- Deploys of the gateway wait for the harbour master and the tide\n"},
     )
     assert nacre("data", "import", str(folder), "--json").json["updated"] == 0
-    assert nacre("show", memory["id"], "--no-update", "--json").json["content"] == (
+    assert nacre("show", memory["id"], "--no-update", "--json").json["memory"]["content"] == (
         "Deploys of the gateway wait for nobody."
     )
 
@@ -239,7 +239,7 @@ def test_an_export_comes_back_whole_in_another_home(
 ) -> None:
     stored = nacre(
         "store", "The bell rings at noon", "--tag", "bell", "--project", "harbour", "--json"
-    ).json["id"]
+    ).json["memory_id"]
     file = next((user_home / ".nacre/vault").rglob("the-bell-rings-at-noon.md"))
     file.write_text(
         file.read_text().replace("\n---\n", "\nmood: [calm, {of: day}]\n---\n", 1), encoding="utf-8"
@@ -265,7 +265,7 @@ def test_an_export_comes_back_whole_in_another_home(
     path, moved = before.pop("path"), after.pop("path")
     assert after == before
     assert moved.endswith(path.rpartition("vault")[2])
-    assert before["extra"] == {"mood": ["calm", {"of": "day"}]}
+    assert before["memory"]["extra"] == {"mood": ["calm", {"of": "day"}]}
     again = nacre("sessions", "list", "--json").json["lines"]
     assert [
         (line["session"]["session"], line["session"]["turns"], line["opening"]) for line in again
@@ -273,7 +273,9 @@ def test_an_export_comes_back_whole_in_another_home(
         (line["session"]["session"], line["session"]["turns"], line["opening"]) for line in sessions
     ]
     assert (
-        nacre("show", "The crane is painted red", "--no-update", "--json").json["retired_reason"]
+        nacre("show", "The crane is painted red", "--no-update", "--json").json["memory"][
+            "retired"
+        ]["reason"]
         == "it is blue"
     )
     assert nacre("data", "import", str(out), "--trust", "--json").json["added"] == 0

@@ -63,9 +63,9 @@ def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
         "pilots count them so.\n\n- Number one is nearest to the lighthouse."
     )
     assert decision["tags"] == ["decision", "why-it-exists"]
-    assert nacre("show", decision["id"], "--no-update", "--json").json["extra"]["files"] == [
-        "src/berths.py"
-    ]
+    assert nacre("show", decision["id"], "--no-update", "--json").json["memory"]["extra"][
+        "files"
+    ] == ["src/berths.py"]
     assert found["The tide table was off by one"]["kind"] == "lesson"
     work, summary = found["Pilots can book a berth"], found["Mend the tide table"]
     assert {(one["kind"], one["expiry"], one["importance"]) for one in (work, summary)} == {
@@ -105,11 +105,11 @@ def test_mcp_memory_service_keeps_types_and_relations_without_derivations(
     assert (decision["kind"], decision["project"]) == ("decision", "harbour")
     assert decision["tags"] == ["decision", "storage"]
     assert (decision["created"], decision["updated"]) == (
-        "2026-03-01T10:00:00.500Z",
+        "2026-03-01T10:00:00.500000Z",
         "2026-03-02T10:00:00Z",
     )
     history = nacre("show", decision["id"], "--history", "--json").json["history"]
-    assert [step["content"][:22] for step in history] == [
+    assert [step["memory"]["content"][:22] for step in history] == [
         "The logbook was kept i",
         "We keep the logbook in",
     ]
@@ -119,8 +119,8 @@ def test_mcp_memory_service_keeps_types_and_relations_without_derivations(
         "--no-update",
         "--json",
     ).json
-    assert (bug["kind"], bug["project"]) == ("lesson", "harbour")
-    assert [(link["rel"], link["reason"], link["id"]) for link in bug["links"]] == [
+    assert (bug["memory"]["kind"], bug["memory"]["project"]) == ("lesson", "harbour")
+    assert [(link["rel"], link["reason"], link["other"]) for link in bug["links"]] == [
         ("related_to", "causes", decision["id"])
     ]
 
@@ -137,7 +137,7 @@ def test_mem0_categories_become_tags_kinds_and_dates_with_expiry(
         ["user_preferences"],
     )
     assert (tabs["created"], tabs["updated"]) == ("2026-03-01T19:00:00Z", "2026-03-04T19:00:00Z")
-    extra = nacre("show", tabs["id"], "--no-update", "--json").json["extra"]
+    extra = nacre("show", tabs["id"], "--no-update", "--json").json["memory"]["extra"]
     assert (extra["user_id"], extra["branch"]) == ("lena", "main")
     assert found["Is on leave in the first week of May"]["expires_on"] == "2035-05-08"
 
@@ -162,7 +162,7 @@ def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(
         "Decided to ship the pilot app as one binary": ("decision", ["decisions"])
     }
     archived = nacre("show", "The pilot app used to be a web page", "--no-update", "--json").json
-    assert archived["retired_reason"] == "archived in mem0"
+    assert archived["memory"]["retired"]["reason"] == "archived in mem0"
 
 
 def test_the_markdown_of_mem0s_plugin_is_read_block_by_block(nacre: Nacre, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_the_markdown_of_mem0s_plugin_is_read_block_by_block(nacre: Nacre, tmp_p
     assert found["The staging gauge is called Marta"]["kind"] == "fact"
     lesson = found["Run the gauge tests with a fixed clock, else they fail at midnight"]
     assert (lesson["kind"], lesson["tags"]) == ("lesson", ["coding_conventions"])
-    extra = nacre("show", lesson["id"], "--no-update", "--json").json["extra"]
+    extra = nacre("show", lesson["id"], "--no-update", "--json").json["memory"]["extra"]
     assert (extra["branch"], extra["files"]) == ("main", ["src/tides.py", "src/gauge.py"])
 
 
@@ -249,20 +249,21 @@ def test_basic_memory_notes_become_statements_and_linked_text(nacre: Nacre, tmp_
         "Harbour Network": "fact",
     }
     note = nacre("show", "Tide Gauge", "--no-update", "--json").json
-    assert (note["created"], note["updated"]) == ("2026-02-01T00:00:00Z", "2026-02-03T09:30:00Z")
-    assert (note["trust"], note["extra"]["status"]) == ("untrusted", "in use")
-    assert "- [maker] Seba" in note["content"]
-    assert "- depends_on [[Harbour Network]]" in note["content"]
-    assert "centimetres" not in note["content"]
+    assert (note["memory"]["created"], note["memory"]["updated"]) == (
+        "2026-02-01T00:00:00Z",
+        "2026-02-03T09:30:00Z",
+    )
+    assert (note["memory"]["trust"], note["memory"]["extra"]["status"]) == ("untrusted", "in use")
+    assert "- [maker] Seba" in note["memory"]["content"]
+    assert "- depends_on [[Harbour Network]]" in note["memory"]["content"]
+    assert "centimetres" not in note["memory"]["content"]
     named = {one["id"]: subject.partition(":")[0] for subject, one in found.items()}
-    out = [link for link in note["links"] if link["direction"] == "out"]
-    assert {(link["rel"], link["reason"], named[link["id"]]) for link in out} == {
+    out = [link for link in note["links"] if link["is_outgoing"]]
+    assert {(link["rel"], link["reason"], named[link["other"]]) for link in out} == {
         ("depends_on", None, "Harbour Network"),
         ("related_to", "reports to", "Pilot App"),
     }
-    assert (
-        sum(link["rel"] == "part_of" and link["direction"] == "in" for link in note["links"]) == 2
-    )
+    assert sum(link["rel"] == "part_of" and not link["is_outgoing"] for link in note["links"]) == 2
     decision = next(one for one in found.values() if one["kind"] == "decision")
     assert decision["tags"] == ["decision", "gauge", "hardware", "units"]
 

@@ -78,9 +78,11 @@ def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
         "agent",
     )
     shown = nacre("show", decision["id"], "--no-update", "--json").json
-    assert shown["extra"]["imported"]["id"] == "e-1"
-    assert shown["claim"]["object"] == "Redis streams"
-    assert [(link["rel"], link["direction"]) for link in shown["links"]] == [("related_to", "in")]
+    assert shown["memory"]["extra"]["imported"]["id"] == "e-1"
+    assert shown["memory"]["claim"]["object"] == "Redis streams"
+    assert [(link["rel"], link["is_outgoing"]) for link in shown["links"]] == [
+        ("related_to", False)
+    ]
 
 
 def test_what_agenr_retired_expired_or_superseded_stays_so(
@@ -140,11 +142,13 @@ def test_what_agenr_retired_expired_or_superseded_stays_so(
     assert [item["where"] for item in answer["skipped"]] == ["odd"]
     assert list(listed(nacre)) == ["Port"]
     history = nacre("show", "Port", "--history", "--json").json["history"]
-    assert [step["subject"] for step in history] == ["Port before", "Port"]
+    assert [step["memory"]["subject"] for step in history] == ["Port before", "Port"]
     gone = nacre("show", "Gone", "--no-update", "--json").json
-    assert (gone["retired"], gone["retired_reason"]) == ("2026-03-05T00:00:00Z", "the wiki moved")
+    retired = gone["memory"]["retired"]
+    assert (retired["at"], retired["reason"]) == ("2026-03-05T00:00:00Z", "the wiki moved")
     assert (
-        nacre("show", "Late", "--no-update", "--json").json["retired_reason"] == "expired in agenr"
+        nacre("show", "Late", "--no-update", "--json").json["memory"]["retired"]["reason"]
+        == "expired in agenr"
     )
     assert nacre("admin", "doctor", "--json").json["ok"] is True
 
@@ -170,7 +174,11 @@ def test_how_agenr_used_a_memory_comes_in_only_with_trust(
     (usage,) = [line["usage"] for line in lines if line.get("usage")]
     assert usage["recall_intervals"] == [(1775001600 + number) * 1000 for number in range(1, 101)]
     shown = nacre("show", "Tide", "--no-update", "--json").json
-    assert (shown["recall_count"], shown["last_recalled"], shown["trust"]) == (
+    assert (
+        shown["usage"]["recall_count"],
+        shown["usage"]["last_recalled"],
+        shown["memory"]["trust"],
+    ) == (
         4,
         "2026-04-01T00:00:00Z",
         "trusted",
@@ -254,7 +262,7 @@ def test_claude_code_memory_is_read_by_fact_and_project(nacre: Nacre, put: Put) 
     assert found["Tests are named as sentences"]["kind"] == "preference"
     assert {memory["project"] for memory in found.values()} == {"acme-billing"}
     shown = nacre("show", found["The ledger needs its lock"]["id"], "--no-update", "--json").json
-    assert shown["extra"]["originSessionId"] == "0b1e"
+    assert shown["memory"]["extra"]["originSessionId"] == "0b1e"
     assert [link["subject"] for link in shown["links"]] == ["Tests are named as sentences"]
     assert nacre("data", "import", str(folder.parent), "--json").json["known"] == 2
 
@@ -388,17 +396,21 @@ def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre
     assert [item["where"] for item in answer["skipped"]] == ["decisions/broken.md"]
     found = listed(nacre)
     shop = nacre("show", found["Webshop"]["id"], "--no-update", "--json").json
-    assert (shop["project"], shop["confidence"], shop["created"]) == (
+    assert (shop["memory"]["project"], shop["memory"]["confidence"], shop["memory"]["created"]) == (
         "webshop",
         "inferred",
         "2026-01-09T00:00:00Z",
     )
-    assert shop["content"] == "The webshop renders its pages on the server."
+    assert shop["memory"]["content"] == "The webshop renders its pages on the server."
     (link,) = shop["links"]
     assert (link["rel"], link["subject"], link["strength"]) == ("depends_on", "Tax service", 0.7)
-    assert link["valid"] == {"from": "2026-01-01", "to": "2026-06-01"}
+    assert link["valid"] == {"since": "2026-01-01", "until": "2026-06-01"}
     tax = nacre("show", found["Tax service"]["id"], "--no-update", "--json").json
-    assert (tax["kind"], tax["evergreen"], tax["author"]) == ("decision", True, "lena")
+    assert (tax["memory"]["kind"], tax["memory"]["evergreen"], tax["memory"]["author"]) == (
+        "decision",
+        True,
+        "lena",
+    )
 
 
 CLAWX = {
@@ -443,7 +455,7 @@ def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(
     )
     assert found["Wants formulas in plain text, not as pictures"]["kind"] == "preference"
     assert (
-        nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"]
+        nacre("show", "Old stage", "--no-update", "--json").json["memory"]["retired"]["reason"]
         == "deprecated in ClawXMemory"
     )
     assert "/inbox/" in nacre("show", "An idea", "--no-update", "--json").json["path"]
@@ -482,7 +494,7 @@ def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
     )
     assert {one["content"] for one in after.values()} == {one["content"] for one in before.values()}
     assert (
-        nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"]
+        nacre("show", "Old stage", "--no-update", "--json").json["memory"]["retired"]["reason"]
         == "deprecated in ClawXMemory"
     )
 
@@ -514,7 +526,7 @@ def test_clawxmemory_rules_keep_reason_and_application_for_agents(nacre: Nacre, 
     )
     nacre("data", "import", str(path), "--trust")
     shown = nacre("show", "Short labels", "--no-update", "--json").json
-    assert (shown["kind"], shown["content"]) == ("preference", body.strip())
+    assert (shown["memory"]["kind"], shown["memory"]["content"]) == ("preference", body.strip())
     nacre("edit", "Short labels", "--project", "")
     told = nacre("context", "--moment", "start", "--part", "preferences").out
     for words in ("at most eight letters", "cuts no finer", "leaving out vowels", "class 7b"):

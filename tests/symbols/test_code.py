@@ -116,7 +116,7 @@ def test_a_memory_that_is_edited_is_read_anew(nacre: Nacre, shop: Path) -> None:
         "--project",
         "shop",
         "--json",
-    ).json["id"]
+    ).json["memory_id"]
     assert ask(nacre, "about", "Money.convert")["memories"]
     nacre("edit", memory, "--content", "`reserve` rounds down.")
     assert not ask(nacre, "about", "Money.convert")["memories"]

@@ -75,7 +75,7 @@ Listen = Callable[..., Stream]
 
 
 def stored(process: Nacre, content: str) -> str:
-    found: str = process("store", content, "--json").json["id"]
+    found: str = process("store", content, "--json").json["memory_id"]
     return found
 
 

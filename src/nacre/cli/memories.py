@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from nacre.cli.options import (
     JSON_LINES,
     OFFSET,
     SHORT_ID,
-    Record,
     argument,
     count,
     day,
@@ -34,28 +34,25 @@ from nacre.cli.options import (
     short_id,
     short_session,
     speaker_name,
-    split_session,
-    stamp,
     when,
     with_memory_filter,
 )
 from nacre.errors import InvalidMemoryError, UnavailableError
-from nacre.home import change
+from nacre.home import change, views
 from nacre.memories import decision, judge, usage
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
 from nacre.values import memory as values_memory
 from nacre.values import recall, review
 from nacre.values import session as values_session
-from nacre.values.codec import plain, plain_fields
 
 if TYPE_CHECKING:
     from nacre.code.ask import Staleness
     from nacre.home.home import Home
-    from nacre.home.views import CompanionView, LinkView, Listing, MemoryView, Step
+    from nacre.home.views import CompanionView, LinkView, MemoryView, Step
     from nacre.memories.retire import BroughtBack, Chosen
     from nacre.memories.store import Rehearsal
-    from nacre.values.memory import Confirmation, Memory, StandingRetirement
+    from nacre.values.memory import Memory, StandingRetirement
     from nacre.values.recall import Evidence, Filter
     from nacre.values.reports import StoreOutcome
 
@@ -104,16 +101,17 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
+    rehearsal: Rehearsal | None = None
     if dry_run:
-        rehearsal: Rehearsal = perform(run, "store-rehearse", **values)
-        outcome, memory = rehearsal.outcome, rehearsal.memory
+        rehearsal = found = perform(run, "store-rehearse", **values)
+        outcome, memory = found.outcome, found.memory
     else:
         outcome = perform(run, "store", **values)
         memory = remembering.get(run.home, outcome.memory_id)
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
     run.answer(
-        _outcome_record(outcome, memory, dry_run=dry_run),
+        rehearsal or outcome,
         lambda paper: _render_stored(paper, outcome, memory, dry_run=dry_run),
     )
 
@@ -178,7 +176,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     memory: Memory = edited
     waits = hits.waits_for_owner(run, memory)
     run.answer(
-        {"memory": hits.memory_record(memory), "waits_for_review": waits},
+        memory,
         lambda paper: hits.render_outcome(
             paper, "Waits for the owner's review" if waits else "Saved", memory
         ),
@@ -226,27 +224,6 @@ def _edit_file(run: Run, reference: str) -> Memory:
             hint=f"nacre edit {reference} opens it again; the last good version is recalled until then",
         )
     return after.memory
-
-
-def _outcome_record(outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False) -> Record:
-    """What became of a memory that was to be stored."""
-    by = outcome.superseded_by
-    return {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "memory": hits.memory_record(memory),
-        "supersedes": [
-            {**hits.memory_record(supersede.memory), "reason": supersede.reason}
-            for supersede in outcome.supersedes
-        ],
-        "newer": {**hits.memory_record(by.memory), "reason": by.reason} if by else None,
-        "amended": hits.memory_record(outcome.amended) if outcome.amended else None,
-        "similar": [hits.memory_record(item) for item in outcome.similar],
-        "decided_by": outcome.decided_by or "rules",
-        "note": outcome.note,
-        "dry_run": dry_run,
-    }
 
 
 def _render_stored(
@@ -329,38 +306,28 @@ def list_memories(
 
     With WORDS, those whose subject, content or tags hold each of them; nacre recall ranks by what answers instead.
     """
-    total, most = 0, None if everything else limit
+    last, most = views.Listing((), 0), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
-        nonlocal total
-        found: Listing = ask(
-            run, "list", filter=wanted, words=" ".join(words), limit=size, offset=at
-        )
-        total = found.total
-        return found.memories, at + size < total
+        nonlocal last
+        last = ask(run, "list", filter=wanted, words=" ".join(words), limit=size, offset=at)
+        return last.memories, at + size < last.total
 
     found = pages(page, most, offset)
     if as_lines:
-        run.answer_lines(hits.memory_record(memory) for memory in found)
+        run.answer_lines(found)
         return
-    memories = list(found)
-    record = {
-        "memories": [hits.memory_record(memory) for memory in memories],
-        "total": total,
-        "limit": most,
-        "offset": offset,
-    }
-    if memories:
-        run.answer(
-            record, lambda paper: hits.render_list(paper, memories, total=total, offset=offset)
-        )
-    elif is_empty(run):
-        run.answer(record, hits.render_beginning)
-    else:
-        run.answer(
-            record,
-            lambda paper: paper.line("No memory fits." if not offset else "No more memories."),
-        )
+    memories = tuple(found)
+
+    def render(paper: Paper) -> None:
+        if memories:
+            hits.render_list(paper, memories, total=last.total, offset=offset)
+        elif is_empty(run):
+            hits.render_beginning(paper)
+        else:
+            paper.line("No memory fits." if not offset else "No more memories.")
+
+    run.answer(replace(last, memories=memories), render)
 
 
 # ----------------------------------------------------------------------------
@@ -400,87 +367,13 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
     view = ask(run, "look", reference=reference, update=update, session=session)
     vault = run.settings.shown_vault
     stale: Staleness = ask(run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))
-    record = {
-        **_view_record(view, vault),
-        "stale": stale.memories[0].confidence if stale.memories else 0.0,
-    }
-    run.answer(record, lambda paper: render_memory(paper, view, vault, stale))
+    shown = replace(view, path=str(vault / view.path)) if view.path else view
+    run.answer(shown, lambda paper: render_memory(paper, view, vault, stale))
 
 
 def _show_history(run: Run, reference: str) -> None:
     steps = ask(run, "history", reference=reference)
-    run.answer(
-        {"history": [_step_record(step) for step in steps]},
-        lambda paper: _render_history(paper, steps),
-    )
-
-
-def _view_record(view: MemoryView, vault: Path) -> Record:
-    """One memory with its evidence, links and file."""
-    memory = view.memory
-    return {
-        **hits.memory_record(memory),
-        **plain_fields(
-            memory,
-            ("valid", "author", "evergreen", "triggers", "suppressed_contexts", "claim", "extra"),
-        ),
-        "retired_reason": memory.retired.reason if memory.retired else None,
-        "evidence": [hits.evidence_record(item) for item in view.evidence],
-        "confirmed": [_confirmation_record(entry) for entry in memory.confirmed],
-        "links": [_link_record(link) for link in view.links],
-        "path": str(vault / view.path) if view.path else None,
-        "etag": view.etag,
-        "doubt": view.doubt,
-        "recall_count": view.usage.recall_count,
-        "last_recalled": stamp(view.usage.last_recalled),
-        "access_count": view.usage.access_count,
-        "maturity": view.maturity.value,
-        "quality": round(view.usage.quality, 4),
-        "used_together": [
-            {
-                "id": item.memory.id,
-                "subject": item.memory.subject,
-                "weight": round(item.weight, 4),
-                "sessions": item.sessions,
-            }
-            for item in view.together
-        ],
-    }
-
-
-def _confirmation_record(confirmation: Confirmation) -> Record:
-    tool, session_id = split_session(confirmation.session)
-    return {
-        "at": stamp(confirmation.at),
-        "session_id": session_id,
-        "tool": tool,
-        "turn_ids": list(confirmation.turns),
-    }
-
-
-def _step_record(step: Step) -> Record:
-    """One memory in a history."""
-    return {
-        **hits.memory_record(step.memory),
-        "from": step.since.isoformat(),
-        "to": step.until.isoformat() if step.until else None,
-        "reason": step.reason,
-        "asked": step.is_asked,
-    }
-
-
-def _link_record(link: LinkView) -> Record:
-    direction = "out" if link.is_outgoing else "in"
-    return {
-        "rel": link.rel,
-        "id": link.other,
-        "subject": link.subject,
-        "direction": direction,
-        "origin": link.origin,
-        "reason": link.reason,
-        "strength": round(link.strength, 4),
-        "valid": plain(link.valid),
-    }
+    run.answer({"history": steps}, lambda paper: _render_history(paper, steps))
 
 
 def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
@@ -707,12 +600,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         persist=persist,
     )
     if dry_run:
-        record = {
-            "retired": [],
-            "standing": [],
-            "would_retire": [hits.memory_record(item) for item in chosen.memories],
-        }
-        run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
+        run.answer(chosen, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
         return
     _ask(run, chosen, persist=persist, yes=yes)
     done, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
@@ -721,10 +609,9 @@ def retire(  # noqa: PLR0913 - one parameter an option
         [item for item in done if not item.retired],
     )
     record = {
-        "retired": [hits.memory_record(memory) for memory in retired],
-        "would_retire": [],
-        "waiting_for_review": [hits.memory_record(memory) for memory in waiting],
-        "standing": [_standing_record(rule) for rule in rules],
+        "retired": retired,
+        "waiting_for_review": waiting,
+        "standing": rules,
     }
     run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
 
@@ -735,26 +622,16 @@ def _restore(run: Run, references: tuple[str, ...]) -> None:
     A memory that superseded one of them is kept: both then hold.
     """
     back: BroughtBack = perform(run, "unretire", references=references)
-    record = {
-        "unretired": [hits.memory_record(memory) for memory in back.memories],
-        "ended": [_standing_record(rule) for rule in back.rules],
-    }
-    run.answer(record, lambda paper: _render_unretired(paper, back))
+    run.answer(back, lambda paper: _render_unretired(paper, back))
 
 
 def _list(run: Run) -> None:
     found: list[Memory] = perform(run, "retired")
     rules: list[StandingRetirement] = perform(run, "retired-standing")
-    reasons = [memory.retired.reason if memory.retired else None for memory in found]
-    record = {
-        "retired": [
-            hits.memory_record(one) | {"reason": why}
-            for one, why in zip(found, reasons, strict=True)
-        ],
-        "would_retire": [],
-        "standing": [_standing_record(rule) for rule in rules],
-    }
-    run.answer(record, lambda paper: _render_retired_list(paper, found, rules))
+    run.answer(
+        {"retired": found, "standing": rules},
+        lambda paper: _render_retired_list(paper, found, rules),
+    )
 
 
 def _ask(run: Run, chosen: Chosen, *, persist: bool, yes: bool) -> None:
@@ -771,19 +648,6 @@ def _ask(run: Run, chosen: Chosen, *, persist: bool, yes: bool) -> None:
     run.confirm(
         "Retire, and keep out what is stored later under such a subject?" if persist else "Retire?"
     )
-
-
-def _standing_record(rule: StandingRetirement) -> Record:
-    """One standing retirement."""
-    return {
-        "id": rule.id,
-        "subject_pattern": rule.pattern,
-        "match_type": rule.match.value,
-        "canonical_key": rule.canonical_key,
-        "reason": rule.reason,
-        "suppressed_contexts": list(rule.contexts),
-        "created": stamp(rule.at),
-    }
 
 
 def _render_retired(
@@ -876,11 +740,6 @@ def _list_todos(run: Run, project: str | None, limit: int) -> None:
     )
     found = ask(run, "list", filter=wanted, limit=limit, offset=0)
     memories, total = found.memories, found.total
-    record = {
-        "todos": [hits.memory_record(memory) for memory in memories],
-        "total": total,
-        "limit": limit,
-    }
 
     def render(paper: Paper) -> None:
         if memories:
@@ -888,7 +747,7 @@ def _list_todos(run: Run, project: str | None, limit: int) -> None:
         else:
             paper.line("Nothing to do.", dim('  nacre todo add "…"'))
 
-    run.answer(record, render)
+    run.answer(found, render)
 
 
 @todo.command(
@@ -923,15 +782,9 @@ def add(
 def answer_todo(run: Run, outcome: StoreOutcome) -> None:
     """Show the todo that was stored."""
     memory = remembering.get(run.home, outcome.memory_id)
-    record = {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "todo": hits.memory_record(memory),
-    }
     verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
     run.answer(
-        record,
+        outcome,
         lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))),
     )
 
@@ -952,4 +805,4 @@ def done(run: Run, references: tuple[str, ...]) -> None:
                 bold(memory.subject),
             )
 
-    run.answer({"done": [hits.memory_record(memory) for memory in finished]}, render)
+    run.answer({"done": finished}, render)
