@@ -15,7 +15,7 @@ from nacre.home.home import open_home
 from nacre.learn.reading import subject_of
 from nacre.recall.recall import recall
 from nacre.setup import examples
-from nacre.setup.setup import Foreseen, QuickstartResult, about, foreseen, run_quickstart
+from nacre.setup.setup import QuickstartResult, about, run_quickstart
 from nacre.values.memory import Kind
 from nacre.values.recall import RecallQuery
 from nacre.values.reports import Progress
@@ -278,50 +278,6 @@ def test_what_is_in_reach_is_told_in_true_numbers(world: World) -> None:
 
 
 LONG = "The crane at the east quay stood still today, and nobody could tell why it did so. " * 40
-
-
-def test_estimate_of_a_writer_uses_last_weeks_sessions(
-    world: World,
-) -> None:
-    for day in (7, 14, 15, 16, 17, 18, 19):
-        at = f"2026-11-{day:02}T09:00:00.000Z"
-        world.transcript(
-            f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at)
-        )
-    world.transcript("thanks", says("user", "Thanks", uuid="t", session="thanks"))
-    with world.open() as memory:
-        memory.ingest()
-    found = foresee(world)
-    assert (round(found.sessions * 7), found.until) == (6, None)
-    assert 17_000 < found.tokens < 20_000, (
-        "and once a day known memories are held against what was said"
-    )
-    assert "about 6 sessions and 129,800 tokens a week" in found.in_words
-    world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["acme-*"]'
-    assert foresee(world).in_words == ""
-
-
-def test_estimate_falls_back_to_the_week_before(
-    world: World,
-) -> None:
-    for day in (3, 4, 5):
-        at = f"2026-11-{day:02}T09:00:00.000Z"
-        world.transcript(
-            f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at)
-        )
-    with world.open() as memory:
-        memory.ingest()
-    found = foresee(world)
-    assert round(found.sessions * 7) == 3
-    assert "based on the week to 2026-11-05" in found.in_words
-
-
-def foresee(world: World) -> Foreseen:
-    context = world.context()
-    try:
-        return foreseen(context)
-    finally:
-        context.database.close()
 
 
 def test_the_file_that_most_sessions_changed_is_named(world: World) -> None:

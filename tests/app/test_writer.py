@@ -32,6 +32,7 @@ from nacre.setup.models import (
     set_writer,
     status_writer,
 )
+from nacre.setup.setup import scope_of
 from nacre.values.memory import Source
 from nacre.values.models import Prompt
 from nacre.values.reports import ModelExtraction
@@ -203,7 +204,7 @@ def test_excluded_sessions_are_not_shown_if_already_read(
         assert memory.call("writer").waiting == 0
         if setting:
             assert memory.call("ingest-estimate", older=True).waiting == 0
-            assert not memory.call("writer-foreseen").projects
+            assert not scope_of(memory._home).projects
     read_older(world, model)
     assert not model.prompts
 

@@ -124,7 +124,6 @@ COMMANDS = {
     "unanswered": "review gaps",
     "unanswered-todo": "review gaps todo ffffffff",
     "unanswered-dismiss": "review gaps dismiss ffffffff",
-    "claims-estimate": "writer backfill-claims --estimate",
     "claims-backfill": "writer backfill-claims --limit 1",
     "log": "log --limit 10",
     "diff": "log --diff",
@@ -227,7 +226,7 @@ def _no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WITHOUT_COMMAND = {
-    *("get", "page", "extract", "overview", "writer-foreseen"),  # other commands show more
+    *("get", "page", "extract", "overview"),  # other commands show more
     *("hook", "context-given", "flush"),  # for hooks
     *("graph-map", "today", "activity", "hosts", "hosts-preview"),  # for the dashboard
     *("remote-changes", "remote-versions", "remote-push", "remote-turns"),  # for other homes

@@ -111,7 +111,7 @@ def test_backfill_without_model_explains_settings_and_judges_nothing(nacre: Nacr
     nacre("store", OLD)
     assert (
         "nacre writer setup"
-        in nacre("writer", "backfill-claims", "--estimate", "--json", code=None).error["hint"]
+        in nacre("writer", "backfill-claims", "--json", code=None).error["hint"]
     )
     assert nacre("review", "judge", "--json").json["judged"] == 0
 

@@ -15,8 +15,8 @@ from nacre.cli.options import argument, count, size
 from nacre.values import models
 
 if TYPE_CHECKING:
-    from nacre.home.consent import Place
     from nacre.memories.vectors import Embedded, Lot, Plan, Standing, Trial
+    from nacre.values.models import Place
 
 _STATES = {"in_use": "in use", "making": "being created"}
 

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from nacre.setup.models import WriterRequest
     from nacre.setup.setup import (
         FirstReading,
-        Foreseen,
         QuickstartResult,
         Reach,
         SampleAnswer,
+        Scope,
         WriterProposal,
     )
     from nacre.values.reports import LeftAlone, WiringDone, WiringPlan, WiringWish
@@ -92,24 +92,24 @@ def propose(run: Run, named: WriterRequest | None = None) -> Proposal:
         is_new = not examples.has_others(home)
         name = named.writer if named else ""
         reading = setup.look(home, name) if is_new else None
-        foreseen = reading.foreseen if reading else setup.foreseen(home, name)
+        scope = reading.scope if reading else setup.scope_of(home, name)
         return Proposal(
             reading if reading and reading.files else None,
-            _writer(home, foreseen, named),
+            _writer(home, scope, named),
             named is not None,
             bool(examples.present(home)),
         )
 
 
-def _writer(home: Home, foreseen: Foreseen, named: WriterRequest | None) -> WriterProposal | None:
+def _writer(home: Home, scope: Scope, named: WriterRequest | None) -> WriterProposal | None:
     settings = home.settings
     if named:
-        return setup.proposal_as_named(settings, named, foreseen)
+        return setup.proposal_as_named(settings, named, scope)
     if writers.status_writer(home).state != "off":
         return None
     found = setup.found_writers(settings)
     best = setup.best_writer(found)
-    return setup.proposal_of(settings, best, foreseen, found) if best else None
+    return setup.proposal_of(settings, best, scope, found) if best else None
 
 
 def agree(
@@ -216,10 +216,8 @@ def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
 
 
 def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) -> None:
-    """Print the named or proposed writer with its expected cost."""
+    """Print the named or proposed writer with its limit and scope."""
     paper.blank()
-    expected = proposal.foreseen
-    much = f"{expected.in_words}; it" if expected.tokens else "it"
     before = (
         ""
         if is_named
@@ -227,7 +225,7 @@ def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) ->
     )
     may = "writes" if is_named else "could write"
     paper.body(
-        f"{before}{proposal.writer.label} {may} the rest after each session: {much} {proposal.terms}. "
+        f"{before}{proposal.writer.label} {may} the rest after each session: it {proposal.terms}. "
         f"{cli_writer.describe_scope(proposal)}{'' if is_named else ' Type w to accept this too.'}",
         indent=0,
     )
@@ -348,10 +346,9 @@ def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
     alone = "Without a model, nacre keeps only your explicit statements. "
     if reach.found is None:
         return (f"{alone}A language model can write the rest: ", bold("nacre writer setup"))
-    much = f", {reach.foreseen.in_words}" if reach.foreseen and reach.foreseen.tokens else ""
     problem = f" {reach.found.problem}" if reach.found.problem else ""
     return (
-        f"{alone}{reach.found.label} can write the rest after each session{much}: ",
+        f"{alone}{reach.found.label} can write the rest after each session: ",
         bold("nacre writer set"),
         f".{problem}" if problem else "",
     )

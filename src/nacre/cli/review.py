@@ -16,7 +16,6 @@ from nacre.cli.memories import answer_todo
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
-    amount,
     argument,
     count,
     find_project,
@@ -36,7 +35,7 @@ from nacre.values import session
 
 if TYPE_CHECKING:
     from nacre.home.views import Pair, Pending, PendingPage, UsedTogether
-    from nacre.review.claims import Backfill, Estimate
+    from nacre.review.claims import Backfill
     from nacre.review.contradictions import JudgeReport
     from nacre.values.memory import Memory
     from nacre.values.review import (
@@ -705,24 +704,18 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
 @command(
     "backfill-claims",
     examples=[
-        "nacre writer backfill-claims --estimate",
         "nacre writer backfill-claims --limit 200",
         "nacre writer backfill-claims --batch-size 25 --json",
     ],
 )
 @option("claims-backfill", "limit", "--limit", "-n", help="Memories at most, the latest first.")
 @option("claims-backfill", "batch_size")
-@click.option("--estimate", is_flag=True, help="Tell what it would cost, and ask no model.")
 @click.pass_obj
-def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool) -> None:
+def backfill_claims(run: Run, limit: int | None, batch_size: int) -> None:
     """Have a model extract the claims of older memories.
 
     Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
     """
-    if estimate:
-        expected: Estimate = operations.perform(run, "claims-estimate", limit=limit)
-        run.answer(expected, lambda paper: _render_estimate(paper, expected))
-        return
     with output.shown(run) as notify:
         report: Backfill = operations.perform(
             run, "claims-backfill", notify, limit=limit, batch_size=batch_size
@@ -744,21 +737,6 @@ def _render_backfill(paper: Paper, report: Backfill) -> None:
     )
     if report.note:
         paper.line(Span(report.note, "yellow"), indent=2, hang=2)
-
-
-def _render_estimate(paper: Paper, expected: Estimate) -> None:
-    """What a backfill would cost."""
-    if not expected.memories:
-        paper.line("Every memory has a claim, or claims nothing.")
-        return
-    cost = (
-        "unknown: the price of this model is not"
-        if expected.cost is None
-        else f"about ${expected.cost:.2f}"
-    )
-    paper.line(bold(f"{count(expected.memories, 'memory', 'memories')} without a claim"))
-    tokens = f"{amount(expected.tokens.input)} read, {amount(expected.tokens.output)} written"
-    paper.facts((("model", expected.model), ("tokens", tokens), ("cost", cost)), indent=2)
 
 
 # ----------------------------------------------------------------------------

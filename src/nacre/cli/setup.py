@@ -330,9 +330,7 @@ class Dialog:
             "In the background, the model writes memories from finished sessions and does nacre's other model work. "
             "Otherwise it only works when you request it."
         )
-        expected = proposal.foreseen
-        much = f"Writing takes {expected.in_words}. " if expected.tokens else ""
-        paper.line(f"{much}{writer.describe_scope(proposal)}")
+        paper.line(writer.describe_scope(proposal))
         writer.render_alternatives(paper, proposal)
         self._show(paper)
         is_on = self._settings.flag("models.background")

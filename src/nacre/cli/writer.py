@@ -97,7 +97,7 @@ def set_writer(
 ) -> None:
     """Set the writer for sessions that end from now on.
 
-    Without a name, on a terminal, it proposes the best one on this machine and shows the expected cost. It can be an
+    Without a name, on a terminal, it proposes the best one on this machine and shows its limit. It can be an
     agent that you are signed in to, a server such as Ollama, or a provider with a key.
     """
     run.settings.actor.require_owner("nacre writer set")
@@ -153,7 +153,7 @@ def off(run: Run) -> None:
 
 
 def offer(run: Run, name: str | None = None) -> bool:
-    """Propose a writer by name, or the best on this machine, with its expected cost. Return True if the owner agrees.
+    """Propose a writer by name, or the best on this machine, with its limit and scope. Return True if the owner agrees.
 
     Raises ModelRefusedError if the named writer cannot be set.
     """
@@ -162,11 +162,9 @@ def offer(run: Run, name: str | None = None) -> bool:
         return False
     paper = run.paper(stderr=True)
     paper.line(bold("Writer of your memories"))
-    expected = proposal.foreseen
-    much = f"That is {expected.in_words}; it" if expected.tokens else "It"
     paper.body(
         f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
-        f"{much} {proposal.terms}. {describe_scope(proposal)}",
+        f"It {proposal.terms}. {describe_scope(proposal)}",
         indent=0,
     )
     render_alternatives(paper, proposal)
@@ -193,13 +191,13 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
             "No writer is available: set up a model by key or a local one with nacre writer setup."
         )
         return None
-    return setup.proposal_of(run.settings, best, setup.foreseen(run.home, best.name), found)
+    return setup.proposal_of(run.settings, best, setup.scope_of(run.home, best.name), found)
 
 
 def named(home: Home, name: str) -> WriterProposal:
-    """Return a writer by name with its expected cost, even if it cannot be set. Raises ModelRefusedError."""
+    """Return a writer by name with its limit, even if it cannot be set. Raises ModelRefusedError."""
     found = setup.writer_named(home.settings, name)
-    return setup.proposal_of(home.settings, found, setup.foreseen(home, name))
+    return setup.proposal_of(home.settings, found, setup.scope_of(home, name))
 
 
 def best_for(home: Home) -> WriterProposal | None:
@@ -212,7 +210,7 @@ def best_for(home: Home) -> WriterProposal | None:
     best = setup.best_writer(found)
     if best is None:
         return None
-    return setup.proposal_of(home.settings, best, setup.foreseen(home, best.name), found)
+    return setup.proposal_of(home.settings, best, setup.scope_of(home, best.name), found)
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:
@@ -242,11 +240,11 @@ def _named(writer: FoundWriter) -> str:
 
 
 def describe_scope(proposal: WriterProposal) -> str:
-    """Describe the sessions that a writer reads: the tools and projects of the last week, if any."""
+    """Describe the sessions that a writer reads: the tools and projects of the latest ones, if any."""
     kept = "" if proposal.writer.is_here else f" {KEPT_HERE}"
-    expected = proposal.foreseen
-    projects = ", ".join(expected.projects) or "no project"
-    covered = f" ({', '.join(expected.tools)}; {projects})" if expected.tools else ""
+    scope = proposal.scope
+    projects = ", ".join(scope.projects) or "no project"
+    covered = f" ({', '.join(scope.tools)}; {projects})" if scope.tools else ""
     return (
         "It gets, without secrets, the sessions of all tools and projects that nacre reads"
         f"{covered}; exclude some with writer.exclude_tools and writer.exclude_projects.{kept}"
@@ -321,14 +319,6 @@ def _local(since: str) -> str:
 
 # ----------------------------------------------------------------------------
 # ``nacre writer models``.
-
-
-_ANSWERS = {
-    "schema": "schema enforced by the provider",
-    "tool": "schema enforced by a required tool call",
-    "json": "JSON enforced, schema in the prompt",
-    "text": "schema in the prompt",
-}
 
 
 @click.group(
@@ -419,13 +409,10 @@ def _render_models(
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
     able = offer.capabilities
-    is_default = settings.text("models.default") in (offer.name, *offer.aliases)
-    tasks = ", ".join(task.value for task in offer.tasks)
-    facts: list[tuple[str, Cell]] = [("set as", ", ".join(offer.aliases))] if offer.aliases else []
-    facts.append(("for", f"{tasks}{' (the default)' if is_default else ''}"))
+    facts: list[tuple[str, Cell]] = [("for", ", ".join(task.value for task in offer.tasks))]
     if offer.problem is None or offer.credential:
         key = offer.credential or ("missing" if offer.needs_key else "not needed")
-        facts += [("key", key), ("reads", _size(able)), ("answers", _ANSWERS[able.answers])]
+        facts += [("key", key), ("reads", _size(able))]
         is_paid = not budgets.is_by_subscription(settings, offer.name)
         facts.append(
             (

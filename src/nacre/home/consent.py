@@ -9,10 +9,8 @@ budget but recorded in a spool, because recall does not write to the database.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -35,7 +33,7 @@ from nacre.llm import embeddings
 from nacre.protocols import CountedEmbedder, Embedder
 from nacre.settings import Settings, write_setting
 from nacre.store.journal import Spending
-from nacre.values.models import DOLLAR, MILLION, Call, Tokens
+from nacre.values.models import Call, Place, Tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,26 +58,6 @@ class Use(Enum):
     QUESTION = "question"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The destination of texts to embed. ``host`` is empty if they stay within nacre.
-
-    ``model`` is the model name of the vectors. ``price`` is in US dollars per million tokens, or
-    ``None`` if unknown. ``is_local`` is true if texts stay on this machine as far as can be
-    determined.
-    """
-
-    host: str = ""
-    is_here: bool = True
-    is_local: bool = True
-    price: Decimal | None = Decimal(0)
-    model: str = ""
-
-    def cost(self, tokens: int) -> int | None:
-        """Return the cost of tokens in millionths of a US dollar, rounded up."""
-        return None if self.price is None else math.ceil(self.price * tokens * DOLLAR / MILLION)
-
-
 def place_of(settings: Settings, setting: str) -> Place:
     """Return where texts for a model go, without a key or opening the model.
 
@@ -87,15 +65,7 @@ def place_of(settings: Settings, setting: str) -> Place:
     """
     if setting in _LOCAL_SETTINGS or setting.startswith("onnx:"):
         return Place()
-
-    destination = embeddings.destination(settings, setting)
-    return Place(
-        destination.host,
-        destination.is_here,
-        destination.is_local,
-        destination.price,
-        destination.model,
-    )
+    return embeddings.place_at(settings, setting)
 
 
 def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:

@@ -234,13 +234,6 @@ def least_day(settings: Settings, name: str) -> int:
     return _CALLS * least_call(settings, name) + _SMALL_SESSION_TOKENS - answers
 
 
-def of_session(size: int, able: Capabilities) -> int:
-    """Return the tokens that a writer reads and writes for a session of ``size`` tokens, by default costs."""
-    per_call = _CALL_TOKENS[Task.EXTRACTION]
-    overhead = per_call.input + per_call.output
-    return ceil(_READS * _shown_tokens(size, able) + overhead * _CALLS * _parts(size, able))
-
-
 def _shown_tokens(size: int, able: Capabilities) -> float:
     """Return the tokens shown for a session of ``size`` tokens, with the overlap of its parts."""
     return size * _FRAME_FACTOR + (_parts(size, able) - 1) * OVERLAP_TOKENS

@@ -32,7 +32,7 @@ from nacre.llm.credentials import credential_for, provider_of
 from nacre.llm.failures import Calls, CallTarget
 from nacre.llm.providers import own_price
 from nacre.settings import Settings
-from nacre.values.models import Call
+from nacre.values.models import Call, Place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -255,21 +255,7 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
         raise _unavailable(error) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The recipient of texts to embed, and the price of a million tokens; ``None`` if unknown.
-
-    ``model`` is the name stored with the vectors. ``is_local``: nothing suggests that the texts leave this machine.
-    """
-
-    model: str
-    host: str
-    is_here: bool
-    is_local: bool
-    price: Decimal | None
-
-
-def destination(settings: Settings, name: str) -> Destination:
+def place_at(settings: Settings, name: str) -> Place:
     """Return the recipient for ``provider:model``; needs no key and no library. Raises EmbedderUnavailableError."""
     try:
         target, dimensions = _describe(settings, name)
@@ -281,9 +267,7 @@ def destination(settings: Settings, name: str) -> Destination:
     price = next(
         (amount for amount in (own, listed) if amount is not None), Decimal(0) if is_local else None
     )
-    return Destination(
-        _vectors_of(target, dimensions), target.host, target.is_here, is_local, price
-    )
+    return Place(target.host, target.is_here, is_local, price, _vectors_of(target, dimensions))
 
 
 def _vectors_of(target: CallTarget, dimensions: int) -> str:

@@ -30,7 +30,6 @@ from nacre.errors import (
     UnusableStoreError,
 )
 from nacre.home.consent import (
-    Place,
     asked,
     configured_embedder,
     embedder_in_use,
@@ -48,7 +47,7 @@ from nacre.memories.compare import settle
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.settings import write_setting
 from nacre.store.schema import UNREADABLE
-from nacre.values.models import MILLION
+from nacre.values.models import MILLION, Place
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from nacre.errors import EditConflictError, ModelRefusedError, UnavailableError, UnusableAnswerError
 from nacre.home.change import Change
@@ -17,7 +16,7 @@ from nacre.memories.compare import MOST_HINTS, ClaimAnswer, claim_of, claim_prom
 from nacre.memories.edit import catch_up
 from nacre.protocols import LanguageModel
 from nacre.values.memory import Claim, Memory
-from nacre.values.models import Prompt, Tokens
+from nacre.values.models import Prompt
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Task
 
@@ -26,9 +25,6 @@ CLAIMED = "claim"
 
 BATCH = 10
 """Claims written together (seed facts 1.11)."""
-
-_CHARACTERS_PER_TOKEN = 4
-_TOKENS_PER_ANSWER = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +38,6 @@ class Backfill:
     failed: int = 0
     left: int = 0
     note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The cost of a backfill in memories, tokens and US dollars (``None`` if the price is unknown)."""
-
-    memories: int
-    model: str
-    tokens: Tokens
-    cost: Decimal | None
 
 
 def tell_claim(
@@ -69,20 +55,6 @@ def tell_claim(
 def _prompt(home: Home, memory: Memory, also_known: Sequence[str] = ()) -> Prompt:
     entities = dict.fromkeys((*also_known, *home.claims.entities(MOST_HINTS)))
     return claim_prompt(memory, list(entities), schema_of(ClaimAnswer))
-
-
-def estimate(home: Home, limit: int | None = None) -> Estimate:
-    """Estimate the cost of a backfill. Raises ModelRefusedError."""
-    catch_up(home)
-    memories = home.memories.in_any_state(home.claims.unclaimed(limit))
-    with closing(_model(home)) as model:
-        name, price = model.name, model.capabilities.price
-    prompts = [_prompt(home, memory) for memory in memories]
-    characters = sum(
-        len(prompt.system) + len(prompt.shared) + len(prompt.text) for prompt in prompts
-    )
-    tokens = Tokens(characters // _CHARACTERS_PER_TOKEN, _TOKENS_PER_ANSWER * len(prompts))
-    return Estimate(len(memories), name, tokens, tokens.cost(price) if price else None)
 
 
 def backfill(

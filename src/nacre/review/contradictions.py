@@ -153,15 +153,10 @@ class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class EstimateClaimsRequest(Request, frozen=True, kw_only=True):
-    """What a backfill of claims would cost."""
-
-    limit: Annotated[int, Meta(description="Maximum number of memories.", ge=1)] | None = None
-
-
-class BackfillRequest(EstimateClaimsRequest, frozen=True, kw_only=True):
+class BackfillRequest(Request, frozen=True, kw_only=True):
     """Have a model tell what older memories claim."""
 
+    limit: Annotated[int, Meta(description="Maximum number of memories.", ge=1)] | None = None
     batch_size: Annotated[
         int, Meta(description="Number of claims written together.", ge=1, le=1000)
     ] = 10

@@ -38,7 +38,6 @@ from nacre.review import claims, contradictions
 from nacre.review.contradictions import (
     RESOLVE,
     BackfillRequest,
-    EstimateClaimsRequest,
     GapRequest,
     GapTodoRequest,
     JudgeReport,
@@ -95,11 +94,6 @@ def judge(
     return judge_waiting(
         home, background=request.background, seconds=seconds, on_progress=on_progress
     )
-
-
-def estimate_claims(home: Home, request: EstimateClaimsRequest) -> claims.Estimate:
-    """Estimate the cost of a backfill of claims. Raises ModelRefusedError."""
-    return claims.estimate(home, request.limit)
 
 
 def backfill_claims(

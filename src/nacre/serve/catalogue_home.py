@@ -150,7 +150,6 @@ PROJECTS = (
 _WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _DAEMON}
 MODELS = (
     Operation("writer", "setup.models:status_writer", NOTHING, "setup.models:WriterStatus"),
-    Operation("writer-foreseen", "setup.setup:foreseen", NOTHING, "setup.setup:Foreseen"),
     Operation(
         "writer-set",
         "setup.models:set_writer",

@@ -302,12 +302,6 @@ REVIEW = (
         owners=True,
     ),
     Operation(
-        "claims-estimate",
-        "review.queue:estimate_claims",
-        "review.contradictions:EstimateClaimsRequest",
-        "review.claims:Estimate",
-    ),
-    Operation(
         "claims-backfill",
         "review.queue:backfill_claims",
         "review.contradictions:BackfillRequest",

@@ -45,7 +45,6 @@ from nacre.home.spending import (
     name_for,
     resets_at,
     rests,
-    set_for,
     unpriced,
 )
 from nacre.known_settings import CHOICES, KEYS, check, known
@@ -601,8 +600,7 @@ _PROMPT = Prompt(
 class Offer:
     """A configured model, for some tasks.
 
-    ``aliases`` are its short names in the settings. ``credential`` is the origin of its key, empty without one;
-    ``problem`` keeps it from answering.
+    ``credential`` is the origin of its key, empty without one; ``problem`` keeps it from answering.
     """
 
     name: str
@@ -612,7 +610,6 @@ class Offer:
     credential: str = ""
     needs_key: bool = False
     problem: NacreError | None = None
-    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -645,18 +642,7 @@ def offers(home: Home) -> list[Offer]:
     default = home.settings.text("models.default")
     if default not in ("", NONE):
         tasks.setdefault(llm_providers.full_name(default), [])
-    written = dict.fromkeys((default, *(set_for(home, task) for task in Task)))
-    return [
-        replace(
-            _offer(home.settings, name, tuple(model_tasks)),
-            aliases=tuple(
-                alias
-                for alias in written
-                if alias != name and llm_providers.full_name(alias) == name
-            ),
-        )
-        for name, model_tasks in tasks.items()
-    ]
+    return [_offer(home.settings, name, tuple(own)) for name, own in tasks.items()]
 
 
 def test_model(home: Home, request: TryModelRequest) -> Trial:

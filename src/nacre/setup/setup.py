@@ -1,4 +1,4 @@
-"""The first setup: proposing a writer, estimating its use, first reading, and quickstart."""
+"""The first setup: proposing a writer, first reading, and quickstart."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from nacre.base.text import STOP_WORDS, count_tokens, shorten
-from nacre.base.times import day_of, find_window, shown_day
+from nacre.base.text import STOP_WORDS, shorten
+from nacre.base.times import find_window
 from nacre.errors import ModelRefusedError
 from nacre.home.change import likely_project
 from nacre.home.home import Home, open_home
 from nacre.home.spending import DAILY, NONE, is_by_subscription
 from nacre.known_settings import known
-from nacre.learn import discovery, prompts
+from nacre.learn import discovery
 from nacre.learn import ingest as planning
-from nacre.learn.estimate import Estimate, capabilities_of, of_session
-from nacre.learn.extract import is_covered, is_worth_asking
+from nacre.learn.estimate import Estimate
+from nacre.learn.extract import is_covered
 from nacre.learn.ingest import IngestOptions, ingest, sessions_in
 from nacre.learn.reading import subject_of
 from nacre.learn.sentences import utterances
@@ -52,10 +52,10 @@ from nacre.setup.models import (
     status_writer,
 )
 from nacre.values.memory import Kind, Memory, SessionFilter
-from nacre.values.models import Capabilities, Price
+from nacre.values.models import Price
 from nacre.values.recall import Filter, RecallQuery, RecallResult
 from nacre.values.reports import IngestReport, OnProgress
-from nacre.values.session import Session, SessionKind, StoredSession, Turn
+from nacre.values.session import SessionKind, StoredSession
 
 _CLOUD_SUFFIX = "cloud"
 """The ending of models that Ollama lists but runs remotely."""
@@ -135,11 +135,11 @@ def _has_key(settings: Settings, provider: Provider) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WriterProposal:
-    """A proposed writer with limits and expected use, and the alternatives."""
+    """A proposed writer with limits and scope, and the alternatives."""
 
     writer: FoundWriter
     request: WriterRequest
-    foreseen: Foreseen
+    scope: Scope
     others: tuple[FoundWriter, ...] = ()
 
     @property
@@ -179,163 +179,71 @@ class WriterProposal:
 def proposal_of(
     settings: Settings,
     writer: FoundWriter,
-    foreseen: Foreseen,
+    scope: Scope,
     others: list[FoundWriter] | None = None,
 ) -> WriterProposal:
     """Return a writer with proposed limits."""
     able = tuple(other for other in others or () if other != writer and not other.is_refused)
-    return WriterProposal(writer, _bounded(settings, writer, foreseen), foreseen, able)
+    return WriterProposal(writer, _bounded(settings, writer), scope, able)
 
 
-def proposal_as_named(
-    settings: Settings, request: WriterRequest, foreseen: Foreseen
-) -> WriterProposal:
+def proposal_as_named(settings: Settings, request: WriterRequest, scope: Scope) -> WriterProposal:
     """Return the writer that the user named, with the limits that apply to it."""
     if not is_by_subscription(settings, request.writer):
         request = WriterRequest(writer=request.writer, dollars_per_day=settings.number(DAILY))
-    return WriterProposal(writer_named(settings, request.writer), request, foreseen)
+    return WriterProposal(writer_named(settings, request.writer), request, scope)
 
 
-def _bounded(settings: Settings, writer: FoundWriter, foreseen: Foreseen) -> WriterRequest:
+def _bounded(settings: Settings, writer: FoundWriter) -> WriterRequest:
     if is_by_subscription(settings, writer.name):
-        return WriterRequest(writer=writer.name, tokens_per_day=foreseen.most)
+        return WriterRequest(writer=writer.name, tokens_per_day=TOKENS_A_DAY)
     dollars = settings.number(DAILY) or float(known(DAILY).default)
     return WriterRequest(writer=writer.name, dollars_per_day=dollars)
 
 
-# -- Expected use, from the sessions of the user's last week ---------------------------------------
+# -- The sessions that a writer reads ---------------------------------------------------------------
 
 
-_WEEK = timedelta(days=7)
 _SAMPLE_SESSIONS = 60
-_MAX_SESSIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
-    """The expected use of a writer: sessions and tokens per day, from the user's last week.
+class Scope:
+    """The tools and projects of the latest sessions that a writer would be shown."""
 
-    ``until`` is the end of an earlier week, if the last seven days had no session. ``tools`` and ``projects`` are those
-    of its sessions.
-    """
-
-    sessions: float
-    tokens: int
-    until: datetime | None = None
     tools: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
 
-    @property
-    def most(self) -> int:
-        """Return the proposed daily limit in tokens."""
-        return max(TOKENS_A_DAY, int(round(self.tokens * 1.5, -4)))
 
-    @property
-    def in_words(self) -> str:
-        """Return the use and its week as a clause; empty without sessions."""
-        if not self.tokens:
-            return ""
-        week = f"the week to {shown_day(self.until)}" if self.until else "your last week"
-        days, span = (1, "day") if self.sessions >= 1 else (_WEEK.days, "week")
-        often = (
-            f"{self.sessions * days:.0f} sessions" if self.sessions * days >= 1.5 else "one session"
-        )
-        return (
-            f"about {often} and {round(self.tokens * days, -2):,} tokens a {span}, based on {week}"
-        )
+def scope_of(home: Home, writer: str = "") -> Scope:
+    """Return the scope of a writer, by default the proposed one, from the sessions in the index."""
+    stored = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=_SAMPLE_SESSIONS)
+    return _scope(home, writer, (session for session in stored if not is_one(home, session)))
 
 
-def foreseen(home: Home, writer: str = "") -> Foreseen:
-    """Estimate the daily use of a writer, by default the proposed one, from the sessions of the last seven days.
-
-    Only sessions that it would be shown count. Without any, the seven days before the end of the last session are used.
-    """
+def _scope(home: Home, writer: str, sessions: Iterable[StoredSession]) -> Scope:
     writer = writer or _best(home)
-    until, sessions = None, _week(home, writer, home.now())
-    if not sessions and (
-        last := _own(home, SessionFilter(kind=SessionKind.MAIN), most=_MAX_SESSIONS)
-    ):
-        until = last[0].ended
-        sessions = _week(home, writer, until) if until else []
-    able = _able(home, writer)
-    tokens = [
-        _taken(session.session, home.sessions.whole(session.row), able)
-        for session in sessions[:_SAMPLE_SESSIONS]
-    ]
-    return _foreseen(sessions, tokens, len(sessions), until)
+    covered = [session for session in sessions if is_covered(home.settings, session, writer)]
+    tools = dict.fromkeys(session.session.tool for session in covered)
+    projects = dict.fromkeys(session.project for session in covered if session.project)
+    return Scope(tuple(tools), tuple(projects))
 
 
-def _own(home: Home, selection: SessionFilter, most: int) -> list[StoredSession]:
-    """Return the user's own sessions, the newest first."""
-    return [
-        session
-        for session in home.sessions.newest(selection, limit=most)
-        if not is_one(home, session)
-    ]
-
-
-def foreseen_of(home: Home, paths: Sequence[Path], writer: str = "") -> Foreseen:
-    """Estimate the daily use from transcripts that are not read yet, the newest first: a sample is parsed."""
-    writer = writer or _best(home)
-    measured, able = [], _able(home, writer)
-    for session, turns in sessions_in(home, paths[:_SAMPLE_SESSIONS]):
-        ended = max((turn.time for turn in turns if turn.time), default=session.started)
-        stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
-        if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, writer):
-            measured.append((ended, stored, _taken(session, turns, able)))
-    last = max((ended for ended, _, _ in measured), default=home.now())
-    until = last if home.now() - last > _WEEK else None
-    week = [
-        (stored, tokens)
-        for ended, stored, tokens in measured
-        if ended > (until or home.now()) - _WEEK
-    ]
-    is_more = len(week) == len(measured)  # the sample is too small to contain the whole week
-    number = len(week) * (len(paths) / max(1, min(len(paths), _SAMPLE_SESSIONS)) if is_more else 1)
-    return _foreseen([stored for stored, _ in week], [tokens for _, tokens in week], number, until)
-
-
-def _foreseen(
-    sessions: Sequence[StoredSession], tokens: Sequence[int], number: float, until: datetime | None
-) -> Foreseen:
-    """Extrapolate from the tokens of a sample of a week's sessions to their number."""
-    nonzero = [session for session in tokens if session]
-    a_day = number / _WEEK.days * len(nonzero) / max(1, len(tokens))
-    days = len({day_of(session.ended) for session in sessions if session.ended}) / _WEEK.days
-    tools = dict.fromkeys(session.session.tool for session in sessions)
-    projects = dict.fromkeys(session.project for session in sessions if session.project)
-    tokens_per_day = sum(nonzero) / max(1, len(nonzero)) * a_day + (
-        prompts.TOKENS_A_DAY * days if nonzero else 0
+def _unread_scope(home: Home, paths: Sequence[Path], writer: str) -> Scope:
+    """Return the scope of a writer from a sample of transcripts that are not read yet."""
+    found = sessions_in(home, paths[:_SAMPLE_SESSIONS])
+    stored = (
+        StoredSession(0, session, likely_project(home, session), None, None, len(turns))
+        for session, turns in found
+        if session.kind is SessionKind.MAIN
     )
-    return Foreseen(a_day, int(tokens_per_day), until, tuple(tools), tuple(projects))
-
-
-def _week(home: Home, writer: str, until: datetime) -> list[StoredSession]:
-    """Return the sessions of the seven days before a time that a writer may see, the newest first."""
-    selection = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
-    return [
-        session
-        for session in _own(home, selection, most=1000)
-        if is_covered(home.settings, session, writer)
-    ]
+    return _scope(home, writer, stored)
 
 
 def _best(home: Home) -> str:
     """Return the name of the writer to propose; empty if there is none."""
     best = best_writer(found_writers(home.settings))
     return best.name if best else ""
-
-
-def _able(home: Home, writer: str) -> Capabilities:
-    """Return a writer's capabilities."""
-    return capabilities_of(home, writer) if writer else Capabilities()
-
-
-def _taken(session: Session, turns: Sequence[Turn], able: Capabilities) -> int:
-    """Return the tokens that a writer uses for a session; 0 if it would not be called."""
-    if not is_worth_asking(session, turns):
-        return 0
-    return of_session(sum(count_tokens(turn.text) for turn in turns), able)
 
 
 # -- The first reading: available transcripts and the cost -----------------------------------------
@@ -349,15 +257,14 @@ RECENT = timedelta(days=7)
 class FirstReading:
     """Pending transcripts: ``files`` with ``bytes`` in total; ``recent`` ones changed in the last seven days.
 
-    ``estimate`` is the cost of a language model, ``None`` without one. ``foreseen`` is a writer's daily use, from the
-    last week of the transcripts.
+    ``estimate`` is the cost of a language model, ``None`` without one. ``scope`` has the sessions that a writer reads.
     """
 
     files: int
     bytes: int
     recent: tuple[Path, ...]
     estimate: Estimate | None
-    foreseen: Foreseen = Foreseen(0.0, 0)
+    scope: Scope = Scope()
 
     @property
     def has_older(self) -> bool:
@@ -366,7 +273,7 @@ class FirstReading:
 
 
 def look(home: Home, writer: str = "") -> FirstReading:
-    """Return the available transcripts and the expected use of a writer, by default the proposed one.
+    """Return the available transcripts and the scope of a writer, by default the proposed one.
 
     Nothing is stored.
     """
@@ -382,7 +289,7 @@ def look(home: Home, writer: str = "") -> FirstReading:
         plan.bytes,
         tuple(recent),
         planning.estimate(home, options) if has_model else None,
-        foreseen_of(home, [file.path for file in newest], writer),
+        _unread_scope(home, [file.path for file in newest], writer),
     )
 
 
@@ -521,7 +428,7 @@ _SHOWN_CHARACTERS = 90
 class Reach:
     """Counts of current memories, memories ``replaced`` by later ones, candidates with the ``likeliest``, and sessions.
 
-    Without a writer, ``found`` is the best available one, and ``foreseen`` its expected use.
+    Without a writer, ``found`` is the best available one.
     """
 
     memories: int
@@ -532,7 +439,6 @@ class Reach:
     turns: int
     writer: WriterStatus
     found: FoundWriter | None = None
-    foreseen: Foreseen | None = None
 
 
 def reach(home: Home) -> Reach:
@@ -551,7 +457,6 @@ def reach(home: Home) -> Reach:
         sum(int(row[2] or 0) for row in sessions),
         writer,
         best,
-        foreseen(home) if best else None,
     )
 
 
@@ -686,7 +591,7 @@ def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
 def _have_sessions(home: Home, files: Iterable[Path]) -> bool:
     """Return True if any transcript has a session: a tool that was only started leaves files, too."""
     paths = {str(path) for path in files}
-    return any(session.file in paths for session in home.sessions.newest(limit=_MAX_SESSIONS))
+    return any(session.file in paths for session in home.sessions.newest(limit=_SAMPLE_SESSIONS))
 
 
 def _tools(home: Home, files: Iterable[Path]) -> dict[str, int]:

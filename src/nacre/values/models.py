@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,25 @@ def most_written(prompt: Prompt, able: Capabilities) -> int:
 
 DOLLAR = 1_000_000
 """Costs are counted in millionths of a US dollar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The destination of texts to embed, and the price of a million tokens; ``None`` if unknown.
+
+    ``host`` is empty if they stay within nacre. ``model`` is the name stored with the vectors. ``is_local``: nothing
+    suggests that the texts leave this machine.
+    """
+
+    host: str = ""
+    is_here: bool = True
+    is_local: bool = True
+    price: Decimal | None = Decimal(0)
+    model: str = ""
+
+    def cost(self, tokens: int) -> int | None:
+        """Return the cost of tokens in millionths of a US dollar, rounded up."""
+        return None if self.price is None else ceil(self.price * tokens * DOLLAR / MILLION)
 
 
 @dataclass(frozen=True, slots=True)

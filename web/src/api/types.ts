@@ -487,6 +487,20 @@ export interface ErrorMet {
   mended: boolean;
 }
 
+export interface Estimate {
+  waiting: number;
+  trivial: number;
+  model: string;
+  calls: number;
+  tokens: number;
+  cost: number | null;
+  left: number;
+  tokens_left: number | null;
+  is_background_on: boolean;
+  is_older: boolean;
+  problems: Array<Problem>;
+}
+
 export interface Evidence {
   session_id: string;
   turn_id: string;
@@ -600,14 +614,6 @@ export interface FlushReport {
   sessions: number;
   chores: ChoresReport;
   notes: Array<string>;
-}
-
-export interface Foreseen {
-  sessions: number;
-  tokens: number;
-  until: string | null;
-  tools: Array<string>;
-  projects: Array<string>;
 }
 
 export interface ForgetPlan {
@@ -1184,7 +1190,6 @@ export interface Offer {
   credential: string;
   needs_key: boolean;
   problem: Record<string, unknown> | null;
-  aliases: Array<string>;
 }
 
 export interface OpenEnd {
@@ -1311,7 +1316,7 @@ export interface Plan {
   setting: string;
   model: string;
   used: string | null;
-  place: NacreHomeConsentPlace;
+  place: NacreValuesModelsPlace;
   texts: number;
   tokens: number;
   cost: string | null;
@@ -1430,7 +1435,6 @@ export interface Reach {
   turns: number;
   writer: WriterStatus;
   found: FoundWriter | null;
-  foreseen: Foreseen | null;
 }
 
 export interface RecallResult {
@@ -2141,14 +2145,6 @@ export interface NacreDataUndoStep {
   clashes: Array<string>;
 }
 
-export interface NacreHomeConsentPlace {
-  host: string;
-  is_here: boolean;
-  is_local: boolean;
-  price: string | null;
-  model: string;
-}
-
 export interface NacreHomeViewsPlace {
   project: string | null;
   known: Array<string>;
@@ -2163,20 +2159,6 @@ export interface NacreHomeViewsStep {
   superseded_by: string | null;
   reason: string | null;
   is_asked: boolean;
-}
-
-export interface NacreLearnEstimateEstimate {
-  waiting: number;
-  trivial: number;
-  model: string;
-  calls: number;
-  tokens: number;
-  cost: number | null;
-  left: number;
-  tokens_left: number | null;
-  is_background_on: boolean;
-  is_older: boolean;
-  problems: Array<Problem>;
 }
 
 export interface NacreLlmCredentialsPlace {
@@ -2199,7 +2181,7 @@ export interface NacreMemoriesSpacesNote {
 
 export interface NacreMemoriesVectorsStanding {
   wanted: string;
-  place: NacreHomeConsentPlace;
+  place: NacreValuesModelsPlace;
   in_use: Lot | null;
   other: Lot | null;
   switching: boolean;
@@ -2210,13 +2192,6 @@ export interface NacreMemoriesVectorsStanding {
 export interface NacreMemoriesVectorsTrial {
   dimensions: number;
   seconds: number;
-}
-
-export interface NacreReviewClaimsEstimate {
-  memories: number;
-  model: string;
-  tokens: NacreValuesModelsTokens;
-  cost: string | null;
 }
 
 export interface NacreReviewConsolidateStep {
@@ -2274,6 +2249,14 @@ export interface NacreValuesMemorySource {
   session: string | null;
   turns: Array<string>;
   file: string | null;
+}
+
+export interface NacreValuesModelsPlace {
+  host: string;
+  is_here: boolean;
+  is_local: boolean;
+  price: string | null;
+  model: string;
 }
 
 export interface NacreValuesModelsTokens {
@@ -2537,10 +2520,6 @@ export interface EditRequest {
 
 export interface EndChatRequest {
   reference: string;
-}
-
-export interface EstimateClaimsRequest {
-  limit?: number | null;
 }
 
 export interface EvaluateRequest {
@@ -3411,7 +3390,7 @@ export interface Operations {
   "extract-propose": [ProposalRequest, Array<Proposal>];
   "ingest": [IngestOptions, IngestReport];
   "ingest-plan": [IngestOptions, IngestPlan];
-  "ingest-estimate": [IngestOptions, NacreLearnEstimateEstimate];
+  "ingest-estimate": [IngestOptions, Estimate];
   "watch-survey": [SurveyRequest, Survey];
   "watch-once": [RoundRequest, IngestReport];
   "quickstart": [Record<string, never>, QuickstartResult];
@@ -3438,7 +3417,6 @@ export interface Operations {
   "unanswered": [UnansweredRequest, Unanswered];
   "unanswered-todo": [GapTodoRequest, StoreOutcome];
   "unanswered-dismiss": [GapRequest, UnansweredQuestion];
-  "claims-estimate": [EstimateClaimsRequest, NacreReviewClaimsEstimate];
   "claims-backfill": [BackfillRequest, Backfill];
   "log": [NacreDataUndoLogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
@@ -3489,7 +3467,6 @@ export interface Operations {
   "archive-prune-plan": [PruneRequest, Array<Archived>];
   "archive-prune": [PruneRequest, Array<Archived>];
   "writer": [Record<string, never>, WriterStatus];
-  "writer-foreseen": [Record<string, never>, Foreseen];
   "writer-set": [WriterRequest, WriterStatus];
   "writer-pause": [Record<string, never>, WriterStatus];
   "writer-resume": [Record<string, never>, WriterStatus];
