@@ -1,4 +1,4 @@
--- Each trace is one model call, or one question; body is JSON. Traces of runs are dropped.
+-- A trace is one model call or question; body is JSON.
 DROP TABLE traces;
 CREATE TABLE traces (
     id TEXT PRIMARY KEY,

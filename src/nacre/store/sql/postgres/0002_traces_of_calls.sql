@@ -1,4 +1,4 @@
--- Each trace is one model call, or one question; body is JSON. Traces of runs are dropped.
+-- A trace is one model call or question; body is JSON.
 TRUNCATE nacre_rows.traces;
 DROP VIEW nacre.traces, nacre.model_calls, nacre.model_refusals;
 DROP TABLE nacre_rows.model_refusals;

@@ -1,5 +1,5 @@
 -- insert_model_call --
--- Before the call, or afterwards if no caller waits for it. Repeated inserts count once.
+-- Repeated inserts count once.
 INSERT INTO model_calls
     (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome)
 VALUES
@@ -17,7 +17,7 @@ WHERE id = :id;
 SELECT coalesce(sum(cost), 0) FROM model_calls WHERE day >= :since AND background = 1;
 
 -- sum_background_tokens --
--- The day's background tokens of a provider's models: for conversations, or for all else.
+-- Of a provider's models on a day: for conversations, or for all else.
 SELECT coalesce(sum(input + output + cached + written), 0), count(*)
 FROM model_calls WHERE day = :day AND background = 1
     AND (model = :provider OR substr(model, 1, length(:provider) + 1) = :provider || ':')
@@ -61,7 +61,7 @@ DELETE FROM model_answers WHERE key = :key;
 DELETE FROM model_answers;
 
 -- prune_model_answers --
--- Old ones, and the oldest beyond a number of characters or answers.
+-- Old ones, and those beyond the limits.
 DELETE FROM model_answers WHERE at < :since OR key IN (
     SELECT key FROM (
         SELECT key, sum(length(answer)) OVER latest AS size, row_number() OVER latest AS place

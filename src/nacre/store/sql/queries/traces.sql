@@ -15,7 +15,7 @@ WHERE kind = 'question' AND at >= :since AND outcome IN (SELECT value FROM json_
 ORDER BY at DESC, id DESC;
 
 -- find_traces --
--- Of calls by id, its beginning or its end.
+-- By id, its beginning or its end.
 SELECT body FROM traces
 WHERE kind <> 'question' AND (id = :reference OR (length(:reference) >= 4 AND (
     substr(id, 1, length(:reference)) = :reference OR substr(id, length(id) - length(:reference) + 1) = :reference
@@ -34,7 +34,7 @@ DELETE FROM traces WHERE id = :id;
 DELETE FROM traces WHERE kind <> 'question';
 
 -- prune_traces --
--- Old ones, and those beyond a number of traces and of questions.
+-- Old ones, and those beyond the limits.
 DELETE FROM traces WHERE at < :before OR id IN (
     SELECT id FROM (
         SELECT id, kind = 'question' AS is_question,
