@@ -32,42 +32,30 @@ def test_a_question_needs_no_quotes(nacre: Nacre, learned: dict[str, Any]) -> No
 
 def test_recall_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, Any]) -> None:
     answer = nacre("recall", QUESTION, "--json").json
-    assert set(answer) >= {"query", "hits", "turns", "lanes", "message"}
+    assert set(answer) >= {"query", "hits", "turns", "lanes"}
     hit = answer["hits"][0]
     assert set(hit) >= {
-        "id",
-        "kind",
-        "subject",
-        "content",
-        "importance",
+        "memory",
         "score",
-        "project",
-        "tags",
-        "expiry",
-        "scope",
-        "created",
-        "updated",
         "confidence",
         "candidate",
         "evidence",
         "components",
     }
     assert (hit["confidence"], hit["candidate"]) == ("likely", False)
-    assert hit["kind"] == "decision"
-    assert hit["project"] == "acme-billing"
-    assert UTC_TIME.fullmatch(hit["created"])
+    assert hit["memory"]["kind"] == "decision"
+    assert hit["memory"]["project"] == "acme-billing"
+    assert UTC_TIME.fullmatch(hit["memory"]["created"])
     evidence = hit["evidence"][0]
-    assert set(evidence) == {"session_id", "turn_id", "tool", "speaker", "time", "excerpt"}
-    assert evidence["session_id"] == SESSION
+    assert set(evidence) == {"session_id", "turn_id", "speaker", "time", "excerpt"}
+    assert evidence["session_id"] == f"claude-code:{SESSION}"
     assert evidence["turn_id"] == "7f3a1c2d-turn-2"
-    assert evidence["tool"] == "claude-code"
     assert evidence["speaker"] == "owner"
     assert UTC_TIME.fullmatch(evidence["time"])
     assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {
         "lexical": "ran",
         "vector": "skipped",
     }
-    assert answer["message"] is None
     assert answer["query"] == QUESTION
 
 
@@ -120,7 +108,7 @@ def test_the_parts_that_explain_shows_make_the_score(nacre: Nacre) -> None:
 def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> None:
     answer = nacre("recall", "zeppelin maintenance")
     assert "Nothing matches." in answer.out
-    assert nacre("recall", "zeppelin maintenance", "--json").json["message"] == "Nothing matches."
+    assert nacre("recall", "zeppelin maintenance", "--json").json["hits"] == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +150,7 @@ def test_filters_narrow_the_answer(nacre: Nacre) -> None:
     ask = ("recall", "deploys", "--turns", "0", "--json")
 
     def contents(*filters: str) -> set[str]:
-        return {hit["content"].split()[1] for hit in nacre(*ask, *filters).json["hits"]}
+        return {hit["memory"]["content"].split()[1] for hit in nacre(*ask, *filters).json["hits"]}
 
     assert contents() == {"happen", "need"}
     assert contents("--kind", "decision") == {"happen"}
@@ -218,7 +206,7 @@ def test_a_budget_cuts_the_answer_and_says_so(nacre: Nacre) -> None:
 
 
 def test_recall_can_leave_usage_as_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
-    memory = nacre("recall", QUESTION, "--no-update", "--json").json["hits"][0]["id"]
+    memory = nacre("recall", QUESTION, "--no-update", "--json").json["hits"][0]["memory"]["id"]
     nacre("store", "folds usage in")
     assert nacre("show", memory, "--json").json["usage"]["recall_count"] == 0
     nacre("recall", QUESTION)
@@ -326,7 +314,7 @@ def test_a_memory_that_may_be_meant_is_a_weak_hit(nacre: Nacre) -> None:
     asked = ("recall", "test runner I prefer")
     assert re.search(r"Prefers pytest over unittest\n +weak", nacre(*asked).out)
     (hit,) = nacre(*asked, "--json").json["hits"]
-    assert (hit["id"], hit["confidence"]) == (stored["memory_id"], "weak")
+    assert (hit["memory"]["id"], hit["confidence"]) == (stored["memory_id"], "weak")
     assert nacre("recall", "do we use kafka?", "--json").json["hits"] == []
 
 

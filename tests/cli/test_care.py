@@ -142,8 +142,8 @@ def test_a_rebuild_brings_back_the_same_memories(nacre: Nacre, learned: dict[str
     assert rebuilt["total"] == before["total"]
     assert nacre("list", "--json").json == before
     again = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
-    assert [(hit["id"], hit["evidence"]) for hit in again] == [
-        (hit["id"], hit["evidence"]) for hit in answer
+    assert [(hit["memory"]["id"], hit["evidence"]) for hit in again] == [
+        (hit["memory"]["id"], hit["evidence"]) for hit in answer
     ]
 
 

@@ -23,7 +23,7 @@ def test_it_explains_what_is_told_and_what_is_not(nacre: Nacre, tmp_path: Path) 
     assert "a decision, importance 7" in explained
     assert "over the budget" in explained
     as_json = nacre("context", "--json", "--folder", str(tmp_path)).json
-    assert [item["part"] for item in as_json["items"]] == ["preferences", "preferences"]
+    assert [item["part"] for item in as_json["context"]["items"]] == ["preferences", "preferences"]
 
 
 def test_explain_says_when_nothing_is_told(nacre: Nacre, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_prompt_may_come_from_a_pipe_and_be_first(nacre: Nacre, tmp_path: Path) 
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     asked = "which database is billing on?"
     piped = nacre("context", "--prompt", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
-    assert [item["part"] for item in piped["items"]] == ["relevant"]
+    assert [item["part"] for item in piped["context"]["items"]] == ["relevant"]
     first = nacre(
         "context",
         asked,
@@ -72,7 +72,7 @@ def test_prompt_may_come_from_a_pipe_and_be_first(nacre: Nacre, tmp_path: Path) 
         str(tmp_path),
         "--json",
     ).json
-    assert [item["part"] for item in first["items"]] == ["preferences"]
+    assert [item["part"] for item in first["context"]["items"]] == ["preferences"]
 
 
 def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
         str(tmp_path),
         "--json",
     )
-    assert again.json["context"] == ""
-    assert [one["why"] for one in again.json["left_out"]] == ["given already"]
+    assert again.json["context"]["text"] == ""
+    assert [one["why"] for one in again.json["context"]["left_out"]] == ["given already"]
 
 
 def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path) -> None:
             f"The {place}",
         )
     arguments = ("context", "--part", "preferences", "--folder", str(tmp_path))
-    left = nacre(*arguments, "--json").json["left_out"]
+    left = nacre(*arguments, "--json").json["context"]["left_out"]
     assert {one["subject"] for one in left} < {f"The {place}" for place in places}
     named = "; ".join(one["subject"] for one in left[:3])
     assert f"{named} and 1 more" in nacre(*arguments, "--explain").out

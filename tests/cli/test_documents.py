@@ -62,13 +62,13 @@ def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: 
     (hit,) = nacre(*asked, "--json").json["hits"]
     assert hit["doubt"] == why
     assert f"may be out of date: {why}" in nacre(*asked).out
-    assert nacre("show", hit["id"], "--json").json["doubt"] == why
-    assert f"May be out of date: {why}" in nacre("show", hit["id"]).out
+    assert nacre("show", hit["memory"]["id"], "--json").json["doubt"] == why
+    assert f"May be out of date: {why}" in nacre("show", hit["memory"]["id"]).out
     assert nacre("recall", "when do we deploy?", "--json").json["hits"][0]["doubt"] is None
-    nacre("retire", hit["id"], "--yes")
-    nacre("retire", "--restore", hit["id"])
+    nacre("retire", hit["memory"]["id"], "--yes")
+    nacre("retire", "--restore", hit["memory"]["id"])
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] == why
-    nacre("review", "keep", hit["id"])
+    nacre("review", "keep", hit["memory"]["id"])
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None
 
 

@@ -72,19 +72,21 @@ def test_person_sees_the_source_and_agent_sees_the_frame(
 
 def test_json_shows_trust_and_hidden_text(vault: Path, nacre: Nacre) -> None:
     answer = nacre("recall", "when does the harbour open", "--json")
-    trust = {hit["content"][:10]: hit["trust"] for hit in answer.json["hits"]}
+    trust = {hit["memory"]["content"][:10]: hit["memory"]["trust"] for hit in answer.json["hits"]}
     assert trust["Ignore thi"] == "untrusted"
     assert not any(
         mark in answer.out for mark in ("\x1b", "\u202e", "\u200b", "\x9b", "\x07", "\U000e0041")
     )
     assert "\u202e" in next(
-        hit["content"] for hit in answer.json["hits"] if hit["trust"] == "untrusted"
+        hit["memory"]["content"]
+        for hit in answer.json["hits"]
+        if hit["memory"]["trust"] == "untrusted"
     )
 
 
 def test_untrusted_text_is_left_out_on_request(vault: Path, nacre: Nacre) -> None:
     found = nacre("recall", "when does the harbour close", "--trusted", "--json").json["hits"]
-    assert [hit["trust"] for hit in found] == ["trusted"]
+    assert [hit["memory"]["trust"] for hit in found] == ["trusted"]
     assert len(nacre("list", "--trusted", "--json").json["memories"]) == 1
 
 

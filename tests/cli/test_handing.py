@@ -125,7 +125,7 @@ def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: 
     assert "stored; waits for the next session" in stored.out
     assert ASKED in stored.out
     told = nacre("context", "--handoff", "--folder", "/code/acme", "--json").json
-    assert (told["project"], told["waits"], told["stored"]) == ("acme", True, False)
+    assert (told["project"], told["waits"], told["is_new"]) == ("acme", True, False)
     assert (told["handoff"]["session"], told["handoff"]["by"]) == (SESSION, "rules")
     assert nacre("list", "--json").json["memories"] == []
 

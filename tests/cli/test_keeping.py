@@ -344,7 +344,7 @@ def test_where_the_embedding_model_is_not_there_a_store_works_by_words(
     assert first["action"] == "stored"
     assert nacre("store", "The ledger is kept for seven years.", "--json").json["action"] == "known"
     assert (
-        nacre("recall", "how long is the ledger kept?", "--json").json["hits"][0]["id"]
+        nacre("recall", "how long is the ledger kept?", "--json").json["hits"][0]["memory"]["id"]
         == first["memory_id"]
     )
 

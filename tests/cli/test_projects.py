@@ -381,7 +381,7 @@ def test_dependencies_are_searched_one_level_deep_unless_strict(
         hits = nacre(
             "recall", "the price set in March", "--project", "shop", "--json", *options
         ).json["hits"]
-        return {hit["project"] for hit in hits}
+        return {hit["memory"]["project"] for hit in hits}
 
     assert found() == {"shop", "mill"}
     assert found("--strict") == {"shop"}

@@ -15,7 +15,7 @@ from nacre.base import named_files
 from nacre.base.text import one_line, shorten
 from nacre.cli import output as progress
 from nacre.cli.command import Paper, Run, bold, command, dim, joined, printable
-from nacre.cli.hits import LINE_CHARACTERS, memory_record
+from nacre.cli.hits import LINE_CHARACTERS
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
@@ -109,7 +109,7 @@ def dream(
         return
     if alike:
         groups: Alike = ask(run, "alike", project=request["project"])
-        run.answer(_alike_record(groups), lambda paper: _render_alike(paper, groups))
+        run.answer(groups, lambda paper: _render_alike(paper, groups))
         return
     if not dry_run:
         run.settings.actor.require_owner("nacre dream")
@@ -134,13 +134,6 @@ def dream(
     with progress.shown(run) as notify:
         report: DreamReport = perform(run, "dream", notify, **request, first=asks)
     run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
-
-
-def _alike_record(alike: Alike) -> Record:
-    return {
-        "groups": [[memory_record(item) for item in group] for group in alike.groups],
-        "total": alike.total,
-    }
 
 
 def _render_alike(paper: Paper, alike: Alike) -> None:

@@ -17,7 +17,6 @@ from nacre.cli.command import (
 )
 from nacre.cli.options import (
     SHORT_ID,
-    Record,
     count,
     day,
     kind_span,
@@ -26,11 +25,8 @@ from nacre.cli.options import (
     short_id,
     short_session,
     speaker_name,
-    split_session,
-    stamp,
     when,
 )
-from nacre.values import codec
 from nacre.values import session as session_module
 from nacre.values.memory import USUAL_STRENGTH, Memory, Validity
 
@@ -43,53 +39,6 @@ HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
 _COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
 _PROJECT = 24
-
-
-_IN_DETAIL = frozenset(
-    {
-        "valid",
-        "confidence_score",
-        "claim",
-        "evergreen",
-        "author",
-        "triggers",
-        "suppressed_contexts",
-        "source",
-        "confirmed",
-        "links",
-        "retired",
-        "extra",
-    }
-)
-"""Fields that only ``show`` prints, or that have another form in a record."""
-
-
-def memory_record(memory: Memory) -> Record:
-    """Return a memory's record: its main fields, session, turns and retirement date."""
-    tool, session_id = split_session(memory.source.session)
-    return {
-        **codec.plain_fields(
-            memory, (name for name in codec.keys_of(Memory) if name not in _IN_DETAIL)
-        ),
-        "session": memory.source.session,
-        "session_id": session_id,
-        "tool": tool,
-        "turn_ids": list(memory.source.turns),
-        "retired": codec.plain(memory.retired.at) if memory.retired else None,
-    }
-
-
-def evidence_record(evidence: Evidence) -> Record:
-    """Return the record of a turn that states a memory."""
-    tool, session_id = split_session(evidence.session_id)
-    return {
-        "session_id": session_id,
-        "turn_id": evidence.turn_id,
-        "tool": tool,
-        "speaker": evidence.speaker.value,
-        "time": stamp(evidence.time),
-        "excerpt": evidence.excerpt,
-    }
 
 
 def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
@@ -193,45 +142,6 @@ _INDENT = 4
 NOTHING = "Nothing matches."
 EMPTY = "There are no memories yet."
 _TITLE_CHARACTERS = 70
-
-
-def memory_hit_record(hit: MemoryHit) -> Record:
-    """Return the record of a memory found by a search."""
-    return {
-        **memory_record(hit.memory),
-        "score": hit.score,
-        "evidence": [evidence_record(item) for item in hit.evidence],
-        "confidence": hit.confidence.value,
-        "candidate": hit.candidate,
-        "outdated_by": list(hit.outdated_by),
-        "doubt": hit.doubt,
-        "components": hit.components,
-        "space": hit.space,
-    }
-
-
-def turn_hit_record(hit: TurnHit) -> Record:
-    """Return the record of a turn found by a search."""
-    return {
-        "session_id": hit.session.native_id,
-        "turn_id": hit.turn.id,
-        "tool": hit.session.tool,
-        "project": hit.project,
-        "score": hit.score,
-        "confidence": hit.confidence.value,
-        "excerpt": hit.excerpt,
-        "speaker": hit.turn.speaker.value,
-        "trust": hit.turn.trust.value,
-        "author": hit.turn.author,
-        "time": stamp(hit.turn.time),
-        "title": hit.session.title,
-        "components": hit.components,
-    }
-
-
-def lane_records(lanes: Sequence[Lane]) -> list[Record]:
-    """Return the state and note of each lane."""
-    return [{"name": lane.name, "state": lane.state.value, "note": lane.note} for lane in lanes]
 
 
 def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:

@@ -6,7 +6,8 @@ import contextlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,10 @@ from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
 from nacre.cli.options import (
     LANES,
     NO_DAEMON,
-    Record,
     argument,
     limit_option,
     option,
     options,
-    stamp,
     tie_hint,
     with_memory_filter,
 )
@@ -36,11 +35,9 @@ from nacre.recall import deep
 from nacre.setup import chores as queue
 from nacre.values import context as values_context
 from nacre.values import recall as deep_recall
-from nacre.values.codec import plain
 from nacre.values.memory import Actor, Face, acting
 
 if TYPE_CHECKING:
-    from nacre.setup.chores import Chore
     from nacre.values.context import ContextBlock, LeftOut
     from nacre.values.recall import DeepResult, Filter, RecallResult
     from nacre.values.session import ChoresReport, HandoffView
@@ -158,7 +155,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
     if not (result.hits or result.turns):
         message = hits.EMPTY if operations.is_empty(run) else hits.NOTHING
     run.answer(
-        recall_record(result, message),
+        result,
         lambda paper: _render_recall(paper, result, message=message, explain=explain),
     )
 
@@ -187,59 +184,9 @@ def _recall_deep(
         session=session,
     )
     run.answer(
-        _deep_record(result, _message_of(result)),
+        result,
         lambda paper: _render_deep(paper, result, explain=explain),
     )
-
-
-def recall_record(result: RecallResult, message: str | None) -> Record:
-    """Return the JSON answer of ``recall``."""
-    return {
-        "query": result.query,
-        "hits": [hits.memory_hit_record(hit) for hit in result.hits],
-        "turns": [hits.turn_hit_record(hit) for hit in result.turns],
-        "lanes": hits.lane_records(result.lanes),
-        "message": message,
-        "truncated": result.truncated,
-        "since": stamp(result.since),
-        "until": stamp(result.until),
-        "around": stamp(result.around),
-        "time_words": result.time_words,
-        "took_ms": round(result.took_ms, 2),
-    }
-
-
-def _deep_record(result: DeepResult, message: str | None) -> Record:
-    return {
-        "query": result.query,
-        "route": result.route.value,
-        "project": result.project,
-        "clarify": list(result.clarify),
-        "candidates": [
-            {
-                "project": candidate.slug,
-                "score": candidate.score,
-                "named": candidate.named,
-            }
-            for candidate in result.candidates
-        ],
-        "hits": [hits.memory_hit_record(hit) for hit in result.hits],
-        "context": result.context,
-        "steps": [
-            {
-                "name": step.name,
-                "by": step.by.value,
-                "outcome": step.outcome,
-                "problem": step.problem,
-            }
-            for step in result.steps
-        ],
-        "lanes": hits.lane_records(result.lanes),
-        "model": result.model,
-        "repeated": result.repeated,
-        "message": message,
-        "took_ms": round(result.took_ms, 2),
-    }
 
 
 def _render_recall(
@@ -422,8 +369,8 @@ def context(  # noqa: PLR0913 - one parameter an option
     )
     changed = categories.write_snapshot(output, block, territory(run.settings)) if output else None
     record = {
-        **_context_record(block),
-        "output": str(output) if output else None,
+        "context": replace(block, state=None),
+        "output": output,
         "changed": changed,
     }
     if explain:
@@ -446,33 +393,6 @@ def context(  # noqa: PLR0913 - one parameter an option
             else:
                 _explain_empty(run, *_reason_for_empty(run, block.project, str(folder)))
     hooks.write_state(run.settings.home, session, block.state)
-
-
-def _context_record(block: ContextBlock) -> Record:
-    return {
-        "context": block.text,
-        "project": block.project,
-        "gate": block.gate,
-        "tokens": block.tokens,
-        "items": [
-            {
-                "part": item.part.value,
-                "ref": item.ref,
-                "text": item.text,
-                "tokens": item.tokens,
-                "date": stamp(item.date),
-                "score": item.score,
-                "why": item.why,
-            }
-            for item in block.items
-        ],
-        "left_out": [
-            {"part": item.part.value, "ref": item.ref, "why": item.why, "subject": item.subject}
-            for item in block.left_out
-        ],
-        "lanes": hits.lane_records(block.lanes),
-        "took_ms": round(block.took_ms, 2),
-    }
 
 
 def _render_context(
@@ -559,7 +479,7 @@ def _answer_handoff(
     view: HandoffView = operations.perform(
         run, "handoff", folder=str(folder), store=store, session=session, words=words or None
     )
-    run.answer(_handoff_record(view), lambda paper: _render_handoff(paper, view))
+    run.answer(view, lambda paper: _render_handoff(paper, view))
 
 
 @command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
@@ -591,45 +511,14 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
             if not (pending or abandoned):
                 paper.line(_NO_CHORES)
 
-        record: Record = {
-            "waiting": [_chore_record(chore) for chore in pending],
-            "given_up": [_chore_record(chore) for chore in abandoned],
-        }
-        run.answer(record, render_list)
+        run.answer({"waiting": pending, "given_up": abandoned}, render_list)
         return
     with acting(Actor(Face.DAEMON)):  # started by a hook that an agent ran
         report: ChoresReport = operations.perform(run, "chores", seconds=seconds)
-    record = {
-        "done": report.done,
-        "failed": report.failed,
-        "given_up": report.given_up,
-        "left": report.left,
-    }
     counts = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in record.items() if count
+        f"{count} {name.replace('_', ' ')}" for name, count in asdict(report).items() if count
     )
-    run.answer(record, lambda paper: paper.line(counts or _NO_CHORES))
-
-
-def _handoff_record(view: HandoffView) -> Record:
-    return {
-        "project": view.project,
-        "handoff": plain(view.handoff),
-        "waits": view.waits,
-        "stored": view.is_new,
-        "note": view.note,
-    }
-
-
-def _chore_record(chore: Chore) -> Record:
-    return {
-        "kind": chore.kind,
-        "session": chore.session or None,
-        "folder": chore.folder,
-        "tries": chore.tries,
-        "left_at": stamp(datetime.fromtimestamp(chore.at, UTC)) if chore.at else None,
-        "note": chore.note or None,
-    }
+    run.answer(report, lambda paper: paper.line(counts or _NO_CHORES))
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:

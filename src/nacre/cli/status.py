@@ -63,35 +63,7 @@ def status(run: Run) -> None:
     end of a session may still be missing.
     """
     page: Status = operations.perform(run, "status")
-    run.answer(_record(page), lambda paper: _render(paper, page))
-
-
-def _record(page: Status) -> Record:
-    writer = page.writer
-    return {
-        "wired": list(page.wired),
-        "not_wired": list(page.not_wired),
-        "memories": page.memories,
-        "sessions": page.sessions,
-        "today": page.today,
-        "sessions_today": page.sessions_today,
-        "read": stamp(page.read),
-        "learned": [hits.memory_record(memory) for memory in page.learned],
-        "waiting": {
-            "candidates": page.candidates,
-            "doubts": page.doubts,
-            "conflicts": page.conflicts,
-            "sessions": writer.waiting,
-        },
-        "writer": {
-            "writer": writer.writer,
-            "state": writer.state,
-            "tokens_today": writer.tokens_today,
-            "tokens_per_day": writer.limit,
-        },
-        "cost_usd": page.cost / models.DOLLAR,
-        "budget_usd": page.budget / models.DOLLAR,
-    }
+    run.answer(page, lambda paper: _render(paper, page))
 
 
 def _render(paper: Paper, status: Status) -> None:
@@ -693,7 +665,7 @@ def _detail_record(detail: ProjectDetail) -> Record:
         "roots": list(detail.roots),
         "labels": list(detail.labels),
         "needed_by": list(detail.needed_by),
-        "latest": [hits.memory_record(memory) for memory in detail.latest],
+        "latest": detail.latest,
     }
 
 
