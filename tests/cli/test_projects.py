@@ -98,8 +98,8 @@ def test_projects_are_listed_with_what_they_hold_the_last_one_first(
     visit(repository(tmp_path / "mill"))
     nacre("store", "The shop sells jars", "--project", "shop")
     first, second = nacre("project", "list", "--json").json["projects"]
-    assert (first["project"], first["memories"], first["sessions"]) == ("shop", 1, 0)
-    assert (second["project"], second["memories"], second["sessions"]) == ("mill", 0, 1)
+    assert (first["slug"], first["memories"], first["sessions"]) == ("shop", 1, 0)
+    assert (second["slug"], second["memories"], second["sessions"]) == ("mill", 0, 1)
     assert second["last"].startswith("2026-11-18T09:00")
     told = nacre("project", "list").out
     assert told.index("shop") < told.index("mill")
@@ -121,7 +121,7 @@ def test_project_shows_its_page_folders_and_latest_memories(
     nacre("project", "depend", "stones", "mill")
     monkeypatch.chdir(folder)
     found = nacre("project", "show", "--json").json
-    assert (found["project"], found["page"]) == ("mill", "The mill grinds rye.")
+    assert (found["project"]["slug"], found["page"]) == ("mill", "The mill grinds rye.")
     assert (found["remotes"], found["roots"]) == (["host.example/acme/mill"], [str(folder)])
     assert (found["needed_by"], [one["subject"] for one in found["latest"]]) == (
         ["stones"],
@@ -215,7 +215,7 @@ def test_a_name_goes_back_and_forth(nacre: Nacre, visit: Visit, tmp_path: Path) 
     nacre("project", "rename", "stones", "mill")
     assert sessions(nacre) == ["mill"]
     (line,) = nacre("project", "list", "--json").json["projects"]
-    assert (line["project"], line["aliases"]) == ("mill", ["stones"])
+    assert (line["slug"], line["aliases"]) == ("mill", ["stones"])
     assert visit(folder) == "mill"
 
 
@@ -244,8 +244,8 @@ def test_a_merge_says_first_what_it_would_do_and_does_nothing(
         "Ask the miller.",
         [],
     )
-    assert {"kind": "root", "value": str(old)} in plan["takes"]
-    assert {"kind": "alias", "value": "mill-old"} in plan["takes"]
+    assert ["root", str(old)] in plan["takes"]
+    assert ["alias", "mill-old"] in plan["takes"]
     assert "that is your decision" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
     assert "pass --yes" in nacre("project", "merge", "mill-old", "mill", code=2).err
     assert files() == before
@@ -408,9 +408,11 @@ def test_a_dependency_follows_the_project_to_its_other_names(nacre: Nacre) -> No
         nacre("store", f"The price of {words} is set in March", "--project", name)
     nacre("project", "depend", "shop", "mill")
     nacre("project", "rename", "mill", "old-mill")
-    assert nacre("project", "show", "shop", "--json").json["dependencies"] == ["old-mill"]
+    assert nacre("project", "show", "shop", "--json").json["project"]["dependencies"] == [
+        "old-mill"
+    ]
     nacre("project", "merge", "old-mill", "stones", "--yes")
-    assert nacre("project", "show", "shop", "--json").json["dependencies"] == ["stones"]
+    assert nacre("project", "show", "shop", "--json").json["project"]["dependencies"] == ["stones"]
     assert (
         nacre("project", "depend", "shop", "mill", "--remove", "--json").json["dependencies"] == []
     )

@@ -35,7 +35,6 @@ from nacre.cli.options import (
     place_name,
     short_id,
     short_session,
-    stamp,
     tie_hint,
     when,
 )
@@ -404,8 +403,7 @@ def project(context: click.Context) -> None:
         return
     run: Run = context.obj
     place = operations.place_of(run, None)
-    record = {"project": place.project, "namesake": place.namesake, "known": list(place.known)}
-    run.answer(record, lambda paper: _render_project(paper, place))
+    run.answer(place, lambda paper: _render_project(paper, place))
 
 
 @project.command("list", examples=["nacre project list", "nacre project list --json"])
@@ -413,10 +411,7 @@ def project(context: click.Context) -> None:
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
     lines: list[ProjectLine] = operations.ask(run, "project-list")
-    run.answer(
-        {"projects": [_line_record(line) for line in lines]},
-        lambda paper: _render_list(paper, lines),
-    )
+    run.answer({"projects": lines}, lambda paper: _render_list(paper, lines))
 
 
 @project.command("show", examples=["nacre project show", "nacre project show acme-billing --json"])
@@ -425,7 +420,7 @@ def list_(run: Run) -> None:
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default this folder's."""
     detail: ProjectDetail = operations.ask(run, "project-show", project=_named(run, project))
-    run.answer(_detail_record(detail), lambda paper: _render_detail(paper, detail))
+    run.answer(detail, lambda paper: _render_detail(paper, detail))
 
 
 @project.command(
@@ -472,7 +467,7 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
     moved: ProjectMoved = operations.perform(
         run, "project-rename", project=_named(run, project), name=name, reason=reason
     )
-    run.answer(_moved_record(moved), lambda paper: _render_moved(paper, moved, "is now called"))
+    run.answer(moved, lambda paper: _render_moved(paper, moved, "is now called"))
 
 
 @project.command(
@@ -497,7 +492,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     fields: dict[str, Any] = {name: _named(run, value) for name, value in names.items()}
     plan: ProjectMergePlan = operations.perform(run, "project-merge-plan", **fields)
     if dry_run:
-        run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
+        run.answer(plan, lambda paper: _render_plan(paper, plan))
         return
     run.settings.actor.require_owner("nacre project merge")
     if not yes and run.is_interactive:
@@ -506,7 +501,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
         "Merge?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
     )
     moved: ProjectMoved = operations.perform(run, "project-merge", **fields, reason=reason)
-    run.answer(_moved_record(moved), lambda paper: _render_moved(paper, moved, "is now part of"))
+    run.answer(moved, lambda paper: _render_moved(paper, moved, "is now part of"))
 
 
 @project.command(
@@ -529,9 +524,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
         run, "project-depend", project=_named(run, project), on=tuple(on), remove=remove
     )
     named = ", ".join(line.dependencies) or "nothing"
-    run.answer(
-        _line_record(line), lambda paper: paper.line(bold(line.slug), f" depends on {named}.")
-    )
+    run.answer(line, lambda paper: paper.line(bold(line.slug), f" depends on {named}."))
 
 
 def _named(run: Run, name: str) -> str:
@@ -644,50 +637,3 @@ def _render_moved(paper: Paper, moved: ProjectMoved, words: str) -> None:
     for path in moved.left:
         paper.line(f"not moved: {path} cannot be read as a memory")
     paper.line(dim(f"nacre undo {moved.operation[-8:]} reverts it"))
-
-
-def _line_record(line: ProjectLine) -> Record:
-    return {
-        "project": line.slug,
-        "name": line.name,
-        "memories": line.memories,
-        "sessions": line.sessions,
-        "last": stamp(line.last),
-        "aliases": list(line.aliases),
-        "dependencies": list(line.dependencies),
-    }
-
-
-def _detail_record(detail: ProjectDetail) -> Record:
-    return _line_record(detail.project) | {
-        "page": detail.page or None,
-        "remotes": list(detail.remotes),
-        "roots": list(detail.roots),
-        "labels": list(detail.labels),
-        "needed_by": list(detail.needed_by),
-        "latest": detail.latest,
-    }
-
-
-def _plan_record(plan: ProjectMergePlan) -> Record:
-    return {
-        "project": plan.project,
-        "into": plan.into,
-        "memories": plan.memories,
-        "sessions": plan.sessions,
-        "takes": [{"kind": kind, "value": value} for kind, value in plan.takes],
-        "words": plan.words or None,
-        "evidence": list(plan.evidence),
-    }
-
-
-def _moved_record(moved: ProjectMoved) -> Record:
-    return {
-        "project": moved.project,
-        "into": moved.into,
-        "memories": moved.memories,
-        "sessions": moved.sessions,
-        "retired": moved.retired,
-        "left": list(moved.left),
-        "operation": moved.operation,
-    }
