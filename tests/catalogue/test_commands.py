@@ -258,7 +258,7 @@ def test_a_command_does_the_operation(
     with heard() as names:
         outcome = nacre(*words, "--json", code=None, stdin="sk-invented-for-a-test-000000")
     assert name in names | IN_PARTS.keys()
-    error = outcome.json.get("error")
+    error = outcome.json.get("error") if isinstance(outcome.json, dict) else None
     assert (error["code"] if isinstance(error, dict) else None) in {
         SAMPLES[name].error,
         *OTHER_OUTCOMES.get(name, ()),
