@@ -21,9 +21,9 @@ PageName = Annotated[Literal["identity", "profile", "project"], Meta(description
 class HandoffRequest(Request, frozen=True, kw_only=True):
     """The latest handoff of a folder's project; with ``store`` a session is handed over now."""
 
-    folder: Annotated[str | None, Meta(description="Where the agent works: tells the project.")] = (
-        None
-    )
+    folder: Annotated[
+        str | None, Meta(description="The agent's working folder, which determines the project.")
+    ] = None
     store: Annotated[bool, Meta(description="Hand the session over now.")] = False
     session: Annotated[
         str | None,

@@ -96,7 +96,7 @@ def plugin_files(way: Way) -> dict[str, str]:
     manifest = {
         "name": SERVER,
         "version": f"{version}-{content}",
-        "description": "Long-term memory: what was settled in earlier sessions, given back when it matters.",
+        "description": "Long-term memory of earlier sessions, recalled when it matters.",
     }
     return {".claude-plugin/plugin.json": _json(manifest), **files}
 

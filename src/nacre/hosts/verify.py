@@ -297,7 +297,7 @@ def _answer_to(number: object, lines: SimpleQueue[str | None]) -> dict[str, Any]
         try:
             message = json.loads(line)
         except ValueError:
-            return "it writes what is no JSON-RPC"
+            return "its output is not JSON-RPC"
         if isinstance(message, dict) and message.get("id") == number:
             result = message.get("result")
             return result if isinstance(result, dict) else "it refuses"

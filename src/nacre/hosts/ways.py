@@ -343,7 +343,7 @@ def commands_for(
     elif installed is None:
         folder = str(registry.marketplace(way.places))
         commands = (
-            ("tell where the plugin is", "marketplace", "add", folder),
+            ("print the plugin's path", "marketplace", "add", folder),
             ("install the plugin", "install", registry.PLUGIN),
         )
     elif installed != registry.version_of(registry.plugin_files(way)):

@@ -358,7 +358,7 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
 
 
 class IngestOptions(Request, frozen=True, kw_only=True):
-    """What an ingest does: which paths, whether discovery adds to them, whether it learns and makes vectors.
+    """The options of an ingest: paths, discovery, learning and vectors.
 
     Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again; with
     ``globs`` the files that were found below them. A file that is named itself is read whatever it is called.
@@ -380,8 +380,8 @@ class IngestOptions(Request, frozen=True, kw_only=True):
     remember_paths: Annotated[
         bool, Meta(description="Note the paths, so that a rebuild finds them again.")
     ] = True
-    extract: Annotated[bool, Meta(description="Learn memories from what was read.")] = True
-    vectors: Annotated[bool, Meta(description="Make what the vector lane needs.")] = True
+    extract: Annotated[bool, Meta(description="Learn memories from the new turns.")] = True
+    vectors: Annotated[bool, Meta(description="Make vectors for new texts.")] = True
     force: Annotated[
         bool,
         Meta(
@@ -395,11 +395,13 @@ class IngestOptions(Request, frozen=True, kw_only=True):
         ),
     ] = False
     from_archive: Annotated[
-        bool, Meta(description="Also read what the archive has and no transcript tells any more.")
+        bool, Meta(description="Also read archived transcripts whose files are gone.")
     ] = False
-    reads: Annotated[bool, Meta(description="False: learn only from what was read before.")] = True
+    reads: Annotated[
+        bool, Meta(description="False: learn only from turns that were read before.")
+    ] = True
     vector_seconds: Annotated[
-        float | None, Meta(description="Longest time for vectors; none: until all are made.")
+        float | None, Meta(description="Time limit for vectors in seconds; default: none.")
     ] = None
     puts_off: Annotated[
         bool, Meta(description="Leave alone what watch.changed_since puts off.")

@@ -16,7 +16,7 @@ SessionId = Annotated[
 
 
 class Way(StrEnum):
-    """How a session is shown to a model: as a whole where it fits, always, or never."""
+    """When a model reads a session whole: if it fits, always, or never."""
 
     FITTING = "fitting"
     WHOLE = "whole"
@@ -24,7 +24,7 @@ class Way(StrEnum):
 
 
 class ExtractRequest(Request, frozen=True, kw_only=True):
-    """What a text or a session that was read would teach."""
+    """A preview of the memories that a text or a session yields."""
 
     text: Annotated[
         str,
@@ -46,8 +46,8 @@ class ProposalRequest(Request, frozen=True, kw_only=True):
     session: SessionId | None = None
     model: Annotated[
         str | None,
-        Meta(description="provider:model, instead of the one that is set; none: by the rules."),
+        Meta(description="provider:model instead of the configured model; none: rules only."),
     ] = None
-    way: Annotated[Way, Meta(description="How the model is shown a session.")] = Way.FITTING
+    way: Annotated[Way, Meta(description="When the model reads a session whole.")] = Way.FITTING
     owner_only: Annotated[bool, Meta(description="Show the model the owner's turns alone.")] = False
     related: Annotated[bool, Meta(description="Show the model what is known of the topic.")] = True

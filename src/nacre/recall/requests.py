@@ -29,7 +29,7 @@ class TurnQuery(RecallQuery):
 
 
 class DeepQuery(Request, frozen=True, kw_only=True):
-    """What an agent should know before it answers a question: whole memories of one project.
+    """Context for a question: whole memories of one project.
 
     ``recent`` are the messages before it, the latest last.
     """
@@ -39,10 +39,8 @@ class DeepQuery(Request, frozen=True, kw_only=True):
     recent: Annotated[
         tuple[Said, ...], Meta(description="The messages before, the latest last.")
     ] = ()
-    here: Annotated[
-        str | None, Meta(description="The project of the folder that it is asked in.")
-    ] = None
-    update: Annotated[bool, Meta(description="Count what is found as used.")] = True
+    here: Annotated[str | None, Meta(description="The project of the current folder.")] = None
+    update: Annotated[bool, Meta(description="Count the hits as used.")] = True
     session: Annotated[str | None, Meta(description="The host's session that asks.")] = None
 
 
@@ -62,9 +60,9 @@ class FeedbackRequest(Request, frozen=True, kw_only=True):
 
 
 class JudgeRequest(Request, frozen=True, kw_only=True):
-    """What a person says of memories."""
+    """A person's feedback on memories."""
 
     references: Annotated[
         tuple[str, ...], Meta(description="Memories, by their ids or subjects.", min_length=1)
     ]
-    good: Annotated[bool, Meta(description="Whether they are good; bad ones wait for review.")]
+    good: Annotated[bool, Meta(description="True: they are good. False: they go to review.")]

@@ -154,7 +154,7 @@ class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
 
 
 class BackfillRequest(Request, frozen=True, kw_only=True):
-    """Have a model tell what older memories claim."""
+    """Have a model extract the claims of older memories."""
 
     limit: Annotated[int, Meta(description="Maximum number of memories.", ge=1)] | None = None
     batch_size: Annotated[
@@ -163,7 +163,7 @@ class BackfillRequest(Request, frozen=True, kw_only=True):
 
 
 class ReflectRequest(Request, frozen=True, kw_only=True):
-    """What to ask the owner about memories that nothing connects, or that contradict each other."""
+    """Questions to the owner about unconnected or contradicting memories."""
 
     limit: Annotated[int, Meta(description="Maximum number of questions.", ge=1, le=100)] = 5
     project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
@@ -182,7 +182,7 @@ class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
         str | None, Meta(description="The connection, in a sentence. It becomes a memory.")
     ] = None
     link: Annotated[
-        Relates | None, Meta(description="How the first memory relates to the second.")
+        Relates | None, Meta(description="The relation of the first memory to the second.")
     ] = None
     keep: Annotated[
         Choice | None, Meta(description="The memory that holds, if the two contradict each other.")
@@ -197,7 +197,7 @@ GapReference = Annotated[str, Meta(description="The gap, by its id or the id of 
 
 
 class UnansweredRequest(Request, frozen=True, kw_only=True):
-    """Questions that nacre was asked and did not answer, grouped by what they ask."""
+    """Unanswered questions, grouped by subject."""
 
     days: Annotated[
         int, Meta(description="Only questions from this many last days.", ge=1, le=3650)
@@ -214,7 +214,7 @@ class GapRequest(Request, frozen=True, kw_only=True):
 
 
 class GapTodoRequest(GapRequest, frozen=True, kw_only=True):
-    """Store a todo to write down what a gap asks."""
+    """Store a todo to answer a gap."""
 
     importance: Annotated[int, Meta(description="1 to 10.", ge=1, le=10)] = 6
 

@@ -32,7 +32,7 @@ from nacre.vault import files
 
 
 class DreamPlanRequest(Request, frozen=True, kw_only=True):
-    """What a dream would do."""
+    """The plan of a dream."""
 
     project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
     tier: Annotated[

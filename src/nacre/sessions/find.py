@@ -35,7 +35,7 @@ Role = Annotated[
     str,
     Meta(description="Only turns of this speaker: owner or agent.", pattern="^(all|owner|agent)$"),
 ]
-WhoseDeeds = Annotated[DeedFilter, Meta(description="Whose deeds, and when.")]
+WhoseDeeds = Annotated[DeedFilter, Meta(description="The scope: sessions and times.")]
 
 
 class SessionsRequest(Request, frozen=True, kw_only=True):
@@ -60,13 +60,14 @@ class SessionRequest(Request, frozen=True, kw_only=True):
     around: Annotated[
         str | None, Meta(description="The turns around this one, named by its id.")
     ] = None
-    folder: Annotated[str | None, Meta(description="Whose last session, where none is named.")] = (
-        None
-    )
+    folder: Annotated[
+        str | None,
+        Meta(description="The folder or project of the last session, if no session is named."),
+    ] = None
 
 
 class ResumeRequest(Request, frozen=True, kw_only=True):
-    """Which session to go on with."""
+    """The session to resume."""
 
     what: (
         Annotated[
@@ -80,7 +81,10 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
         | None
     ) = None
     folder: Annotated[
-        str | None, Meta(description="Whose last session, where none is named; its own go first.")
+        str | None,
+        Meta(
+            description="The tool of the last session, if no session is named; sessions of the tool itself go first."
+        ),
     ] = None
 
 
@@ -99,7 +103,7 @@ class MatchRequest(Request, frozen=True, kw_only=True):
 
 
 class ChatSearchRequest(Request, frozen=True, kw_only=True):
-    """What is looked for in conversations in channels."""
+    """A search in conversations in channels."""
 
     query: Annotated[str, Meta(description="A question or key words.", max_length=4_000)]
     limit: Annotated[int, Meta(description="Passages at most.", ge=1, le=50)] = 10
@@ -132,7 +136,7 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
 
 
 class DidQuery(Request, frozen=True, kw_only=True):
-    """What was done with a file or folder."""
+    """The history of a file or folder."""
 
     path: Annotated[
         str, Meta(description="A file or folder, as a person names it.", max_length=20_000)
@@ -145,7 +149,7 @@ class DidQuery(Request, frozen=True, kw_only=True):
 
 
 class FixQuery(Request, frozen=True, kw_only=True):
-    """What was tried against an error before."""
+    """Earlier attempts to fix an error."""
 
     error: Annotated[
         str, Meta(description="The error as it was printed: a line, or a whole trace.")

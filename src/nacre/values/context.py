@@ -107,10 +107,12 @@ class ContextRequest:
 
     moment: Annotated[Moment, bounds("As a session starts, or with a prompt.")] = Moment.START
     occasion: Annotated[Occasion, bounds("Why it starts.")] = Occasion.STARTUP
-    prompt: Annotated[str, bounds("What the person typed.")] = ""
-    folder: Annotated[str | None, bounds("Where the agent works: tells the project.")] = None
+    prompt: Annotated[str, bounds("The text that the person typed.")] = ""
+    folder: Annotated[
+        str | None, bounds("The agent's working folder, which determines the project.")
+    ] = None
     session: Annotated[
-        str | None, bounds("As <tool>:<id>: what it was given already is not given again.")
+        str | None, bounds("As <tool>:<id>: context that it already received is not repeated.")
     ] = None
     budget_tokens: (
         Annotated[int, bounds("Tokens at most; by default, as the setting says.", ge=0)] | None

@@ -32,7 +32,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The sender of a message: the platform's id, which nobody can choose, and the display name."""
+    """The sender of a message: the id, which the platform assigns, and the display name."""
 
     id: str
     name: str = ""

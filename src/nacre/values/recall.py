@@ -45,11 +45,11 @@ class Filter:
 
     projects: Annotated[
         tuple[str, ...],
-        bounds("Only these projects, what they depend on, and what belongs to none."),
+        bounds("Only these projects, their dependencies, and memories without a project."),
     ] = ()
     strict: Annotated[
         bool,
-        bounds("With projects: only these; neither what they depend on nor what belongs to none."),
+        bounds("Only the given projects, without dependencies and memories without a project."),
     ] = False
     exclude_projects: Annotated[tuple[str, ...], bounds("Leave these projects out.")] = ()
     since: Annotated[datetime | None, bounds("From then on.")] = None
@@ -61,20 +61,20 @@ class Filter:
         | None
     ) = None
     expiry: Annotated[tuple[Expiry, ...], bounds("Only memories meant to hold this long.")] = ()
-    scope: Annotated[Scope, bounds("Who asks: a public request sees public memories only.")] = (
-        Scope.PRIVATE
-    )
-    owner_only: Annotated[bool, bounds("Only what the owner said.")] = False
+    scope: Annotated[
+        Scope, bounds("The caller's visibility: a public request sees public memories only.")
+    ] = Scope.PRIVATE
+    owner_only: Annotated[bool, bounds("Only the owner's words.")] = False
     tools: Annotated[
         tuple[str, ...],
-        bounds("Only what was said in sessions with these tools, e.g. claude-code."),
+        bounds("Only sessions with these tools, e.g. claude-code."),
     ] = ()
     sessions: Annotated[
         tuple[str, ...],
-        bounds("Only what was said in these sessions, by their ids or labels, e.g. telegram:5054."),
+        bounds("Only these sessions, by id or label, e.g. telegram:5054."),
     ] = ()
     as_of: Annotated[
-        date | None, bounds("What was true on that day, also what was superseded since.")
+        date | None, bounds("The state of that day, including memories superseded since.")
     ] = None
     trusted: Annotated[bool, bounds("Leave out what draws on text from outside.")] = False
     settled: Annotated[bool, bounds("Leave out what waits in the inbox.")] = False
@@ -102,7 +102,7 @@ class RecallQuery:
     """
 
     text: Annotated[str, bounds("A question or key words.")]
-    filter: Annotated[Filter, bounds("What may be found at all.")] = field(default_factory=Filter)
+    filter: Annotated[Filter, bounds("The types of results.")] = field(default_factory=Filter)
     mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
     limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
     around: Annotated[
@@ -114,7 +114,7 @@ class RecallQuery:
     ] = DEFAULT_RADIUS_DAYS
     budget_tokens: Annotated[int, bounds("Tokens the answer may take.", ge=0)] | None = None
     boost: Annotated[bool, bounds("False: by relevance alone.")] = True
-    update: Annotated[bool, bounds("Count what is found as used.")] = True
+    update: Annotated[bool, bounds("Count the hits as used.")] = True
     diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
     mmr_lambda: (
         Annotated[
@@ -146,7 +146,7 @@ class RecallQuery:
             "The session it is for, by the host's own id: what one session uses is used together."
         ),
     ] = None
-    co_recall: Annotated[bool, bounds("Add what was used together before.")] = True
+    co_recall: Annotated[bool, bounds("Add memories that were used together before.")] = True
     expand: Annotated[
         bool, bounds("Have a language model ask in other words, too; takes seconds.")
     ] = False

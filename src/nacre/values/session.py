@@ -332,7 +332,7 @@ class ErrorMet:
 
 @dataclass(frozen=True, slots=True)
 class SessionOutcome:
-    """How a session ended, and the reason for this judgement. ``words`` are the words of
+    """The outcome of a session, and the reason for this judgement. ``words`` are the words of
     ``speaker`` in ``turn``, if the judgement is based on words.
     """
 
