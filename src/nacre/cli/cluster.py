@@ -48,28 +48,28 @@ if TYPE_CHECKING:
 def cluster() -> None:
     """Serve many people's memories from many machines.
 
-    All that is remembered is on the PostgreSQL server that NACRE_DB names. Processes keep nothing: api answers, worker
-    does what takes long.
+    All data is on the PostgreSQL server in NACRE_DB. The processes are stateless: api answers requests, worker runs
+    long jobs.
     """
 
 
 @cluster.command(
     "migrate", examples=["nacre server cluster migrate", "nacre server cluster migrate --citus"]
 )
-@click.option("--citus", is_flag=True, help="Spread the tenants over the nodes that Citus knows.")
+@click.option("--citus", is_flag=True, help="Distribute the tenants over the nodes of Citus.")
 @click.option(
     "--shards",
     type=click.IntRange(1, 1024),
     default=32,
     show_default=True,
-    help="How many parts the tenants are in at first.",
+    help="Initial number of partitions of the tenants.",
 )
 @click.pass_obj
 def migrate(run: Run, citus: bool, shards: int) -> None:
     """Migrate the server's database to this version's schema.
 
-    Programs of the former version work on beside it, where the migration lets them. With --citus tenants are spread
-    over nodes; what is spread stays as it is, and new nodes learn what they need.
+    If the migration allows it, processes of the previous version keep working. With --citus, tenants are distributed
+    over nodes; tables that are already distributed are not changed, and new nodes are set up.
     """
     done = cluster_api.migrate_server(run.settings)
     changed = (
@@ -102,7 +102,7 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     type=TEXT,
     default="8765",
     show_default=True,
-    help="Where to listen.",
+    help="Address and port to listen on.",
 )
 @click.option(
     "--name",
@@ -110,37 +110,40 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     metavar="NAME",
     type=TEXT,
     multiple=True,
-    help="A name by which clients call it.",
+    help="A host name that clients use.",
 )
 @click.option("--tls-cert", metavar="FILE", type=TEXT, help="Encrypt by this certificate (PEM).")
 @click.option(
-    "--tls-key", metavar="FILE", type=TEXT, help="Its key, where that is in a file of its own."
+    "--tls-key",
+    metavar="FILE",
+    type=TEXT,
+    help="The certificate's key, if it is in a separate file.",
 )
 @click.option(
     "--insecure",
     is_flag=True,
-    help="Serve other machines without encryption, behind what encrypts.",
+    help="Serve other machines without encryption, behind a proxy that encrypts.",
 )
 @click.option(
     "--linger",
     type=click.FloatRange(0, 600),
     default=5.0,
     show_default=True,
-    help="So many seconds it answers on when it is to end, while /health/ready says 503.",
+    help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
 @click.option(
     "--metrics",
     "figures",
     metavar="[HOST:]PORT",
     type=TEXT,
-    help="Where Prometheus finds figures, and operators a page.",
+    help="Address and port of the Prometheus metrics.",
 )
 @click.option(
     "--otlp",
     "collector",
     metavar="URL",
     type=TEXT,
-    help="An OpenTelemetry collector that gets traces and figures.",
+    help="An OpenTelemetry collector for traces and metrics.",
 )
 @click.pass_obj
 def api(  # noqa: PLR0913 - one parameter an option
@@ -156,8 +159,8 @@ def api(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Run the API for programs and agents that have keys.
 
-    REST, events and /mcp are those of nacre serve. It keeps nothing on this machine: run as many as you like, on as
-    many machines. SIGTERM ends it once what was asked is answered.
+    REST, events and /mcp are those of nacre serve. It is stateless: run any number on
+    any number of machines. On SIGTERM it finishes open requests and ends.
     """
     run.keeps_history = False
     door = replace(
@@ -186,42 +189,42 @@ def api(  # noqa: PLR0913 - one parameter an option
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="So many are done at a time.",
+    help="Number of jobs at a time.",
 )
 @click.option(
     "--every",
     type=click.FloatRange(0.1, 3600),
     default=60.0,
     show_default=True,
-    help="So many seconds between two looks at what is to be done.",
+    help="Seconds between two checks for jobs.",
 )
 @click.option(
     "--lease",
     type=click.FloatRange(1, 3600),
     default=30.0,
     show_default=True,
-    help="A worker that is silent for so many seconds is taken for dead.",
+    help="Seconds without a sign of life after which a worker counts as dead.",
 )
 @click.option(
     "--backoff",
     type=click.IntRange(0, 20),
     default=4,
     show_default=True,
-    help="The first pause before a job that failed is tried again; then its square, its cube …",
+    help="Pause in seconds before the first retry of a failed job; then its square, its cube …",
 )
 @click.option(
     "--metrics",
     "figures",
     metavar="[HOST:]PORT",
     type=TEXT,
-    help="Where Prometheus finds figures, and operators a page.",
+    help="Address and port of the Prometheus metrics.",
 )
 @click.option(
     "--otlp",
     "collector",
     metavar="URL",
     type=TEXT,
-    help="An OpenTelemetry collector that gets traces and figures.",
+    help="An OpenTelemetry collector for traces and metrics.",
 )
 @click.pass_obj
 def worker(
@@ -235,8 +238,8 @@ def worker(
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
-    Run several: each job is done by one of them, and one that was killed leaves its job to another. It waits for a
-    server that goes away. SIGTERM ends it once its job is done.
+    You can run several: each job runs in one of them, and another takes over the job of a killed one. If the server
+    is unreachable, it waits. On SIGTERM it finishes its job and ends.
     """
     run.keeps_history = False
     options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
@@ -269,7 +272,7 @@ def jobs(context: click.Context) -> None:
     examples=["nacre server cluster jobs retry 17", "nacre server cluster jobs retry --all"],
 )
 @click.argument("job", type=click.IntRange(min=1), required=False)
-@click.option("--all", "is_all", is_flag=True, help="All that were given up.")
+@click.option("--all", "is_all", is_flag=True, help="All abandoned jobs.")
 @click.pass_obj
 def retry(run: Run, job: int | None, *, is_all: bool) -> None:
     """Retry an abandoned job."""
@@ -309,7 +312,7 @@ def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
 def tenants_(context: click.Context) -> None:
     """List the spaces on the server with their contents and sizes.
 
-    nacre server spaces create makes one. Sizes are those of rows, without indexes; every row is read.
+    nacre server spaces create makes a space. Sizes exclude indexes; computing them reads every row.
     """
     if context.invoked_subcommand is None:
         run: Run = context.obj
@@ -332,21 +335,19 @@ def tenants_(context: click.Context) -> None:
 @click.option(
     "--calls",
     type=click.IntRange(0),
-    help="Requests by its keys a day (UTC); 0 lets nobody in by a key.",
+    help="Requests with its keys per day (UTC); 0 disables its keys.",
 )
-@click.option(
-    "--turns", type=click.IntRange(1), help="Turns that it may hold; who adds more is refused."
-)
+@click.option("--turns", type=click.IntRange(1), help="Maximum number of turns; more are refused.")
 @click.option(
     "--usd",
     type=click.FloatRange(0),
-    help="What models may cost a day in the background, in US dollars.",
+    help="Daily budget of background models, in US dollars.",
 )
 @click.option(
     "--lift",
     type=click.Choice(["calls", "turns", "usd"]),
     multiple=True,
-    help="Take this bound away.",
+    help="Remove this limit.",
 )
 @click.pass_obj
 def limit(
@@ -359,8 +360,8 @@ def limit(
 ) -> None:
     """Limit the resources of a space, from the next request on.
 
-    Without options it says what bounds there are. Each process learns every half minute how often the others answered,
-    so a few more requests than --calls may be.
+    Without options it shows the limits. Processes exchange their counts every half minute, so --calls may be exceeded
+    slightly.
     """
 
     def changed(old: Quota) -> Quota:
@@ -384,7 +385,7 @@ def limit(
 def remove(run: Run, name: str, yes: bool) -> None:
     """Delete a space with all rows, members and keys, and verify the deletion.
 
-    Nothing brings it back but a backup of the server. Its audit log stays, which holds ids and no texts.
+    Only a backup of the server can restore it. Its audit log, which contains ids and no texts, stays.
     """
     found = cluster_api.tenant_of(run.settings, name)
     if not yes:
@@ -419,7 +420,7 @@ def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
 
 
 def _bounds(quota: Quota) -> str:
-    """In words; empty where there are none."""
+    """Return the limits in words, or an empty text."""
     told = (
         "" if quota.calls is None else f"{options_count(quota.calls, 'call')} a day",
         "" if quota.turns is None else options_count(quota.turns, "turn"),
@@ -432,7 +433,7 @@ def _bounds(quota: Quota) -> str:
 def _watching(
     run: Run, title: str, what: str, place: str | None, collector: str | None
 ) -> Iterator[cluster_api.Watch]:
-    """What the process does in the block is counted for Prometheus at a place, and told to a collector."""
+    """Serve Prometheus metrics and send traces to a collector during the block."""
     with ExitStack() as stack:
         observers: list[cluster_api.Observer] = []
         if place:
@@ -473,7 +474,7 @@ _STEPS = ("1x1000", "9x1000", "90x1000")
     "--transcripts",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     required=True,
-    help="A tree of sessions that tenants grow from.",
+    help="A folder of sessions to build tenants from.",
 )
 @click.option(
     "--step",
@@ -483,25 +484,23 @@ _STEPS = ("1x1000", "9x1000", "90x1000")
     multiple=True,
     default=_STEPS,
     show_default=True,
-    help="So many more tenants of so many turns, then measure; may be repeated.",
+    help="Add this many tenants with this many turns, then measure; may be repeated.",
 )
 @click.option(
     "--clients",
     type=click.IntRange(1, 1000),
     default=64,
     show_default=True,
-    help="Clients that ask.",
+    help="Number of clients.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(1),
     default=20.0,
     show_default=True,
-    help="So long they ask each time.",
+    help="Seconds of requests in each step.",
 )
-@click.option(
-    "--clear", "clears", is_flag=True, help="Delete what an earlier measurement left, first."
-)
+@click.option("--clear", "clears", is_flag=True, help="First delete the tenants of an earlier run.")
 @click.pass_obj
 def scale(
     run: Run,
@@ -515,9 +514,9 @@ def scale(
 ) -> None:
     """Measure a server's response times as tenants are added.
 
-    It makes tenants whose names begin with scale-, starts an API process on this machine, has it asked, and deletes
-    the tenants in the end. Others on the server feel it. Ctrl-C ends it; it deletes the tenants and tells what it
-    measured that far.
+    It creates tenants with names that begin with scale-, starts an API process on this machine, sends requests to it,
+    and deletes the tenants. Other users of the server are slowed down. Ctrl-C ends it: it deletes the tenants and
+    prints the results so far.
     """
     wanted = growth.steps_of(steps)
     with tempfile.TemporaryDirectory(prefix="nacre-scale-") as folder, output.shown(run) as notify:
@@ -657,8 +656,8 @@ def list_keys(run: Run, space: str | None) -> None:
 def create(run: Run, /, **asked: Any) -> None:
     """Create a key; it is shown once, and the server stores its hash.
 
-    Whoever shows it to nacre serve as Authorization: Bearer works in that space, as an agent does, with the account's
-    role there or the key's, whichever allows less.
+    A client that sends it to nacre serve as Authorization: Bearer works in that space as an agent, with the role of the
+    account or of the key, whichever allows less.
     """
     _show_new(run, perform(run, "keys-create", **asked))
 
@@ -748,8 +747,8 @@ def _show_new(run: Run, made: NewKey) -> None:
 def share(run: Run, /, **asked: Any) -> None:
     """Copy a memory into the space of a team or an organisation.
 
-    The rule of the space says who may. Yours stays as it is; share it again, and the copy says what yours says then.
-    A private memory is shared only with --as. The audit logs of both spaces tell it.
+    The space's rule determines who may do this. Your memory stays; sharing it again updates the copy. A private memory
+    is shared only with --as. The audit logs of both spaces record it.
     """
     done: Shared = perform(run, "share", **asked)
     run.answer(done, lambda paper: _render_share(paper, done))
@@ -779,7 +778,7 @@ def spaces(context: click.Context) -> None:
     """Show shared spaces on a server and their members.
 
     A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
-    reads those that storage.spaces names. nacre server share carries a memory into one.
+    reads those that storage.spaces names. nacre server share copies a memory into one.
     """
     if context.invoked_subcommand is None:
         _list_spaces(context.obj)
@@ -800,7 +799,7 @@ def spaces(context: click.Context) -> None:
 def create_spaces(run: Run, /, **asked: Any) -> None:
     """Create a space that you own.
 
-    A person's belongs to the account that is called as the space is. It takes the login that owns the database.
+    A person's space belongs to the account of the same name. This needs the login that owns the database.
     """
     made: Space = perform(run, "spaces-create", **asked)
     run.answer(
@@ -834,8 +833,8 @@ def members(run: Run, space: str | None) -> None:
 def add(run: Run, /, **asked: Any) -> None:
     """Add an account to a space, or change its role.
 
-    An owner does everything, and says who belongs to the space. A member reads and writes. A service does so for
-    programs. A reader reads.
+    An owner has all rights and manages members. A member reads and writes, and so does a service, which is an account
+    for programs. A reader reads.
     """
     _show_members(run, perform(run, "spaces-add", **asked))
 

@@ -1,8 +1,7 @@
-"""A large home from real sessions: fresh ids, whole sentences exchanged between turns of the same speaker.
+"""Build a large home from real sessions, with new ids and with sentences exchanged between turns of the same speaker.
 
-A copy with the same words would make every word as common as it is in the little there is, and its postings a regular
-pattern that compresses too well. Whole sentences, drawn from all sessions, keep the words, their frequencies and the
-length of turns as people and agents wrote them.
+Plain copies would give every word its frequency in the small sample, and regular postings that compress too well.
+Exchanged sentences keep words, frequencies and lengths realistic.
 """
 
 from __future__ import annotations
@@ -52,19 +51,19 @@ _DAYS = 365
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Real sessions with their turns, and every sentence in them by who said it."""
+    """Real sessions with their turns, and all sentences by speaker."""
 
     sessions: tuple[tuple[StoredSession, tuple[Turn, ...]], ...]
     sentences: dict[Speaker, tuple[str, ...]]
 
     @property
     def turns(self) -> int:
-        """How many there are."""
+        """The number of turns."""
         return sum(len(said) for _, said in self.sessions)
 
 
 def gather(context: Home) -> Material:
-    """What a home holds, to grow from."""
+    """Return the contents of a home to build from."""
     stored = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     sessions = tuple(
         (item, tuple(found.turn for found in context.sessions.turns_of(item.row)))
@@ -78,9 +77,9 @@ def gather(context: Home) -> Material:
 
 
 def grow(context: Home, material: Material, have: int, turns: int, notify: OnProgress) -> int:
-    """Add sessions to a home that has ``have`` turns until there are ``turns``; returns how many there are then.
+    """Add sessions to a home with ``have`` turns until it has ``turns``; return the new number.
 
-    What comes depends on ``have`` alone.
+    The content depends on ``have`` alone.
     """
     draw = random.Random(have)  # noqa: S311 - a repeatable draw
     endless = _endless(material, draw)
@@ -132,7 +131,7 @@ def _add(
 
 
 def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
-    """A text with some of its sentences exchanged for those of others."""
+    """Return a text with some sentences replaced by sentences of other turns."""
     return "".join(
         draw.choice(others) if others and draw.random() < _EXCHANGED else sentence
         for sentence in _SENTENCE.findall(text)
@@ -145,10 +144,10 @@ def scatter(
     notify: OnProgress,
     known: dict[bytes, NDArray[np.float32]] | None = None,
 ) -> int:
-    """Give every turn that waits for vectors passages of its own; returns how many passages there are.
+    """Give every turn without vectors passages of its own; return the number of passages.
 
-    A turn has those of the turn it grew from, with some noise: its words are partly others, and embedding a million
-    turns takes hours. ``known`` keeps them for another home that grows from the same.
+    They are the passages of the original turn with some noise, because embedding a million turns takes hours.
+    ``known`` keeps them for another home built from the same sessions.
     """
     texts = {turn.id: turn.text for _, said in material.sessions for turn in said}
 
@@ -168,18 +167,18 @@ def scatter(
 
 
 _MADE = re.compile(r"scale-\d{6,}")
-"""Names of tenants that are made to measure, and deleted."""
+"""The prefix of the measured tenants, which are deleted at the end."""
 
 COLD_CLIENTS = 4
 COLD_PAUSE_SECONDS = 0.25
 _QUESTIONS = 50
 _LOADED = 200
-"""Tenants that are asked, at most: keys are made for these."""
+"""Maximum number of tenants with keys that receive requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """So many more tenants, of so many turns each."""
+    """The number of tenants to add, and of turns in each."""
 
     tenants: int
     turns: int
@@ -187,11 +186,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A server with so many tenants.
+    """The results for a number of tenants.
 
-    ``tenant_ms`` is what one of the last took to be made, with its key; ``empty_bytes`` what it takes on the server
-    before anything is in it. ``bytes_per_turn`` is with words, vectors and indexes. ``alone`` is one client that
-    recalls from the last of them.
+    ``tenant_ms`` is the time to create one of the last tenants with its key; ``empty_bytes`` its size while empty.
+    ``bytes_per_turn`` includes words, vectors and indexes. ``alone`` is one client that recalls from the last tenant.
     """
 
     tenants: int
@@ -207,7 +205,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class HotTenant:
-    """How long the others wait for recall, in quiet and while one tenant is asked without a pause."""
+    """Response times of recall for other tenants, with and without a tenant under constant load."""
 
     quiet: Load
     beside: Load
@@ -215,14 +213,14 @@ class HotTenant:
 
     @property
     def ratio(self) -> float:
-        """Of their p95."""
+        """The ratio of the p95."""
         quiet = self.quiet.wait(RECALL).p95_ms
         return self.beside.wait(RECALL).p95_ms / quiet if quiet else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What was measured; ``is_whole`` says whether it was measured to the end, and not interrupted."""
+    """All results; ``is_whole`` is False after an interruption."""
 
     stages: tuple[Stage, ...]
     hot: HotTenant | None
@@ -257,12 +255,11 @@ def measure_growth(
     notify: OnProgress,
     clears: bool = False,
 ) -> Growth:
-    """Make tenants on the server at ``url`` step by step, fill them from transcripts, have them asked, delete them.
+    """Create tenants on the server at ``url`` step by step, fill them from transcripts, send requests, delete them.
 
-    Ctrl-C ends the measuring; what was measured by then is the answer, once the tenants are
-    deleted. ``folder`` is empty. Where an earlier measurement left tenants they are deleted first
-    if it ``clears``. Raises ConflictError where it does not, NotFoundError for transcripts without
-    turns, UnavailableError, UnusableStoreError.
+    After Ctrl-C the tenants are deleted and the results so far returned. ``folder`` is empty.
+    With ``clears``, tenants of an earlier run are deleted first. Raises ConflictError if there are some without it,
+    NotFoundError for transcripts without turns, UnavailableError, UnusableStoreError.
     """
     server = _Server(
         load_settings(folder / "home", {"HOME": str(folder), "NACRE_DB": url}),
@@ -286,7 +283,7 @@ def measure_growth(
 
 
 def _read(folder: Path, transcripts: Path) -> tuple[Material, Sequence[str]]:
-    """What tenants grow from, read in a home in files."""
+    """Return the sessions to build tenants from, read into a home of files."""
     with closing(open_home(load_settings(folder / "material", {"HOME": str(folder)}))) as home:
         ingest(
             home,
@@ -302,7 +299,7 @@ def _read(folder: Path, transcripts: Path) -> tuple[Material, Sequence[str]]:
 
 @contextmanager
 def _cleared(server: _Server, notify: OnProgress, *, clears: bool) -> Iterator[None]:
-    """Nothing of a measurement is there before the block, and nothing after it."""
+    """Delete the tenants of measurements before and after the block."""
     with closing(Registry(server.settings.server)) as registry:
         there = [name for name, *_ in registry.all("list_tenants") if _MADE.fullmatch(name)]
     if there and not clears:
@@ -372,7 +369,7 @@ def _stage(
 
 
 def _made(server: _Server, name: str) -> str:
-    """The secret of a new tenant's key."""
+    """Return the secret of a new tenant's key."""
     with closing(server.opened(name)) as home:
         for operation, fields in (
             ("spaces-create", {"space": name, "kind": "person"}),
@@ -384,7 +381,7 @@ def _made(server: _Server, name: str) -> str:
 
 
 def _fill(server: _Server, name: str, turns: int) -> tuple[float, float, int]:
-    """Seconds for turns with their words, seconds for vectors, and how many of these."""
+    """Return the seconds for turns and words, the seconds for vectors, and the number of vectors."""
     with closing(server.opened(name)) as home:
         began = time.perf_counter()
         grow(home, server.material, 0, turns, lambda _: None)
@@ -422,7 +419,7 @@ def _hot(server: _Server, place: tuple[str, int], clients: int, seconds: float) 
 
 
 def steps_of(texts: Sequence[str]) -> tuple[Step, ...]:
-    """``100x1000`` is 100 tenants of 1,000 turns each. Raises InvalidInputError."""
+    """Parse ``100x1000``, 100 tenants of 1,000 turns each. Raises InvalidInputError."""
     found = []
     for text in texts:
         tenants, _, turns = text.partition("x")

@@ -88,8 +88,8 @@ _SUGGESTED = 0.2
 def usefulness(run: Run) -> None:
     """Compare sessions with and without memory.
 
-    With usefulness.hold_out a random share of sessions gets no context by itself. The difference between these and the
-    others is the effect of memory. Where too few sessions are held out, no result is shown.
+    With usefulness.hold_out, a random share of sessions gets no context on its own. The difference between these and
+    the others is the effect of memory. With too few such sessions no result is shown.
     """
     found: Usefulness = ask(run, "usefulness")
     run.answer(found, lambda paper: _render(paper, found))
@@ -170,8 +170,8 @@ _PRESENT_QUERIES = option(
 @_PRESENT_QUERIES
 @option("eval", "limit", "--limit", "-n")
 @option("eval", "budget")
-@click.option("--save-baseline", is_flag=True, help="Keep the answers, to compare with later.")
-@option("eval", "compare", help="Tell what changed since the baseline.")
+@click.option("--save-baseline", is_flag=True, help="Keep the results for a later comparison.")
+@option("eval", "compare", help="Show the changes since the baseline.")
 @click.pass_context
 def evaluate(
     context: click.Context,
@@ -314,7 +314,7 @@ def _render_evaluation(
     baseline: Baseline | None,
     saved: str | None,
 ) -> None:
-    """Every query with what it finds, and where each memory was before."""
+    """Print every query with its results and their earlier ranks."""
     if not (baseline or saved):
         paper.line(
             dim(
@@ -428,11 +428,11 @@ _FOR_DEVELOPERS = frozenset(
         "silence size stale writers"
     ).split()
 )
-"""Benchmarks that are part of a checkout only."""
+"""Benchmarks that only a checkout has."""
 
 
 class _Benchmarks(Group):
-    """A group that says where the developers' benchmarks are."""
+    """A group that points to the developers' benchmarks."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -452,9 +452,9 @@ class _Benchmarks(Group):
     examples=["nacre admin benchmark speed --transcripts ~/.claude/projects"],
 )
 def benchmark() -> None:
-    """Measure how fast nacre is on this machine.
+    """Measure nacre's speed on this machine.
 
-    nacre admin eval measures how well recall answers; a checkout of nacre has more: python -m benchmarks.
+    nacre admin eval measures the quality of recall. A checkout has more benchmarks: python -m benchmarks.
     """
 
 
@@ -469,7 +469,7 @@ def benchmark() -> None:
     "--transcripts",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     required=True,
-    help="A tree with Claude Code sessions to repeat.",
+    help="A folder with Claude Code sessions to repeat.",
 )
 @click.option(
     "--megabytes",
@@ -489,7 +489,7 @@ def benchmark() -> None:
 def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
     """Measure how fast nacre reads, recalls and starts.
 
-    Works in a temporary folder; nothing is written to your home.
+    It works in a temporary folder and writes nothing to your home.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-speed-") as folder, output.shown(run) as notify:
         result = measurement.measure(

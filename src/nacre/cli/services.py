@@ -1,7 +1,4 @@
-"""What becomes of the daemon when hosts are wired, or no more.
-
-It is there for the first session; one of another nacre, or one that nobody needs, ends.
-"""
+"""``nacre init`` and the daemon, wirings of hosts as text, ``open``, ``mcp`` and ``statusline``."""
 
 from __future__ import annotations
 
@@ -57,9 +54,9 @@ _START_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DaemonMet:
-    """A daemon that was started; or one, or a watcher, that nobody needs or that is of another nacre; whether it ended.
+    """A daemon that was started, or an unneeded daemon or watcher, or one of another nacre, and whether it ended.
 
-    One that the system or a person started is theirs to end.
+    A process that the system or a person started is not ended.
     """
 
     version: str
@@ -68,7 +65,7 @@ class DaemonMet:
 
 
 def start_for_hosts(settings: Settings) -> DaemonMet | None:
-    """Start the daemon, so that the first session finds it warm; ``None`` where one runs, or none may be started."""
+    """Start the daemon for the first session. Return ``None`` if one runs, or if it may not be started."""
     try:
         started = (
             link.start_daemon(str(settings.home), settings.environ)
@@ -89,7 +86,7 @@ def start_for_hosts(settings: Settings) -> DaemonMet | None:
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
-    """With the last host, end the daemon that was started for them; ``None`` where nothing follows sessions."""
+    """After the last host is disconnected, end their daemon. Return ``None`` if nothing follows sessions."""
     found = homes.greet(home)
     if found is None:
         return _watcher(home)
@@ -102,7 +99,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
 
 
 def end_other_version(home: Path) -> DaemonMet | None:
-    """End a daemon of another nacre than this one; ``None`` where none of that kind runs."""
+    """End a daemon of another nacre. Return ``None`` if none runs."""
     found, own = homes.greet(home), __version__
     if found is None or found.version == own:
         return None
@@ -130,7 +127,7 @@ _OUTLINED = {"create": "write", "change": "change", "remove": "remove"}
 Clean = Callable[[str], str]
 _LONGEST_LINE = 300
 _NEW_LINES = 12
-"""Of a file that is all new, so many lines are shown."""
+"""The number of lines shown of a new file."""
 _DONE = {"create": "wrote", "change": "changed", "remove": "removed", "none": "unchanged"}
 _TO_DO = {
     "create": "would write",
@@ -142,28 +139,28 @@ _TO_DO = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How paths are told: those of the user from ``~`` on; and texts: without secrets."""
+    """Format paths of the user with ``~``, and texts without secrets."""
 
     user: Path
     home: Path
     clean: Clean
 
     def is_own(self, path: Path) -> bool:
-        """Whether a file lies in nacre's home."""
+        """Return True if a file is in nacre's home."""
         return path.is_relative_to(self.home)
 
     def short(self, path: Path) -> str:
-        """A path as people write it."""
+        """Return a path with ``~``."""
         return f"~/{path.relative_to(self.user)}" if path.is_relative_to(self.user) else str(path)
 
     def words(self, command: HostCommand) -> str:
-        """A command as people type it."""
+        """Return a command as a shell line."""
         first, *rest = command.words
         return shlex.join([Path(first).stem, *rest])
 
 
 def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool = False) -> None:
-    """What would be done; ``is_whole``: to the last line, nacre's own files too."""
+    """Print the planned changes; ``is_whole`` prints all lines, and nacre's own files."""
     for change in plan.changes:
         if change.action != "none" and (is_whole or not places.is_own(change.path)):
             labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
@@ -188,7 +185,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool
 
 
 def render_outline(paper: Paper, plan: WiringPlan, places: Shown) -> None:
-    """What would be done, a line a file."""
+    """Print the planned changes, one line for each file."""
     rows: list[tuple[str, str, Part]] = []
     for change in plan.changes:
         if change.action != "none" and not places.is_own(change.path):
@@ -219,7 +216,7 @@ def render_done(
     daemon: DaemonMet | None = None,
     captured: Sequence[Captured] = (),
 ) -> None:
-    """What was done, what became of the daemon, and what is left to do."""
+    """Print the changes, the daemon's state and the remaining steps."""
     plan = done.plan
     left = {item.path for item in done.left_alone}
     for change in plan.changes:
@@ -256,7 +253,7 @@ def render_done(
 
 
 def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
-    """How it stands with the hosts' own memories."""
+    """Print the state of the hosts' own memories."""
     for memory in found:
         style = "yellow" if memory.hint else "green"
         label = registry.ALL_HOSTS[memory.host].label
@@ -269,7 +266,7 @@ def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
 
 
 def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None:
-    """What was imported of them, a line a host, and how agents are told it unasked."""
+    """Print the imported memories, one line for each host."""
     for host in dict.fromkeys(item.host for item in captured):
         own = [item for item in captured if item.host == host]
         added, updated = sum(item.added for item in own), sum(item.updated for item in own)
@@ -295,7 +292,7 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
 
 
 def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
-    """Where files are as they were: before what was done now, and before nacre came."""
+    """Print the locations of earlier versions of files."""
     for path in done.backups:
         paper.line(dim(f"as it was: {places.short(path)}"))
     for path in done.old_copies:
@@ -303,7 +300,7 @@ def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
 
 
 def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
-    """Files in nacre's own folder, a line a host and action."""
+    """Print the files in nacre's own folder, one line for each host and action."""
     for action, where, label, what, number in _own(plan, places):
         paper.line(
             bold(f"{verbs[action]:<8}"),
@@ -313,7 +310,7 @@ def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str
 
 
 def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, int]]:
-    """Of the files in nacre's own folder: what is done, where, for which host, what they are, how many."""
+    """Yield action, folder, host, type and number of the files in nacre's own folder."""
     counted: Counter[tuple[str, str, str]] = Counter(
         (change.action, change.hosts[0], change.what)
         for change in plan.changes
@@ -342,7 +339,7 @@ def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]
 
 
 def _cut(line: str) -> str:
-    """A line as far as it is worth reading: some settings are all in one."""
+    """Shorten a long line: some settings files have a single one."""
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
@@ -364,16 +361,16 @@ _PAUSE_SECONDS = 0.1
 
 @command_command("open", examples=["nacre open", "nacre open --print", "nacre open --forget"])
 @click.option(
-    "--print", "only_prints", is_flag=True, help="Print the address, and open no browser."
+    "--print", "only_prints", is_flag=True, help="Print the address instead of opening a browser."
 )
 @click.option("--forget", is_flag=True, help="End the access of every browser.")
 @click.pass_obj
 def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
-    The address works once, within a minute; then that browser is yours for 90 days. The daemon serves it at this
-    machine alone, and is started where it does not run; a new home asks first whether to read your agents' sessions.
-    An agent cannot open it.
+    The address works once, within a minute; then that browser has access for 90 days. The daemon serves the dashboard
+    on this machine only, and is started if necessary; a new home first asks whether to read your agents' sessions. An
+    agent cannot open it.
     """
     run.settings.actor.require_owner("nacre open")
     if forget:
@@ -399,7 +396,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
 
 
 def _has_screen(environ: Mapping[str, str]) -> bool:
-    """Whether a browser with windows can be shown: those of terminals run no dashboard."""
+    """Return True if a graphical browser can open; the dashboard does not work in terminal browsers."""
     return sys.platform in ("darwin", "win32") or bool(
         environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
     )
@@ -418,7 +415,7 @@ def _may_read(run: Run) -> bool:
 
 
 def _address(run: Run) -> str:
-    """What the daemon says; one is started where none answers. Raises OwnerOnlyError, UnavailableError."""
+    """Ask the daemon, after starting it if necessary. Raises OwnerOnlyError, UnavailableError."""
     home, until = str(run.settings.home), time.monotonic() + _SECONDS
     is_started = False
     while True:
@@ -434,7 +431,7 @@ def _address(run: Run) -> str:
         except DaemonAwayError as away:
             if time.monotonic() > until:
                 raise UnavailableError(
-                    "no daemon answers", hint="nacre serve logs tells why"
+                    "no daemon answers", hint="nacre serve logs shows the reason"
                 ) from away
         if not is_started:
             is_started = True
@@ -450,22 +447,20 @@ def _address(run: Run) -> str:
 @click.option(
     "--home",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The home; else NACRE_HOME, ~/.nacre.",
+    help="The home [default: NACRE_HOME or ~/.nacre].",
 )
 @click.option(
     "--tools",
     type=click.Choice(["core", "all"]),
-    help="Offer four tools, or all ten; else what mcp.tools is set to.",
+    help="Offer four tools or all ten [default: the setting mcp.tools].",
 )
-@click.option(
-    "--structured", is_flag=True, help="Answer with records, too: for programs rather than models."
-)
+@click.option("--structured", is_flag=True, help="Also return structured results, for programs.")
 @click.pass_obj
 def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
     """Serve memory to an agent, over the Model Context Protocol.
 
-    Agents' tools start it by themselves, as a server over standard input and output; it ends with them. It works with
-    the daemon where one runs, else by itself. nacre serve --http serves agents over HTTP.
+    Agent tools start it as a server over standard input and output, and end it. It uses the daemon if one runs.
+    nacre serve --http serves agents over HTTP.
     """
     face = _face(home, everything=tools, structured=structured)
     run.keeps_history = False
@@ -500,7 +495,7 @@ def _start_daemon(settings: Settings) -> None:
 
 
 def _note(home: Path, line: str) -> None:
-    """Add a line to the log of a home that is there, if the disk takes it."""
+    """Add a line to the log of an existing home, if possible."""
     if home.is_dir():
         with contextlib.suppress(OSError):
             watcher.Log(home, "mcp").write(line)
@@ -522,7 +517,7 @@ _SECONDS_STATUSLINE = 1.0
 def statusline(run: Run) -> None:
     """Print a line for the status line of Claude Code.
 
-    "nacre: 3 told, 12 to review" are the memories that the session was given, and what waits for you. It is set in
+    "nacre: 3 told, 12 to review" counts the memories given to the session and the pending reviews. Set it in
     ~/.claude/settings.json: "statusLine": {"type": "command", "command": "nacre statusline"}
     """
     found = look(environment(), _SECONDS_STATUSLINE)

@@ -1,4 +1,4 @@
-"""Material to measure with: copies of transcripts that count as new, homes with many turns, notes."""
+"""Measure nacre's speed on copies of transcripts, large homes and notes."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ _THINGS = (
 
 
 def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
-    """Repeat a tree's JSON lines with fresh ids until there are so many megabytes; returns how many there are.
+    """Repeat a folder's JSON lines with new ids up to a number of megabytes; return their number.
 
-    Raises NotFoundError for a tree without any.
+    Raises NotFoundError for a folder without any.
     """
     files = sorted(path for path in tree.rglob("*.jsonl") if path.is_file())
     if not any(path.stat().st_size for path in files):
@@ -106,7 +106,7 @@ def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
 
 
 def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
-    """Repeat a home's sessions under new ids until it has so many turns; returns how many it has."""
+    """Repeat a home's sessions under new ids up to a number of turns; return their number."""
     sessions = home.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     originals = [
         (stored, [found.turn for found in home.sessions.turns_of(stored.row)])
@@ -141,10 +141,10 @@ def scatter_vectors(
     origins: Origins | None = None,
     known: dict[bytes, NDArray[np.float32]] | None = None,
 ) -> int:
-    """Give every turn that waits for vectors passages of its own; returns how many passages there are.
+    """Give every turn without vectors passages of its own; return the number of passages.
 
-    A passage that is repeated is kept once: repeated turns would share a few vectors, and the scan would be cheaper
-    than in life. So each text is embedded once, and every turn with that text gets its vectors with some noise.
+    Repeated turns would share a few vectors, and the scan would be faster than in reality. So each text is embedded
+    once, and every turn with that text gets its vectors with some noise.
     ``origins`` gives other texts to embed in place of those of the turns; it gets rows and texts of turns. ``known``
     keeps what was embedded.
     """
@@ -172,7 +172,7 @@ def scatter_vectors(
 
 
 def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
-    """Unit vectors, each moved a little."""
+    """Return unit vectors with noise."""
 
     spread = noise.standard_normal(vectors.shape, np.float32) * (_NOISE / vectors.shape[1] ** 0.5)
     moved = vectors + spread
@@ -181,13 +181,13 @@ def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[
 
 
 def draw_questions(home: Home, count: int) -> list[str]:
-    """Beginnings of what owners typed, drawn the same way every time."""
+    """Return beginnings of the owners' turns, always the same."""
     texts = [" ".join(text.split()[:16]) for (text,) in home.database.all("list_typed")]
     return random.Random(0).sample(texts, min(count, len(texts)))  # noqa: S311 - a repeatable draw
 
 
 def write_notes(home: Path, memories: int) -> None:
-    """Lay so many facts into the vault of ``home``; the next look for edits by hand takes them in."""
+    """Write a number of facts into the vault of ``home``; the next scan imports them."""
     kept = home / "vault" / "global" / "fact"
     kept.mkdir(parents=True, exist_ok=True, mode=0o700)
     for number in range(memories):
@@ -195,12 +195,12 @@ def write_notes(home: Path, memories: int) -> None:
 
 
 def subject(number: int) -> str:
-    """What the note of this number is about."""
+    """Return the subject of a note."""
     return f"The {_PLACES[number % 10]} {_THINGS[number // 10 % 10]} {number // 100}"
 
 
 def statement(number: int) -> str:
-    """What the note of this number says."""
+    """Return the content of a note."""
     return f"{subject(number)} listens on port {20_000 + number} and is restarted by team {number % 7}."
 
 
@@ -216,10 +216,10 @@ _MEMORIES = 1_500
 
 @dataclass(frozen=True, slots=True)
 class IngestSpeed:
-    """One ingest as a process of its own. A megabyte is 1,000,000 bytes of raw transcripts.
+    """One ingest in a separate process. A megabyte is 1,000,000 bytes of raw transcripts.
 
-    ``searchable_seconds`` are those from the start of the process until all of the text could be searched; the whole
-    command goes on to keep the transcripts, and learns where it is asked to.
+    ``searchable_seconds`` is the time from the start of the process until all text is searchable; then the command
+    archives the transcripts and may learn.
     """
 
     name: str
@@ -235,7 +235,7 @@ class IngestSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """What one question takes in a process that is warm, as a daemon is."""
+    """The time of one question in a warm process, such as the daemon."""
 
     name: str
     queries: int
@@ -245,7 +245,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A command as a process of its own, from start to exit."""
+    """A command in a separate process, from start to exit."""
 
     name: str
     median_ms: float
@@ -253,7 +253,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class SpeedResult:
-    """Everything that was measured."""
+    """All results."""
 
     ingests: tuple[IngestSpeed, ...]
     turns: int
@@ -287,7 +287,7 @@ def measure(
     turns: int,
     notify: OnProgress = lambda _: None,
 ) -> SpeedResult:
-    """Measure in ``folder``, which should be empty and on the disk that counts. Raises NotFoundError."""
+    """Measure in ``folder``, which should be empty and on the disk to measure. Raises NotFoundError."""
     tree = folder / "transcripts"
     notify(Progress("copying", 0, 1))
     size = copy_tree(transcripts, tree, megabytes)
@@ -338,7 +338,7 @@ def measure(
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which a share of the values lies (nearest rank)."""
+    """Return a quantile of the values (nearest rank)."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
@@ -424,16 +424,17 @@ process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=sil
 _, status, used = os.wait4(process, 0)
 sys.stderr.write(json.dumps([time.perf_counter() - began, status, used.ru_utime + used.ru_stime, used.ru_maxrss]))
 """
-"""Starts a process and counts for it. It is small: the peak of a process is at least that of what started it."""
+"""Starts a process and reports its resources. It is small, because a process has at least its parent's peak memory."""
 
 
 def _run(
     arguments: Sequence[str], home: Path, environ: Mapping[str, str] = MappingProxyType({})
 ) -> _Finished:
-    """Run nacre as a process. Raises NacreError when it fails, or where the system does not count for processes."""
+    """Run nacre as a process. Raises NacreError if it fails, or if the system does not report its resources."""
     if not hasattr(os, "wait4"):
         raise NacreError(
-            "this system does not tell what a process took", hint="measure speed on Linux or macOS"
+            "this system does not report the resources of a process",
+            hint="measure speed on Linux or macOS",
         )
     home.mkdir(parents=True, exist_ok=True)
     given = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home), **environ}
@@ -454,7 +455,7 @@ def _megabytes(peak: int) -> float:
 
 
 def _paths() -> dict[str, str]:
-    """What a process needs to find this Python and this nacre."""
+    """Return the environment variables for this Python and this nacre."""
     return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -469,7 +470,7 @@ def _settings(home: Path) -> Settings:
 
 RECALL, STORE, LIST = "recall", "store", "list"
 MIXED = (RECALL,) * 8 + (STORE, LIST)
-"""What a client asks, drawn from these."""
+"""The possible requests of a client."""
 
 _PATIENCE_SECONDS = 60.0
 _ADDRESS = re.compile(rb"at (http://([\d.]+):(\d+)),")
@@ -477,7 +478,7 @@ _ADDRESS = re.compile(rb"at (http://([\d.]+):(\d+)),")
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A tenant's key, and what it is asked."""
+    """A tenant's key and its requests."""
 
     name: str
     secret: str
@@ -486,7 +487,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long clients waited for one kind of request, in milliseconds."""
+    """Response times of one type of request, in milliseconds."""
 
     name: str
     requests: int
@@ -497,7 +498,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What some clients did in so many seconds. ``refused`` counts answers but 200, by their status; 0 is none."""
+    """The results of a number of clients. ``refused`` counts statuses other than 200; 0 means no answer."""
 
     clients: int
     seconds: float
@@ -505,7 +506,7 @@ class Load:
     refused: Mapping[int, int]
 
     def wait(self, name: str) -> Wait:
-        """Of one kind; zeros where none was answered."""
+        """Return the response times of a type; zeros without an answer."""
         return next(
             (wait for wait in self.waits if wait.name == name), Wait(name, 0, 0.0, 0.0, 0.0)
         )
@@ -567,8 +568,9 @@ def load(
     kinds: Sequence[str] = MIXED,
     pause: float = 0.0,
 ) -> Load:
-    """Have clients ask for so long, each a tenant drawn anew, a pause after each answer. Raises NacreError where
-    nothing is answered."""
+    """Let clients send requests for some seconds, each to a random tenant, with a pause after each answer.
+
+    Raises NacreError if nothing is answered."""
     seen = [_Seen() for _ in range(clients)]
     stop = threading.Event()
     threads = [
@@ -594,7 +596,7 @@ def load(
 def under_load(
     place: tuple[str, int], tenant: Tenant, *, clients: int, seconds: float
 ) -> Iterator[list[Load]]:
-    """While clients ask one tenant without a pause; what they saw is in the list after the block."""
+    """Let clients send requests to one tenant without a pause during the block; the list then has their results."""
     found: list[Load] = []
     asking = threading.Thread(
         target=lambda: found.append(
@@ -633,7 +635,7 @@ def _ask(
 def _status(
     connection: http.client.HTTPConnection, tenant: Tenant, kind: str, asked: Mapping[str, object]
 ) -> int:
-    """What the answer's status is; 0 where none came."""
+    """Return the status of the answer, or 0 without one."""
     headers = {"Authorization": f"Bearer {tenant.secret}", "Content-Type": "application/json"}
     try:
         connection.request("POST", f"/api/v1/{kind}", json.dumps(asked), headers)
@@ -681,7 +683,7 @@ def _told(seen: Sequence[_Seen], clients: int, seconds: float) -> Load:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Processor, cores, system, Python, and the commit of nacre where it runs from a checkout."""
+    """Processor, cores, system, Python, and the commit of a checkout."""
 
     processor: str
     cores: int
@@ -691,7 +693,7 @@ class Machine:
 
 
 def describe() -> Machine:
-    """The machine this runs on."""
+    """Return a description of this machine."""
     return Machine(
         processor=_processor(),
         cores=os.cpu_count() or 1,

@@ -81,7 +81,7 @@ def watcher() -> None:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Only show the file that would be written, and what would be run.",
+    help="Only show the file and the commands.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -107,7 +107,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
 
 
 @command_command("uninstall", examples=["nacre serve uninstall"])
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.pass_obj
 def uninstall(run: Run, dry_run: bool) -> None:
     """Stop the daemon and remove it from the system's services.
@@ -186,9 +186,9 @@ def status(run: Run) -> None:
     type=click.IntRange(1, 100_000),
     default=40,
     show_default=True,
-    help="The last lines.",
+    help="Number of lines.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on with what is written, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the log until Ctrl-C.")
 @click.pass_obj
 def logs(run: Run, lines: int, follow: bool) -> None:
     """Show the log of the watcher."""
@@ -312,35 +312,33 @@ _BACKGROUND_NICENESS = 10
     ],
 )
 @argument("watch-once", "paths")
-@click.option("--once", is_flag=True, help="Read what is new, learn, make vectors, and end.")
+@click.option("--once", is_flag=True, help="Read new turns, learn, make vectors, and end.")
 @click.option(
     "--interval",
     type=click.FloatRange(1, 86_400),
-    help="Seconds between two looks at all transcripts.",
+    help="Seconds between two checks of all transcripts.",
 )
 @click.option(
     "--polling",
     is_flag=True,
-    help="Look again and again instead of being told: for network drives.",
+    help="Poll instead of waiting for notifications, for network drives.",
 )
 @option(
     "watch-once",
     "learns",
     "--no-learn",
-    help="Make sessions searchable; write no memories, make no vectors.",
+    help="Make sessions searchable, without memories and vectors.",
 )
 @click.option(
     "--context",
     type=click.Path(dir_okay=False, resolve_path=True, path_type=Path),
-    help="After each round, write there what nacre context tells in its folder.",
+    help="After each round, write the output of nacre context to this file.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Only say what would be followed, and what waits to be read."
+    "--dry-run", is_flag=True, help="Only show the followed folders and unread transcripts."
 )
 @click.option("--log", is_flag=True, help="Write into the home's logs/watcher.log instead of here.")
-@click.option(
-    "--background", is_flag=True, hidden=True, help="With --once: give way to everything else."
-)
+@click.option("--background", is_flag=True, hidden=True, help="With --once: run with low priority.")
 @option(
     "watch-once",
     "reads",
@@ -416,7 +414,7 @@ def _write_context(run: Run, path: Path | None) -> None:
 
 
 def _give_way() -> None:
-    """Run only where nobody else wants to, and end like with Ctrl-C when asked to: between two steps."""
+    """Run with the lowest priority, and end between two steps when asked to."""
     if hasattr(os, "nice"):
         os.nice(_BACKGROUND_NICENESS)
 
@@ -490,18 +488,21 @@ _DOOR = {
     "--http",
     metavar="[HOST:]PORT",
     type=TEXT,
-    help="Serve programs, agents and browsers there, too.",
+    help="Also serve programs, agents and browsers at this address.",
 )
 @click.option(
     "--no-token",
     is_flag=True,
-    help="With --http, at this machine alone: ask no client for a token.",
+    help="With --http, on this machine only: do not require a token.",
 )
 @click.option(
     "--tls-cert", metavar="FILE", type=TEXT, help="With --http: encrypt by this certificate (PEM)."
 )
 @click.option(
-    "--tls-key", metavar="FILE", type=TEXT, help="Its key, where that is in a file of its own."
+    "--tls-key",
+    metavar="FILE",
+    type=TEXT,
+    help="The certificate's key, if it is in a separate file.",
 )
 @click.option(
     "--insecure", is_flag=True, help="With --http: serve other machines without encryption."
@@ -510,14 +511,14 @@ _DOOR = {
 @click.option(
     "--on-demand",
     is_flag=True,
-    help="In the background, until nobody asks any more; does not wait.",
+    help="Run in the background until no requests come; return at once.",
 )
 @click.option("--log", is_flag=True, help="Write into the home's logs/daemon.log instead of here.")
 @click.option(
     "--idle",
     is_flag=True,
     hidden=True,
-    help="End when nobody asks, and give way to one that does not.",
+    help="End without requests, and make way for a daemon that stays.",
 )
 @click.pass_context
 def serve(
@@ -693,7 +694,7 @@ def stop_daemon(run: Run) -> None:
     type=click.IntRange(1, 100_000),
     default=40,
     show_default=True,
-    help="The last lines.",
+    help="Number of lines.",
 )
 @click.pass_obj
 def daemon_logs(run: Run, lines: int) -> None:
