@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import UnusableStoreError
-from nacre.home.spending import budget
+from nacre.home.spending import budgets
 from nacre.serve.server import MOST_SPACES, Spaces
 from nacre.settings import load_settings
 from nacre.values.memory import Bearer, Role
@@ -61,10 +61,10 @@ def test_models_cost_a_space_no_more_than_it_may(
         load_settings(tmp_path / "worker", {"HOME": str(tmp_path), "NACRE_DB": team.url})
     )
 
-    def most() -> int | None:
+    def most() -> int:
         """Millionths of a US dollar a day, where a worker works for the space."""
         with spaces.homes(spaces.owner_of("ferry-team")).lent() as home:
-            return budget(home)
+            return budgets(home.settings, home.spending, home.today())[0].most
 
     with closing(spaces):
         assert most() == 1_000_000

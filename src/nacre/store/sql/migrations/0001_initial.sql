@@ -669,20 +669,9 @@ CREATE TABLE model_calls (
     written INTEGER NOT NULL,
     cost INTEGER,                            -- millionths of a US dollar; NULL if the price is unknown
     seconds REAL NOT NULL,
-    outcome TEXT NOT NULL,
-    trace TEXT
+    outcome TEXT NOT NULL
 ) STRICT;
 CREATE INDEX model_calls_day ON model_calls (day);
-
--- Refused calls.
-CREATE TABLE model_refusals (
-    day TEXT NOT NULL,
-    task TEXT NOT NULL,
-    model TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    times INTEGER NOT NULL,
-    PRIMARY KEY (day, task, model, reason)
-) STRICT, WITHOUT ROWID;
 
 -- Models whose last call failed. Background work does not call them until then.
 CREATE TABLE model_health (
@@ -700,16 +689,12 @@ CREATE TABLE model_answers (
 ) STRICT;
 CREATE INDEX model_answers_at ON model_answers (at);
 
--- Runs of models, and answered questions. Steps are a JSON array.
+-- Each trace is one model call, or one question; body is JSON.
 CREATE TABLE traces (
     id TEXT PRIMARY KEY,
-    kind TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    session TEXT,
-    began INTEGER NOT NULL,
-    seconds REAL NOT NULL,
+    kind TEXT NOT NULL,                      -- the task, or 'question'
+    at INTEGER NOT NULL,
     outcome TEXT NOT NULL,
-    steps TEXT NOT NULL
+    body TEXT NOT NULL
 ) STRICT;
-CREATE INDEX traces_began ON traces (began);
-CREATE INDEX traces_session ON traces (session) WHERE session IS NOT NULL;
+CREATE INDEX traces_at ON traces (at);

@@ -688,21 +688,10 @@ CREATE TABLE model_calls (
     cost BIGINT,
     seconds DOUBLE PRECISION NOT NULL,
     outcome TEXT COLLATE "C" NOT NULL,
-    trace TEXT COLLATE "C",
     PRIMARY KEY (tenant, id)
 );
 
 CREATE INDEX model_calls_day ON model_calls (tenant, day);
-
-CREATE TABLE model_refusals (
-    tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
-    day TEXT COLLATE "C" NOT NULL,
-    task TEXT COLLATE "C" NOT NULL,
-    model TEXT COLLATE "C" NOT NULL,
-    reason TEXT COLLATE "C" NOT NULL,
-    times BIGINT NOT NULL,
-    PRIMARY KEY (tenant, day, task, model, reason)
-);
 
 CREATE TABLE model_health (
     tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
@@ -727,18 +716,13 @@ CREATE TABLE traces (
     tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
     id TEXT COLLATE "C" NOT NULL,
     kind TEXT COLLATE "C" NOT NULL,
-    subject TEXT COLLATE "C" NOT NULL,
-    session TEXT COLLATE "C",
-    began BIGINT NOT NULL,
-    seconds DOUBLE PRECISION NOT NULL,
+    at BIGINT NOT NULL,
     outcome TEXT COLLATE "C" NOT NULL,
-    steps TEXT COLLATE "C" NOT NULL,
+    body TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, id)
 );
 
-CREATE INDEX traces_began ON traces (tenant, began);
-
-CREATE INDEX traces_session ON traces (tenant, session) WHERE session IS NOT NULL;
+CREATE INDEX traces_at ON traces (tenant, at);
 
 CREATE TABLE candidates (
     tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
