@@ -88,7 +88,7 @@ def test_both_answer_programs(nacre: Nacre, baked: None) -> None:
     )
     trouble = nacre("fix", ERROR, "--json").json["troubles"][0]
     (repair,) = trouble["repairs"]
-    assert repair["worked"]
+    assert (repair["worked"], trouble["trust"]) == (True, "untrusted")
     assert [step["action"] for step in repair["steps"]] == ["edit", "run"]
 
 

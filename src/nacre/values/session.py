@@ -328,6 +328,7 @@ class ErrorMet:
     call: str
     times: int
     mended: bool
+    trust: Trust = Trust.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,6 +450,7 @@ class Trouble:
     times: int
     sessions: int
     repairs: tuple[Repair, ...]
+    trust: Trust = Trust.UNTRUSTED
 
     @property
     def mended(self) -> int:

@@ -485,6 +485,7 @@ export interface ErrorMet {
   call: string;
   times: number;
   mended: boolean;
+  trust: Trust;
 }
 
 export interface Estimate {
@@ -1936,6 +1937,7 @@ export interface Trouble {
   times: number;
   sessions: number;
   repairs: Array<Repair>;
+  trust: Trust;
 }
 
 export type Trust = "trusted" | "untrusted";
