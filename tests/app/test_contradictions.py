@@ -28,7 +28,7 @@ from nacre.memories.decision import StoreRequest
 from nacre.memories.store import edit, get, retire, store
 from nacre.memories.vectors import embed_pending
 from nacre.review import contradictions
-from nacre.review.claims import backfill, estimate
+from nacre.review.claims import backfill
 from nacre.review.contradictions import MOST_TRIES, JudgeReport, ReviewKeepRequest, judge_waiting
 from nacre.review.queue import keep_items
 from nacre.values.memory import Claim, Kind
@@ -768,14 +768,11 @@ def test_backfill_extracts_old_claims_in_batches_without_judging(
         )
         memories = [put(context, text) for text in texts]
         before = {memory: get(context, memory).updated for memory in memories}
-        expected = estimate(context)
         world.clock.pass_days(3)
         first = backfill(context, limit=2, batch_size=1)
         second = backfill(context)
         assert (first.claimed, second.claimed, backfill(context).claimed) == (2, 1, 0)
         assert {get(context, memory).updated for memory in memories} == set(before.values())
-    assert (expected.memories, expected.model) == (3, "scripted:1")
-    assert expected.tokens.input > 3 * 300
     assert {prompt.task for prompt in model.prompts} == {Task.CLAIMS}
 
 

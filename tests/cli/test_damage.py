@@ -72,9 +72,9 @@ def test_rows_that_cannot_be_read_are_told_of_and_made_anew(
 
 
 def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, home: Path) -> None:
-    trace = "INSERT INTO traces (id, kind, subject, began, seconds, outcome, steps)"
+    trace = "INSERT INTO traces (id, kind, at, outcome, body)"
     spoil(home, "INSERT INTO model_health (model, until, told) VALUES ('m:1', 0, BAD)")
-    spoil(home, f"{trace} VALUES ('t', 'recall', '', unixepoch() * 1000, 1.0, '', '[3]')")
+    spoil(home, f"{trace} VALUES ('t', 'chat', unixepoch() * 1000, '', '[3]')")
     told = nacre("admin", "db", "rebuild", "--yes", "--json").json
     assert [
         one for one in told["problems"] if "which models failed could not be read" in one["message"]

@@ -42,7 +42,7 @@ def test_yesterday_is_the_local_day_before_today(
     for words, key in (
         (("list", "--since", day), "memories"),
         (("list", "--until", after), "memories"),
-        (("sessions", "list", "--since", "yesterday"), "sessions"),
+        (("sessions", "list", "--since", "yesterday"), "lines"),
         (("recall", "gate", "--since", "yesterday", "--until", "today"), "hits"),
         (("recall", "what did we decide yesterday?"), "hits"),
         (("recall", "what did we decide yesterday?"), "time_words"),
@@ -52,7 +52,7 @@ def test_yesterday_is_the_local_day_before_today(
     for words, key in (
         (("list", "--since", after), "memories"),
         (("list", "--until", day), "memories"),
-        (("sessions", "list", "--since", "today"), "sessions"),
+        (("sessions", "list", "--since", "today"), "lines"),
         (("recall", "gate", "--since", "today"), "hits"),
     ):
         assert not nacre(*words, "--json").json[key], words

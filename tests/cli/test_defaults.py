@@ -73,11 +73,8 @@ def test_folder_named_like_a_project_gets_a_hint(
 ) -> None:
     assert f"nacre project tie {BILLING}" in nacre("context").err
     assert f"nacre project tie {BILLING}" in nacre("list", "--project", ".", code=3).err
-    assert nacre("project", "--json").json == {
-        "project": None,
-        "namesake": BILLING,
-        "known": [BILLING],
-    }
+    here = nacre("project", "--json").json
+    assert (here["project"], here["namesake"], here["known"]) == (None, BILLING, [BILLING])
     assert f"{checkout} now belongs to {BILLING}" in " ".join(
         nacre("project", "tie", BILLING).out.split()
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nacre.errors import EmbedderUnavailableError
-from nacre.llm.embeddings import RemoteEmbedder, destination, open_embedder, traits_of
+from nacre.llm.embeddings import RemoteEmbedder, place_at, open_embedder, traits_of
 from nacre.settings import Settings, load_settings
 from tests.fakes.provider import FakeProvider, Reply
 
@@ -240,22 +240,22 @@ def test_missing_key_or_unknown_model_fails_before_sending(
 
 def test_where_texts_go_is_known_without_a_key(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
-    assert destination(settings, "openai:text-embedding-3-small").host == "api.openai.com"
-    assert destination(settings, "ollama:nomic-embed-text").is_here
-    assert destination(settings, "ollama:nomic-embed-text").price == 0
-    assert destination(settings, "mistral:unheard-of").price is None
+    assert place_at(settings, "openai:text-embedding-3-small").host == "api.openai.com"
+    assert place_at(settings, "ollama:nomic-embed-text").is_here
+    assert place_at(settings, "ollama:nomic-embed-text").price == 0
+    assert place_at(settings, "mistral:unheard-of").price is None
 
 
 def test_own_server_on_this_machine_costs_nothing_unless_a_price_is_set(tmp_path: Path) -> None:
     config = '[models.providers.boats]\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "oak"\n'
     (tmp_path / "config.toml").write_text(config, encoding="utf-8")
     settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
-    assert destination(settings, "boats:oar").is_local
-    assert destination(settings, "boats:oar").price == 0
+    assert place_at(settings, "boats:oar").is_local
+    assert place_at(settings, "boats:oar").price == 0
     priced = '[models.capabilities]\n"boats:oar" = {price = {input = 0.5}}\n'
     (tmp_path / "config.toml").write_text(config + priced, encoding="utf-8")
     settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
-    assert destination(settings, "boats:oar").price == Decimal("0.5")
+    assert place_at(settings, "boats:oar").price == Decimal("0.5")
 
 
 def test_a_key_does_not_follow_a_redirect(opened: Opened) -> None:

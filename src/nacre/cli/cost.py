@@ -42,7 +42,7 @@ def _render_costs(paper: Paper, report: CostReport) -> None:
             f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {left}",
         )
     if not report.is_background_on:
-        paper.line(dim("Models do no other background work than chats: models.background is off."))
+        paper.line(dim("Only chats use models in the background: models.background is off."))
     if not report.tasks:
         paper.line("No model calls this month: nothing was spent.")
         return

@@ -6,7 +6,7 @@ export const IDLE = [
     { keys: ["dbPath", "dataDir", "memoryDir"], instead: "use home, which names nacre's home; memories are Markdown in its vault" },
     { keys: ["sessionsDir"], instead: "nacre finds OpenClaw's sessions; nacre config set ingest.roots names more folders" },
     { keys: ["handoff.includeBackground"], instead: "every session hands over, and a new one is told of all that wait for it", fits: [false] },
-    { keys: ["handoff.logEnabled", "handoff.logDir"], instead: "use nacre writer traces --kind handoff", fits: [false] },
+    { keys: ["handoff.logEnabled", "handoff.logDir"], instead: "use nacre writer traces --task handoff", fits: [false] },
     { keys: ["captureStrategy"], instead: "nacre reads whole sessions, since a turn is understood by those before it", fits: ["full_session"] },
     { keys: ["includeAssistant"], instead: "nacre reads the agent's words beside the person's, and keeps apart who said what", fits: [true] },
     { keys: ["heartbeatBatchSize", "autoIndexIntervalMinutes", "indexIdleDebounceMs"], instead: "nacre's daemon reads sessions while they are written" },
