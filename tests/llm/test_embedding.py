@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nacre.errors import EmbedderUnavailableError
-from nacre.llm.embeddings import RemoteEmbedder, place_at, open_embedder, traits_of
+from nacre.llm.embeddings import RemoteEmbedder, open_embedder, place_at, traits_of
 from nacre.settings import Settings, load_settings
 from tests.fakes.provider import FakeProvider, Reply
 
