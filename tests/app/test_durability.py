@@ -7,13 +7,15 @@ import re
 import shutil
 from dataclasses import replace
 
+import apsw
 import pytest
 
 from nacre.care.database import backup, rebuild, reset
 from nacre.errors import SchemaTooNewError, UnusableStoreError, UnusableVaultError
 from nacre.home.change import FEW
-from nacre.home.home import open_home
+from nacre.home.home import Home, open_home
 from nacre.memories.edit import scan
+from nacre.settings import Settings
 from nacre.store.maintenance import CARRIED, DERIVED, DISCARDED
 from nacre.values.memory import Intent, Kind, Link, Memory, Operation, Retirement
 from tests.app.conftest import NOON, World, leave_pending, says
@@ -408,6 +410,21 @@ def test_failing_rebuild_leaves_the_database_unchanged(world: World) -> None:
         rebuild(world.settings(), world.context, stop)
     with world.open() as memory:
         assert memory.search_sessions("tea in the library").turns[0].turn.id == "u1"
+
+
+def test_rebuild_keeps_a_database_that_a_full_disk_prevents_from_opening(world: World) -> None:
+    with world.open() as memory:
+        memory.store("Tea is served at four.", subject="Tea")
+    before = world.settings().database.read_bytes()
+
+    def open_home_on_full_disk(settings: Settings) -> Home:
+        if settings.database == world.settings().database:
+            raise UnusableStoreError("the disk is full") from apsw.FullError()
+        return world.context(settings)
+
+    with pytest.raises(UnusableStoreError, match="full"):
+        rebuild(world.settings(), open_home_on_full_disk)
+    assert world.settings().database.read_bytes() == before
 
 
 def test_memories_stored_during_a_rebuild_are_kept(world: World) -> None:

@@ -196,6 +196,35 @@ def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Pat
         is_well(home.context)
 
 
+def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
+    world: World, tmp_path: Path
+) -> None:
+    with world.open() as memory:
+        for name, content in (("Old", "Jenkins"), ("New", "Buildkite")):
+            memory.store(
+                f"The build runs on {content}.",
+                subject=f"{name} build",
+                canonical_key="build-system",
+            )
+        export(memory._home, tmp_path / "builds.jsonl")
+    new = World(tmp_path / "new")
+    new.user_home.mkdir()
+    lost: list[list[tuple[str, str]]] = []
+
+    def visit(_: int) -> None:
+        with new.open() as other:
+            lost.append(list(other._home.memories.lost()))
+
+    home = Meanwhile(new, visit)
+    plan = imports.plan_import(
+        home.context, ImportOptions(path=tmp_path / "builds.jsonl", trust=True)
+    )
+    imports.carry_out(home.context, plan)
+    assert len(lost) > 1
+    assert not any(lost)
+    assert home.context.memories.counts()["superseded"] == 1
+
+
 def test_many_deleted_files_are_retired_also_when_others_write_meanwhile(world: World) -> None:
     with world.open() as other:
         files(world)

@@ -274,12 +274,17 @@ def set_aside(database: Path, name: Path) -> None:
 
 
 def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home | None:
-    """Open the home with its old database; return ``None`` if that is unreadable."""
+    """Open the home with its old database; return ``None`` if that is unreadable.
+
+    Raises UnusableStoreError if it cannot be opened for another reason, such as a full disk.
+    """
     try:
         return open_home(settings)
     except SchemaTooNewError:
         raise
-    except (UnusableStoreError, *UNREADABLE):
+    except (UnusableStoreError, *UNREADABLE) as error:
+        if not maintenance.is_of_reading(error):
+            raise
         return None
 
 

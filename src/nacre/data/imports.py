@@ -466,7 +466,9 @@ def _followed(step: Step, present: Memory) -> Step:
 def _write_memories(
     home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: OnProgress
 ) -> None:
-    todo = [step for step in plan.steps if step.action not in (Action.KNOWN, Action.DUPLICATE)]
+    todo = _successors_first(
+        [step for step in plan.steps if step.action not in (Action.KNOWN, Action.DUPLICATE)]
+    )
     same: dict[str, str] = {}
     touched: set[str] = set()
     with run.part() as change, change.transaction():
@@ -478,6 +480,19 @@ def _write_memories(
         write_touched(change, touched)
     notify(Progress("importing", len(todo), len(todo), f"{len(report.added):,} memories"))
     _mend_links(home, run, report.added, same)
+
+
+def _successors_first(steps: Sequence[Step]) -> list[Step]:
+    """Sort steps so that an interruption leaves no memory superseded by one that is not imported yet."""
+    by_id = {step.memory.id: step for step in steps}
+
+    def successors(step: Step) -> int:
+        count = 0
+        while (later := by_id.get(step.memory.superseded_by or "")) and count < len(steps):
+            step, count = later, count + 1
+        return count
+
+    return sorted(steps, key=successors)
 
 
 def _write(
@@ -503,6 +518,9 @@ def _add(
     memory = step.memory
     if change.home.memories.find(memory.id):
         return  # another import was faster
+    memory = replace(
+        memory, superseded_by=same.get(memory.superseded_by or "", memory.superseded_by)
+    )
     if not memory.is_active:
         put(change, memory, ())
     else:
@@ -525,9 +543,8 @@ def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]
         links = tuple(
             dict.fromkeys(replace(link, to=same.get(link.to, link.to)) for link in memory.links)
         )
-        by = same.get(memory.superseded_by or "", memory.superseded_by)
-        if (links, by) != (memory.links, memory.superseded_by):
-            changed.append(replace(memory, links=links, superseded_by=by))
+        if links != memory.links:
+            changed.append(replace(memory, links=links))
     for start in range(0, len(changed), BATCH):
         with run.part() as change:
             change.put(changed[start : start + BATCH])

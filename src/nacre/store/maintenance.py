@@ -107,7 +107,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
                     if table == "candidates":
                         Candidates(database).waiting()
             except (NacreError, *UNREADABLE) as error:
-                if not _is_of_reading(error):
+                if not is_of_reading(error):
                     raise
                 lost.append(description)
     finally:
@@ -115,7 +115,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     return lost
 
 
-def _is_of_reading(error: Exception) -> bool:
+def is_of_reading(error: Exception) -> bool:
     """Return True if an error means that rows cannot be read rather than written."""
     cause = error.__cause__
     if isinstance(cause, apsw.IOError):
