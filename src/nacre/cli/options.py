@@ -35,8 +35,6 @@ from nacre.values.memory import Validity
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from click.shell_completion import CompletionItem
 
     from nacre.home.home import Home
@@ -188,11 +186,6 @@ def tokens_record(tokens: CallTokens) -> Record:
         "cached": tokens.cached,
         "written": tokens.written,
     }
-
-
-def float_or_none(cost: Decimal | None) -> float | None:
-    """Return a cost in US dollars as a float, for JSON."""
-    return None if cost is None else float(cost)
 
 
 # ----------------------------------------------------------------------------

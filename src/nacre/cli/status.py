@@ -200,14 +200,6 @@ def _writing(writer: WriterStatus) -> str:
 PROBLEMS_SHOWN = 20
 
 
-def problem_records(problems: Sequence[Problem]) -> list[Record]:
-    """Return the problems as JSON records."""
-    return [
-        {"path": problem.path, "message": problem.message, "hint": problem.hint}
-        for problem in problems
-    ]
-
-
 def render_problems(
     paper: Paper, problems: Sequence[Problem], *, rest: str = "everything else was read"
 ) -> None:

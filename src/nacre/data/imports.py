@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -466,14 +466,13 @@ def _followed(step: Step, present: Memory) -> Step:
 def _write_memories(
     home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: OnProgress
 ) -> None:
-    todo = _successors_first(
-        [step for step in plan.steps if step.action not in (Action.KNOWN, Action.DUPLICATE)]
-    )
+    todo = [step for step in plan.steps if step.action not in (Action.KNOWN, Action.DUPLICATE)]
     same: dict[str, str] = {}
     touched: set[str] = set()
     with run.part() as change, change.transaction():
-        for done, step in enumerate(todo, start=1):
-            _write(change, step, report, same, touched)
+        for done, chain in enumerate(_chains(todo), start=1):
+            for step in chain:
+                _write(change, step, report, same, touched)
             change.yield_locks(lambda: write_touched(change, touched))
             if done % BATCH == 0:
                 notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
@@ -482,17 +481,17 @@ def _write_memories(
     _mend_links(home, run, report.added, same)
 
 
-def _successors_first(steps: Sequence[Step]) -> list[Step]:
-    """Sort steps so that an interruption leaves no memory superseded by one that is not imported yet."""
+def _chains(steps: Sequence[Step]) -> Iterable[list[Step]]:
+    """Return each memory with those that it supersedes, so that no interruption separates them."""
     by_id = {step.memory.id: step for step in steps}
-
-    def successors(step: Step) -> int:
-        count = 0
-        while (later := by_id.get(step.memory.superseded_by or "")) and count < len(steps):
-            step, count = later, count + 1
-        return count
-
-    return sorted(steps, key=successors)
+    chains: dict[str, list[Step]] = {}
+    for step in steps:
+        last, seen = step, set[str]()
+        while (by := last.memory.superseded_by) in by_id and by not in seen:
+            seen.add(by)
+            last = by_id[by]
+        chains.setdefault(last.memory.id, []).append(step)
+    return chains.values()
 
 
 def _write(
@@ -518,9 +517,6 @@ def _add(
     memory = step.memory
     if change.home.memories.find(memory.id):
         return  # another import was faster
-    memory = replace(
-        memory, superseded_by=same.get(memory.superseded_by or "", memory.superseded_by)
-    )
     if not memory.is_active:
         put(change, memory, ())
     else:
@@ -543,8 +539,9 @@ def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]
         links = tuple(
             dict.fromkeys(replace(link, to=same.get(link.to, link.to)) for link in memory.links)
         )
-        if links != memory.links:
-            changed.append(replace(memory, links=links))
+        by = same.get(memory.superseded_by or "", memory.superseded_by)
+        if (links, by) != (memory.links, memory.superseded_by):
+            changed.append(replace(memory, links=links, superseded_by=by))
     for start in range(0, len(changed), BATCH):
         with run.part() as change:
             change.put(changed[start : start + BATCH])

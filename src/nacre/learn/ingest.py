@@ -591,34 +591,6 @@ class _Ingest:
         )
 
 
-def read_counts(report: IngestReport) -> dict[str, int]:
-    """Return the counts of reading, for a trace."""
-    if not report.files:
-        return {}
-    return {
-        "files": report.files,
-        "sessions": report.sessions,
-        "turns": report.turns,
-        "left out": report.left_out,
-        "excluded": sum(report.excluded.values()),
-        "corrupt lines": report.corrupt,
-    }
-
-
-def learned_counts(report: IngestReport) -> dict[str, int]:
-    """Return the counts of learning, for a trace."""
-    by_model = report.extraction
-    return {
-        "memories": len(report.memories),
-        "candidates": report.candidates,
-        "known already": report.duplicates,
-        "changed": report.changed,
-        "ended": report.ended,
-        "doubted": report.doubted,
-        "sessions shown to a model": by_model.sessions if by_model else 0,
-    }
-
-
 def named_before(home: Home) -> set[Path]:
     """Return the paths given to earlier ingests, from the ledger."""
     try:
