@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -102,15 +103,6 @@ def _depth(number: int) -> dict[str, bool]:
     return {"deep": number % DEEP_EVERY == 0, "git": number % GIT_EVERY == 0}
 
 
-def scenario_line(name: str, rows: list[Row]) -> str:
-    """Return the row of a scenario in Markdown."""
-    points = {row.fault: row.points for row in rows}
-    kills = sum(points.pop(fault, 0) for fault in FAULTS[:3])
-    return (
-        f"| {name} | {kills} | {sum(points.values())} | {sum(len(row.findings) for row in rows)} |"
-    )
-
-
 def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     """Replace the table in the document."""
     points, findings = sum(row.points for row in rows), sum(len(row.findings) for row in rows)
@@ -123,15 +115,18 @@ def write_table(rows: list[Row], options: argparse.Namespace) -> None:
         f"Commit {options.commit}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, seed {options.seed}{part}.\n\n"
     )
-    head = "| scenario | kills | system errors | findings |\n|---|---|---|---|\n"
-    body = "".join(
-        f"{scenario_line(name, [row for row in rows if row.scenario == name])}\n"
+    counts: Counter[tuple[str, bool]] = Counter()
+    for row in rows:
+        counts[row.scenario, row.fault in FAULTS[:3]] += row.points
+    scenarios = ", ".join(
+        f"{name} {counts[name, True]}+{counts[name, False]}"
         for name in dict.fromkeys(row.scenario for row in rows)
     )
+    body = textwrap.fill(f"Kills+errors by scenario: {scenarios}.", 120)
     text = TABLE.read_text(encoding="utf-8")
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     TABLE.write_text(
-        pattern.sub(lambda _: f"{BEGIN}\n{introduction}{head}{body}\n{END}", text), encoding="utf-8"
+        pattern.sub(lambda _: f"{BEGIN}\n{introduction}{body}\n\n{END}", text), encoding="utf-8"
     )
 
 
