@@ -200,9 +200,9 @@ def lived_in(disk: Disk) -> Disk:
 def is_remembered(disk: Disk) -> None:
     """Who asks gets an answer, also where nothing can be written."""
     hits = disk.answers("recall", "what is the gate code?")["hits"]
-    assert [hit["subject"] for hit in hits] == ["Gate"]
+    assert [hit["memory"]["subject"] for hit in hits] == ["Gate"]
     assert disk.subjects() == {"Gate", "Lunch"}
-    assert disk.answers("show", "Gate")["content"] == "The gate code is on the wall."
+    assert disk.answers("show", "Gate")["memory"]["content"] == "The gate code is on the wall."
 
 
 def test_full_disk_still_recalls_and_writes_report_it(

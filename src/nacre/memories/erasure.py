@@ -589,7 +589,7 @@ def clear_told(home: Home, quotes: Pattern) -> None:
 
 def _clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
     with home.database.transaction():
-        home.traces.delete_calls()
+        home.traces.delete_answered()
         home.traces.delete_where(is_revealing)
         home.reviews.delete_where(is_revealing)
         home.spending.clear_answers()

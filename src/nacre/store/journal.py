@@ -582,10 +582,11 @@ def _row(call: models.Call) -> dict[str, Any]:
 
 QUESTION = "question"
 _TRACES_AT_ONCE = 500
+_UNANSWERED = json.dumps([models.NOTHING_FOUND, models.NOT_SURE])
 
 
 class Traces:
-    """Reads and writes traces of model calls, and the questions to recall, which are kept in the same table."""
+    """Reads and writes traces of model calls, and questions to recall, in one table."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -613,18 +614,19 @@ class Traces:
 
     def unanswered(self, since: datetime) -> list[models.AskedQuestion]:
         """Return questions without an answer, latest first."""
-        outcomes = json.dumps([models.NOTHING_FOUND, models.NOT_SURE])
-        rows = self._db.all("list_unanswered_questions", since=to_ms(since), outcomes=outcomes)
-        return [json_values.parse_json_tree(body, models.AskedQuestion) for (body,) in rows]
+        rows = self._db.all("list_unanswered_questions", since=to_ms(since), outcomes=_UNANSWERED)
+        return [json_values.parse_json_tree(row[0], models.AskedQuestion) for row in rows]
 
     def find(self, reference: str) -> list[models.Trace]:
         """Return traces whose id begins or ends with a reference."""
-        rows = self._db.all("find_traces", reference=reference)
-        return [json_values.parse_json_tree(body, models.Trace) for (body,) in rows]
+        return [
+            json_values.parse_json_tree(body, models.Trace)
+            for (body,) in self._db.all("find_traces", reference=reference)
+        ]
 
-    def delete_calls(self) -> None:
-        """Delete the traces of all calls."""
-        self._db.run("delete_traces_of_calls")
+    def delete_answered(self) -> None:
+        """Delete all but unanswered questions."""
+        self._db.run("delete_answered_traces", unanswered=_UNANSWERED)
 
     def delete_where(self, matches: Callable[[str], bool]) -> int:
         """Delete the traces and questions whose text matches, and return their number."""
@@ -634,7 +636,7 @@ class Traces:
 
     def count_where(self, matches: Callable[[str], bool]) -> int:
         """Count the traces and questions whose text matches."""
-        return sum(1 for _, text in self._texts() if matches(text))
+        return sum(matches(text) for _, text in self._texts())
 
     def prune(self, before: datetime, most_traces: int, most_questions: int) -> None:
         """Delete what is older than a time, and the oldest over the limits."""

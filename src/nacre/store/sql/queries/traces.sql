@@ -1,5 +1,5 @@
 -- insert_trace --
--- Repeated inserts count once.
+-- Once.
 INSERT INTO traces (id, kind, at, outcome, body) VALUES (:id, :kind, :at, :outcome, :body) ON CONFLICT DO NOTHING;
 
 -- list_traces --
@@ -9,13 +9,13 @@ WHERE kind <> 'question' AND (:kind IS NULL OR kind = :kind) AND (:since IS NULL
 ORDER BY at DESC, id DESC LIMIT :limit;
 
 -- list_unanswered_questions --
--- With one of some outcomes, latest first.
+-- Latest first.
 SELECT body FROM traces
 WHERE kind = 'question' AND at >= :since AND outcome IN (SELECT value FROM json_each(:outcomes))
 ORDER BY at DESC, id DESC;
 
 -- find_traces --
--- By id, its beginning or its end.
+-- By part of the id.
 SELECT body FROM traces
 WHERE kind <> 'question' AND (id = :reference OR (length(:reference) >= 4 AND (
     substr(id, 1, length(:reference)) = :reference OR substr(id, length(id) - length(:reference) + 1) = :reference
@@ -29,9 +29,9 @@ SELECT id, body FROM traces WHERE id > :after ORDER BY id LIMIT :limit;
 -- By id.
 DELETE FROM traces WHERE id = :id;
 
--- delete_traces_of_calls --
--- Any may quote forgotten text.
-DELETE FROM traces WHERE kind <> 'question';
+-- delete_answered_traces --
+-- May quote forgotten text.
+DELETE FROM traces WHERE kind <> 'question' OR outcome NOT IN (SELECT value FROM json_each(:unanswered));
 
 -- prune_traces --
 -- Old ones, and those beyond the limits.
