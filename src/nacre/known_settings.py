@@ -217,7 +217,7 @@ SETTINGS: tuple[Setting, ...] = (
         "writer.tokens_per_day",
         int,
         0,
-        "maximum tokens per day for a writer paid by subscription; 0 sets no limit",
+        "maximum tokens per day for a writer paid by subscription; 0 stops it",
     ),
     Setting("writer.paused", bool, False, "show no session to the writer for now"),
     Setting(

@@ -294,7 +294,7 @@ _EXPECTED_ANSWER_TOKENS = 2_000
 """Output tokens assumed for an answer until it arrives."""
 
 _MAX_ERROR_CHARACTERS = 300
-_MAX_TEXT_CHARACTERS = 10_000
+_MAX_TEXT_CHARACTERS = 400
 """Longest prompt or answer in a trace."""
 
 

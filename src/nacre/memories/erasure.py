@@ -435,7 +435,6 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         def is_revealing(text: str) -> bool:
             return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
 
-        fold_notes(home)
         _clear_traces(home, is_revealing)
         _name_sessions(home, affected, due_tombstones)
         with home.database.transaction():
@@ -588,6 +587,7 @@ def clear_told(home: Home, quotes: Pattern) -> None:
 
 
 def _clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
+    fold_notes(home)
     with home.database.transaction():
         home.traces.delete_answered()
         home.traces.delete_where(is_revealing)

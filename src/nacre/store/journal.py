@@ -13,6 +13,7 @@ from nacre.base.ids import at_ms, from_ms, to_ms
 from nacre.base.lazy import Module
 from nacre.store.schema import Database, Row, fits_index, in_transaction
 from nacre.values import models
+from nacre.values.codec import texts_of
 from nacre.values.memory import (
     Intent,
     Match,
@@ -649,8 +650,7 @@ class Traces:
         after = ""
         while rows := self._db.all("list_trace_texts", after=after, limit=_TRACES_AT_ONCE):
             for trace_id, body in rows:
-                texts = msgspec.json.decode(body).values()
-                yield trace_id, "\n".join(text for text in texts if isinstance(text, str))
+                yield trace_id, "\n".join(texts_of(msgspec.json.decode(body), ()))
             after = rows[-1][0]
 
 
