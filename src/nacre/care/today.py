@@ -27,7 +27,7 @@ from nacre.sessions.search import list_sessions_answers
 from nacre.store.schema import Row
 from nacre.store.sessions import Period
 from nacre.values.memory import Kind, Memory, Operation, SessionFilter
-from nacre.values.models import NOT_SURE, NOTHING_FOUND
+from nacre.values.models import UNANSWERED
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
 
@@ -182,7 +182,6 @@ _MAX_WEEKS = 106
 _AGE_DAYS = (7, 30, 90, 180, 365)
 _FIRST_DAY = date(1970, 1, 1)
 _KINDS = tuple(kind.value for kind in Kind)
-_UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 
 _Counts = Iterable[tuple[str, str, int]]
 """(day, name, count)."""
@@ -262,7 +261,7 @@ def _totals(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, .
 
 
 def _questions(home: Home, period: Period, steps: Sequence[date]) -> tuple[Series, ...]:
-    rows = home.activity.questions(period, _UNANSWERED)
+    rows = home.activity.questions(period, UNANSWERED)
     return _by_name(
         steps,
         (

@@ -318,7 +318,8 @@ class Metered:
         cost = cost_of(completion, self.capabilities)
         ended = self._ended(call, completion.tokens, cost, self._now() - began)
         self._books.end(replace(ended, outcome="done"))
-        self._books.trace(ended, prompt, completion.text, "")
+        answer = "\n".join([*completion.more.get("steps", ()), completion.text])
+        self._books.trace(ended, prompt, answer, "")
         return completion
 
     @staticmethod

@@ -582,8 +582,7 @@ def _row(call: models.Call) -> dict[str, Any]:
 
 
 QUESTION = "question"
-_TRACES_AT_ONCE = 500
-_UNANSWERED = json.dumps([models.NOTHING_FOUND, models.NOT_SURE])
+_UNANSWERED = json.dumps(models.UNANSWERED)
 
 
 class Traces:
@@ -615,8 +614,12 @@ class Traces:
 
     def unanswered(self, since: datetime) -> list[models.AskedQuestion]:
         """Return questions without an answer, latest first."""
-        rows = self._db.all("list_unanswered_questions", since=to_ms(since), outcomes=_UNANSWERED)
-        return [json_values.parse_json_tree(row[0], models.AskedQuestion) for row in rows]
+        return [
+            json_values.parse_json_tree(row[0], models.AskedQuestion)
+            for row in self._db.all(
+                "list_unanswered_questions", since=to_ms(since), outcomes=_UNANSWERED
+            )
+        ]
 
     def find(self, reference: str) -> list[models.Trace]:
         """Return traces whose id begins or ends with a reference."""
@@ -648,7 +651,7 @@ class Traces:
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the decoded texts of each trace and question."""
         after = ""
-        while rows := self._db.all("list_trace_texts", after=after, limit=_TRACES_AT_ONCE):
+        while rows := self._db.all("list_trace_texts", after=after, limit=500):
             for trace_id, body in rows:
                 yield trace_id, "\n".join(texts_of(msgspec.json.decode(body), ()))
             after = rows[-1][0]

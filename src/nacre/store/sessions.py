@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -735,14 +735,16 @@ class Activity:
         """Return (day, recalls)."""
         return self._db.all("count_recalls_by_day", **period._moments)
 
-    def questions(self, period: Period, unanswered: Collection[str]) -> list[Row]:
+    def questions(self, period: Period, unanswered: Sequence[str]) -> list[Row]:
         """Return (day, was answered, questions).
 
         ``unanswered`` lists the outcomes without an answer.
         """
-        moments = {"since": to_ms(period.since), "until": to_ms(period.until)}
         return self._db.all(
-            "count_questions_by_day", unanswered=json.dumps(list(unanswered)), **moments
+            "count_questions_by_day",
+            unanswered=json.dumps(unanswered),
+            since=to_ms(period.since),
+            until=to_ms(period.until),
         )
 
     def calls(self, first: date, last: date) -> list[Row]:

@@ -223,6 +223,7 @@ def dollars(counted: int) -> str:
 
 NOTHING_FOUND = "nothing found"
 NOT_SURE = "nothing that is sure enough to be shown"
+UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 """Outcomes of questions that were not answered."""
 
 
