@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.extraction.evidence import Quoting
 from benchmarks.extraction.gold import NAME, GoldModel, gold_evidence
@@ -208,16 +209,16 @@ def read_memories(file: Path) -> list[Kept]:
         ) from error
 
 
-def _from_json(item: Mapping[str, object]) -> Kept:
-    importance = item.get("importance")
+def _from_json(item: Mapping[str, Any]) -> Kept:
+    source = item.get("source") or {}
     return Kept(
         kind=str(item.get("kind")),
         subject=str(item.get("subject") or ""),
         content=str(item.get("content") or ""),
-        importance=importance if isinstance(importance, int | float) else None,
-        sessions=_strings(item.get("session_id")),
-        files=_strings(item.get("file") or item.get("path")),
-        turns=_strings(item.get("turn_ids")),
+        importance=item.get("importance"),
+        sessions=_strings(source.get("session")),
+        files=_strings(source.get("file")),
+        turns=_strings(source.get("turns")),
     )
 
 

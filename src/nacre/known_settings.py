@@ -247,7 +247,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "models.monthly_budget_usd",
         float,
-        20.0,
+        30.0,
         "maximum cost of background model calls per calendar month in US dollars; 0 stops them",
     ),
     Setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -412,14 +413,17 @@ def test_failing_rebuild_leaves_the_database_unchanged(world: World) -> None:
         assert memory.search_sessions("tea in the library").turns[0].turn.id == "u1"
 
 
-def test_rebuild_keeps_a_database_that_a_full_disk_prevents_from_opening(world: World) -> None:
+@pytest.mark.parametrize("cause", [apsw.CantOpenError(), OSError(errno.ENOSPC, "full")])
+def test_rebuild_keeps_a_database_that_a_full_disk_prevents_from_opening(
+    world: World, cause: Exception
+) -> None:
     with world.open() as memory:
         memory.store("Tea is served at four.", subject="Tea")
     before = world.settings().database.read_bytes()
 
     def open_home_on_full_disk(settings: Settings) -> Home:
         if settings.database == world.settings().database:
-            raise UnusableStoreError("the disk is full") from apsw.FullError()
+            raise UnusableStoreError("the disk is full") from cause
         return world.context(settings)
 
     with pytest.raises(UnusableStoreError, match="full"):

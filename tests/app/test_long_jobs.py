@@ -225,6 +225,37 @@ def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
     assert home.context.memories.counts()["superseded"] == 1
 
 
+def test_an_import_points_to_the_memory_that_its_successor_repeats(
+    world: World, tmp_path: Path
+) -> None:
+    with world.open() as memory:
+        for name, content in (("Old", "Jenkins"), ("New", "Buildkite")):
+            memory.store(
+                f"The build runs on {content}.",
+                subject=f"{name} build",
+                canonical_key="build-system",
+            )
+        export(memory._home, tmp_path / "builds.jsonl")
+    new = World(tmp_path / "new")
+    new.user_home.mkdir()
+
+    def stop(_: int) -> None:
+        raise KeyboardInterrupt
+
+    home = Meanwhile(new)
+    plan = imports.plan_import(
+        home.context, ImportOptions(path=tmp_path / "builds.jsonl", trust=True)
+    )
+    with new.open() as other:
+        other.store("The build runs on Buildkite.", subject="New build")
+    home.visit = stop
+    with pytest.raises(KeyboardInterrupt):
+        imports.carry_out(home.context, plan)
+    with new.open() as other:
+        assert other._home.memories.counts()["superseded"] == 1
+        assert other._home.memories.lost() == []
+
+
 def test_many_deleted_files_are_retired_also_when_others_write_meanwhile(world: World) -> None:
     with world.open() as other:
         files(world)

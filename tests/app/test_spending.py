@@ -327,7 +327,7 @@ def test_the_cost_is_told_as_a_table(world: World) -> None:
     asked(context, background=False).complete(prompt("4?", task=Task.RECALL))
     shown = told(world, "writer", "cost")
     assert "of $1.00 in the background, $1.00 left" in shown
-    assert "of $20.00 in the background, $20.00 left" in shown
+    assert "of $30.00 in the background, $30.00 left" in shown
     (line,) = (line for line in shown.splitlines() if line.startswith("extraction"))
     assert line.split()[1] == "3"
     answer = json.loads(told(world, "writer", "cost", "--json"))

@@ -48,7 +48,7 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
 def test_who_says_no_or_only_looks_changes_nothing(
     dialog: Callable[..., Outcome], nacre: Nacre, over: Path, user_home: Path
 ) -> None:
-    assert nacre("dream", "--dry-run", "--json").json["ending"] == 1
+    assert len(nacre("dream", "--dry-run", "--json").json["steps"]) == 1
     assert dialog("dream", answers=[("Apply this plan?", "n")]).code == 1
     assert over.exists()
     assert not (user_home / ".nacre/vault/dreams").exists()
@@ -64,7 +64,7 @@ def test_a_first_dream_that_nobody_looks_at_only_plans(nacre: Nacre, over: Path)
 
 def test_a_first_dream_after_a_dry_run_is_carried_out(nacre: Nacre, over: Path) -> None:
     nacre("dream", "--dry-run", "--json")
-    assert nacre("dream", "--yes", "--json").json["first"] is False
+    assert nacre("dream", "--yes", "--json").json["is_first"] is False
     assert not over.exists()
 
 

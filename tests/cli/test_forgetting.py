@@ -71,7 +71,7 @@ def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, 
     done = nacre("forget", "--match", "postgresql", "--yes", "--json").json
     assert done["is_erased"]
     assert {one["of"] for one in done["plan"]["excerpts"]} > {f"claude-code:{SESSION}"}
-    (run,) = nacre("forget", "--list", "--json").json
+    (run,) = nacre("forget", "--list", "--json").json["forgotten"]
     assert (run["run"], run["how"], run["is_allowed"]) == (done["run"], "match", False)
     nacre("ingest")
     assert not nacre("search", "PostgreSQL transactions", "--json").json["turns"] or all(

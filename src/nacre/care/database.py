@@ -283,7 +283,8 @@ def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home
     except SchemaTooNewError:
         raise
     except (UnusableStoreError, *UNREADABLE) as error:
-        if not maintenance.is_of_reading(error):
+        is_of_system = isinstance(error.__cause__, OSError) and settings.database.is_file()
+        if is_of_system or not maintenance.is_of_reading(error):
             raise
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -105,7 +104,7 @@ def dream(
         forecast: DreamEstimate = ask(
             run, "dream-estimate", project=request["project"], tier=request["tier"]
         )
-        run.answer(dataclasses.asdict(forecast), lambda paper: _render_estimate(paper, forecast))
+        run.answer(forecast, lambda paper: _render_estimate(paper, forecast))
         return
     if alike:
         groups: Alike = ask(run, "alike", project=request["project"])
@@ -123,7 +122,7 @@ def dream(
     if dry_run or asks:
         plan = _plan(run, **request)
         if dry_run:
-            run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
+            run.answer(plan, lambda paper: _render_plan(paper, plan))
             return
         run.show(lambda paper: _render_plan(paper, plan))
         if not (plan.steps or plan.settled or plan.refused):
@@ -133,7 +132,7 @@ def dream(
         request["steps"] = tuple(step.key for step in plan.steps)
     with progress.shown(run) as notify:
         report: DreamReport = perform(run, "dream", notify, **request, first=asks)
-    run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
+    run.answer(report, lambda paper: _render(paper, report, is_seen=asks))
 
 
 def _render_alike(paper: Paper, alike: Alike) -> None:
@@ -332,47 +331,6 @@ def _done(report: DreamReport) -> str:
     return ", ".join(
         [*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more]
     )
-
-
-def _plan_record(plan: DreamPlan) -> Record:
-    return {
-        "steps": [_step(step) for step in plan.steps],
-        "put_off": [_step(step) for step in plan.put_off],
-        "refused": [{**_step(step), "reason": why} for step, why in plan.refused],
-        "texts": dict(plan.texts),
-        "seen": plan.seen,
-        "most": plan.most,
-        "ending": plan.ending,
-        "unasked": plan.unasked,
-        "note": plan.note,
-        "brought_back": plan.brought_back,
-        "promotions": [dataclasses.asdict(promotion) for promotion in plan.promotions],
-        "unfiled": list(plan.unfiled or ()),
-    }
-
-
-def _step(step: Step) -> Record:
-    return {
-        "key": step.key,
-        "action": str(step.action),
-        "ends": list(step.ends),
-        "into": step.into,
-        "subject": step.subject,
-        "why": step.why,
-        "words": step.words or None,
-        "by": step.by or None,
-        "project": step.project or None,
-        "links": list(step.links),
-    }
-
-
-def _record(report: DreamReport) -> Record:
-    return _plan_record(report.plan) | {
-        "operation": report.operation,
-        "diary": report.diary,
-        "first": report.is_first,
-        "left": [{**_step(step), "reason": why} for step, why in report.left],
-    }
 
 
 # ----------------------------------------------------------------------------

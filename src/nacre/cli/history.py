@@ -453,7 +453,7 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 def _list(run: Run) -> None:
     runs: list[Forgotten] = operations.perform(run, "forgotten")
-    run.answer(runs, lambda paper: _render_forgotten_list(paper, runs))
+    run.answer({"forgotten": runs}, lambda paper: _render_forgotten_list(paper, runs))
 
 
 def _allow(run: Run, reference: str) -> None:

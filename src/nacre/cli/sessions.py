@@ -702,7 +702,7 @@ _ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".jso
     examples=[
         "nacre sessions export > session.md",
         "nacre sessions export 7f3a1c2d --output talk.jsonl",
-        "nacre sessions export 7f3a1c2d --format json | jq .turns[].text",
+        "nacre sessions export 7f3a1c2d --format json | jq .turns[].turn.text",
     ],
 )
 @REFERENCE

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 
 from nacre.base.text import words
@@ -470,28 +471,30 @@ def _write_memories(
     same: dict[str, str] = {}
     touched: set[str] = set()
     with run.part() as change, change.transaction():
-        for done, chain in enumerate(_chains(todo), start=1):
+        done = 0
+        for chain in _chains(todo):
             for step in chain:
                 _write(change, step, report, same, touched)
             change.yield_locks(lambda: write_touched(change, touched))
-            if done % BATCH == 0:
-                notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
+            done += len(chain)
+            notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
         write_touched(change, touched)
     notify(Progress("importing", len(todo), len(todo), f"{len(report.added):,} memories"))
     _mend_links(home, run, report.added, same)
 
 
-def _chains(steps: Sequence[Step]) -> Iterable[list[Step]]:
-    """Return each memory with those that it supersedes, so that no interruption separates them."""
+def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """Yield each memory followed by those that it supersedes, which no interruption may separate."""
     by_id = {step.memory.id: step for step in steps}
-    chains: dict[str, list[Step]] = {}
+    chains: dict[str, list[tuple[int, Step]]] = {}
     for step in steps:
         last, seen = step, set[str]()
         while (by := last.memory.superseded_by) in by_id and by not in seen:
             seen.add(by)
             last = by_id[by]
-        chains.setdefault(last.memory.id, []).append(step)
-    return chains.values()
+        chains.setdefault(last.memory.id, []).append((len(seen), step))
+    for chain in chains.values():
+        yield [step for _, step in sorted(chain, key=itemgetter(0))]
 
 
 def _write(
@@ -517,6 +520,8 @@ def _add(
     memory = step.memory
     if change.home.memories.find(memory.id):
         return  # another import was faster
+    by = same.get(memory.superseded_by or "", memory.superseded_by)
+    memory = replace(memory, superseded_by=by)
     if not memory.is_active:
         put(change, memory, ())
     else:
@@ -539,9 +544,8 @@ def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]
         links = tuple(
             dict.fromkeys(replace(link, to=same.get(link.to, link.to)) for link in memory.links)
         )
-        by = same.get(memory.superseded_by or "", memory.superseded_by)
-        if (links, by) != (memory.links, memory.superseded_by):
-            changed.append(replace(memory, links=links, superseded_by=by))
+        if links != memory.links:
+            changed.append(replace(memory, links=links))
     for start in range(0, len(changed), BATCH):
         with run.part() as change:
             change.put(changed[start : start + BATCH])

@@ -91,7 +91,7 @@ def told_of(settings: Settings, setting: str) -> str | None:
     if place.is_local:
         return None
     return (
-        f"texts go to {place.host} for {setting}, within the daily budget: nacre writer embedding resume --estimate "
+        f"texts go to {place.host} for {setting}, within the budget: nacre writer embedding resume --estimate "
         "shows how many, nacre writer embedding resume makes all vectors at once"
     )
 

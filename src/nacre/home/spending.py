@@ -547,9 +547,9 @@ def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
     )
 
 
-def left_today(home: Home) -> int:
-    """Return the rest of the background budget for today, in millionths of a US dollar."""
-    return min(limit.left for limit in budgets(home.settings, home.spending, home.today()))
+def tighter_budget(home: Home) -> Budget:
+    """Return the cap, of the day or of the month, that leaves less."""
+    return min(budgets(home.settings, home.spending, home.today()), key=lambda cap: cap.left)
 
 
 def tokens_left(home: Home, model: str) -> int | None:

@@ -22,8 +22,8 @@ from nacre.home.spending import (
     fold_notes,
     is_by_subscription,
     is_set,
-    left_today,
     name_for,
+    tighter_budget,
     tokens_left,
 )
 from nacre.learn.extract import is_agreed, is_covered, is_worth_asking
@@ -150,7 +150,7 @@ def estimate_learning(
         calls,
         tokens,
         cost,
-        left_today(home),
+        tighter_budget(home).left,
         tokens_left(home, name),
         home.settings.flag("models.background"),
         older,

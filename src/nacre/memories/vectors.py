@@ -40,7 +40,7 @@ from nacre.home.consent import (
     wants_yes,
 )
 from nacre.home.home import BUNDLED, Home
-from nacre.home.spending import left_today
+from nacre.home.spending import tighter_budget
 from nacre.known_settings import check
 from nacre.llm.calibration import is_measured, probes, seen_by
 from nacre.memories.compare import settle
@@ -482,7 +482,7 @@ def plan(home: Home, name: str) -> Plan:
         tokens,
         cost,
         wants_yes=wants_yes(home.settings, setting) is not None,
-        left=left_today(home),
+        left=tighter_budget(home).left,
     )
 
 

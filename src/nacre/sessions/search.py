@@ -29,6 +29,7 @@ from nacre.sessions.find import (
     SessionsRequest,
 )
 from nacre.store.sessions import OPENING_TURNS
+from nacre.values.codec import with_texts
 from nacre.values.memory import SessionFilter
 from nacre.values.recall import Filter, Lane, Mode, RecallQuery, TurnHit
 from nacre.values.session import (
@@ -94,23 +95,13 @@ def look_at_session(
 
 
 def cleaned(home: Home, view: SessionView) -> SessionView:
-    """Redact a session with the current rules."""
+    """Redact a session and its parent and children with the current rules."""
     clean = home.redactor.clean
-    session = view.session.session
-    bare = replace(
-        session,
-        title=session.title and clean(session.title),
-        cwd=session.cwd and clean(session.cwd),
-        branch=session.branch and clean(session.branch),
-        label=session.label and clean(session.label),
+    turns = tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns)
+    rest: SessionView = with_texts(
+        replace(view, turns=(), memories=()), clean, ("tool", "native_id")
     )
-    file = view.session.file
-    return replace(
-        view,
-        session=replace(view.session, session=bare, file=file and clean(file)),
-        turns=tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns),
-        opening=view.opening and clean(view.opening),
-    )
+    return replace(rest, turns=turns, memories=view.memories)
 
 
 def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:

@@ -34,17 +34,18 @@ from nacre.home import consent
 from nacre.home.home import Home
 from nacre.home.spending import (
     DAILY,
+    MONTHLY,
     NONE,
     TOKENS,
     fold_notes,
     has_writer,
     is_by_subscription,
     is_set,
-    left_today,
     model_for,
     name_for,
     resets_at,
     rests,
+    tighter_budget,
     unpriced,
 )
 from nacre.known_settings import CHOICES, KEYS, check, known
@@ -434,9 +435,10 @@ def _faring(
         hint = f"it is retried automatically; to retry now: nacre writer models test {name}"
         return "failing", failing.told, hint
     if _is_spent(home, name, usage[0], limit):
-        key = DAILY if limit is None else TOKENS
-        until = shown_minute(resets_at(home))
-        hint = f"it continues at {until}; to raise the limit: nacre config set {key} …"
+        is_monthly = limit is None and tighter_budget(home).period == "month"
+        key = TOKENS if limit is not None else MONTHLY if is_monthly else DAILY
+        until = "next month" if is_monthly else f"at {shown_minute(resets_at(home))}"
+        hint = f"it continues {until}; to raise the limit: nacre config set {key} …"
         return "spent", None, hint
     if rests(home.settings):
         return "resting", None, "it continues on mains power"
@@ -446,7 +448,7 @@ def _faring(
 def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
     """Return True if the rest of today's limit is too small for a call about a small session."""
     if limit is None:
-        return left_today(home) < DOLLAR // 100
+        return tighter_budget(home).left < DOLLAR // 100
     return limit - tokens < estimate.least_call(home.settings, name)
 
 
