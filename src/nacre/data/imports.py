@@ -484,7 +484,7 @@ def _write_memories(
 
 
 def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Yield each memory followed by those that it supersedes, which no interruption may separate."""
+    """Yield each memory followed by those it supersedes; no interruption separates them."""
     by_id = {step.memory.id: step for step in steps}
     chains: dict[str, list[tuple[int, Step]]] = {}
     for step in steps:
