@@ -105,17 +105,15 @@ def _depth(number: int) -> dict[str, bool]:
 
 def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     """Replace the table in the document."""
-    points, findings = sum(row.points for row in rows), sum(len(row.findings) for row in rows)
-    sums = Counter(
-        {fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS}
-    )
+    findings = sum(len(row.findings) for row in rows)
+    sums = {fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS}
     part = f", killed at each {options.every}th point" if options.every > 1 else ""
     introduction = (
-        f"{points:,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), {findings} findings. "
+        f"{sum(sums.values()):,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), {findings} findings. "
         f"Commit {options.commit}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, seed {options.seed}{part}.\n\n"
     )
-    counts: Counter[tuple[str, bool]] = Counter()
+    counts = Counter[tuple[str, bool]]()
     for row in rows:
         counts[row.scenario, row.fault in FAULTS[:3]] += row.points
     scenarios = ", ".join(

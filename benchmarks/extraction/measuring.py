@@ -210,15 +210,15 @@ def read_memories(file: Path) -> list[Kept]:
 
 
 def _from_json(item: Mapping[str, Any]) -> Kept:
-    source = item.get("source") or {}
+    source = item.get("source") or item  # of nacre, or as the reference scorer has it
     return Kept(
         kind=str(item.get("kind")),
         subject=str(item.get("subject") or ""),
         content=str(item.get("content") or ""),
         importance=item.get("importance"),
-        sessions=_strings(source.get("session")),
+        sessions=_strings(source.get("session") or item.get("session_id")),
         files=_strings(source.get("file")),
-        turns=_strings(source.get("turns")),
+        turns=_strings(source.get("turns") or item.get("turn_ids")),
     )
 
 

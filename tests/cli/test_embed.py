@@ -114,7 +114,7 @@ def test_another_model_of_a_host_that_got_a_yes_is_told_too(
 ) -> None:
     nacre("writer", "embedding", "switch", MODEL, "--yes")
     assert (
-        "within the daily budget" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
+        "within the budget" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
     )
     nacre("ingest")
     assert nacre("writer", "embedding", "--json").json["in_use"]["dimensions"] == 256
