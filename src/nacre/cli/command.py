@@ -43,17 +43,23 @@ class Text(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic s
 TEXT = Text()
 
 
-def json_option() -> click.Option:
-    """Make ``--json``. The error boundary looks for it itself, before the arguments are parsed."""
-    return click.Option(
-        ["--json"],
-        is_flag=True,
-        expose_value=False,
-        help="Answer with one JSON object on standard output.",
-    )
+JSON = click.Option(
+    ["--json"],
+    is_flag=True,
+    expose_value=False,
+    help="Answer with one JSON object on standard output.",
+)
+"""An option of all commands, like ``--help``. The error boundary looks for it before the arguments are parsed."""
 
 
-class Command(click.Command):
+class _WithJson(click.Command):
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own parameters, ``--json`` and ``--help``."""
+        *own, last = super().get_params(ctx)
+        return [*own, JSON, last]
+
+
+class Command(_WithJson):
     """A command with ``--json`` and examples."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
@@ -63,7 +69,6 @@ class Command(click.Command):
         )
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
-        self.params.append(json_option())
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
         """Return the whole first sentence."""
@@ -74,7 +79,7 @@ class Command(click.Command):
         write_examples(formatter, self.examples)
 
 
-class Group(click.Group):
+class Group(_WithJson, click.Group):
     """A group with ``--json`` and examples. Without a command it shows its help.
 
     ``places`` maps names to commands that are loaded when used; see :func:`load_command`. ``guesses`` maps names that
@@ -100,7 +105,6 @@ class Group(click.Group):
         self.examples = tuple(examples)
         self._places = dict(places or {})
         self._guesses = dict(guesses or {})
-        self.params.append(json_option())
         if not self.has_default:
             self.callback = show_help
 
